@@ -1213,44 +1213,26 @@ class measurements {
 
 // --- the command ---------------------------------------------------------------------------------------------------------------
 
-settings parse(std::span<char*> arguments) {
+settings parse(int count, char** words) {
   settings given;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string_view word = arguments[i];
-    if (!word.starts_with("--")) {
-      given.photos = word;
-      continue;
-    }
-    if (word == "--toy") {
-      given.toy = true;
-      given.rounds = 1;
-      continue;
-    }
-    if (i + 1 == arguments.size()) throw error(errc::usage, str_cat(word, " wants a value"));
-    const std::string_view value = arguments[++i];
-    if (word == "--rounds") {
-      given.rounds = number<unsigned>(word, value);
-    } else if (word == "--seconds") {
-      given.seconds = number<unsigned>(word, value);
-    } else if (word == "--json") {
-      given.json = value;
-    } else if (word == "--markdown") {
-      given.markdown = value;
-    } else if (word == "--title") {
-      given.title = value;
-    } else if (word == "--left-out") {
-      given.left_out.emplace_back(value);
-    } else if (word == "--only") {
-      given.only = value;
-    } else if (word == "--fact") {
-      const std::size_t equals = std::min(value.find('='), value.size());
-      given.facts.emplace_back(value.substr(0, equals), value.substr(std::min(equals + 1, value.size())));
-    } else {
-      throw error(errc::usage, str_cat("unknown option ", word,
-                                       "; there are --rounds, --seconds, --json, --markdown, --title, --fact, "
-                                       "--left-out, --only and --toy"));
-    }
-  }
+  read_options(count, words,
+               {{"PHOTOS", given.photos},
+                {"--rounds", given.rounds},
+                {"--seconds", given.seconds},
+                {"--json", given.json},
+                {"--markdown", given.markdown},
+                {"--title", given.title},
+                {"--left-out", [&](std::string_view value) { given.left_out.emplace_back(value); }},
+                {"--only", given.only},
+                {"--fact",
+                 [&](std::string_view value) {
+                   const std::size_t equals = std::min(value.find('='), value.size());
+                   given.facts.emplace_back(value.substr(0, equals), value.substr(std::min(equals + 1, value.size())));
+                 }},
+                {"--toy", [&] {
+                   given.toy = true;
+                   given.rounds = 1;
+                 }}});
   if (const char* set = std::getenv("LEAT_PHOTOS"); given.photos.empty() && set != nullptr && !given.toy)
     given.photos = set;
   return given;
@@ -1267,9 +1249,9 @@ void write(const std::string& path, const std::string& text) {
   std::filesystem::rename(unfinished, path);
 }
 
-int main_of(std::span<char*> arguments) {
+int main_of(int count, char** words) {
   try {
-    const settings given = parse(arguments);
+    const settings given = parse(count, words);
     const stages::opened_device opened = stages::open_device(cuda(0));
     if (opened.calls == nullptr) {
       std::printf("device_benchmark: skipped: %s\n", opened.why_not.c_str());
@@ -1308,6 +1290,4 @@ int main_of(std::span<char*> arguments) {
 }  // namespace
 }  // namespace leat::benchmarks
 
-int main(int argc, char** argv) {
-  return leat::benchmarks::main_of(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
-}
+int main(int count, char** words) { return leat::benchmarks::main_of(count, words); }

@@ -42,7 +42,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -472,16 +471,6 @@ std::string make_photos_for(const settings& given) {
   return place.string();
 }
 
-std::vector<std::string> listed(std::string_view text) {
-  std::vector<std::string> all;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', begin), text.size());
-    all.emplace_back(text.substr(begin, comma - begin));
-    begin = comma + 1;
-  }
-  return all;
-}
-
 reading named_reading(std::string_view text) {
   if (text == "warm") return reading::warm;
   if (text == "cold") return reading::cold;
@@ -489,45 +478,25 @@ reading named_reading(std::string_view text) {
   throw error(errc::usage, str_cat("--readings has '", text, "'; there are warm, cold and direct"));
 }
 
-settings parse(std::span<char*> arguments) {
+settings parse(int count, char** words) {
   settings given;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string_view word = arguments[i];
-    if (!word.starts_with("--")) {
-      given.photos = word;
-      continue;
-    }
-    if (word == "--toy") {
-      given.toy = true;
-      given.rounds = 1;
-      given.images = 96;
-      given.batch_size = 8;
-      continue;
-    }
-    if (i + 1 == arguments.size()) throw error(errc::usage, str_cat(word, " wants a value"));
-    const std::string_view value = arguments[++i];
-    if (word == "--rounds") {
-      given.rounds = number<unsigned>(word, value);
-    } else if (word == "--images") {
-      given.images = number<std::uint64_t>(word, value);
-    } else if (word == "--batch-size") {
-      given.batch_size = number<std::uint32_t>(word, value);
-    } else if (word == "--threads") {
-      given.threads.clear();
-      for (const std::string& each : listed(value)) {
-        given.threads.push_back(number<std::uint32_t>(word, each));
-      }
-    } else if (word == "--readings") {
-      given.readings.clear();
-      for (const std::string& each : listed(value)) {
-        given.readings.push_back(named_reading(each));
-      }
-    } else {
-      throw error(errc::usage, str_cat("unknown option ", word,
-                                       "; there are --rounds, --images, --batch-size, "
-                                       "--threads, --readings and --toy"));
-    }
-  }
+  read_options(count, words,
+               {{"PHOTOS", given.photos},
+                {"--rounds", given.rounds},
+                {"--images", given.images},
+                {"--batch-size", given.batch_size},
+                {"--threads", given.threads},
+                {"--readings",
+                 [&](std::string_view value) {
+                   given.readings.clear();
+                   for (const std::string_view each : listed(value)) given.readings.push_back(named_reading(each));
+                 }},
+                {"--toy", [&] {
+                   given.toy = true;
+                   given.rounds = 1;
+                   given.images = 96;
+                   given.batch_size = 8;
+                 }}});
   if (given.photos.empty()) {
     const char* set = std::getenv("LEAT_PHOTOS");
     given.photos = set != nullptr && !given.toy ? std::string(set) : make_photos_for(given);
@@ -563,23 +532,20 @@ void measure(const settings& given) {
   question_four(given, once, epochs);
 }
 
-int main_of(std::span<char*> arguments) {
-  try {
-    if (arguments.size() == 5 && std::string_view(arguments[0]) == "--first-batch") {
-      return first_batch(arguments[1], number<std::uint32_t>("batch size", arguments[2]),
-                         number<std::uint32_t>("threads", arguments[3]), number<std::uint64_t>("start", arguments[4]));
+int main_of(int count, char** words) {
+  int result = 0;
+  const int failed = run_benchmark("epoch_benchmark", [&] {
+    if (count == 6 && std::string_view(words[1]) == "--first-batch") {
+      result = first_batch(words[2], number<std::uint32_t>("batch size", words[3]),
+                           number<std::uint32_t>("threads", words[4]), number<std::uint64_t>("start", words[5]));
+    } else {
+      measure(parse(count, words));
     }
-    measure(parse(arguments));
-    return 0;
-  } catch (const std::exception& problem) {
-    std::fprintf(stderr, "epoch_benchmark: %s\n", problem.what());
-    return 1;
-  }
+  });
+  return std::max(result, failed);
 }
 
 }  // namespace
 }  // namespace leat::benchmarks
 
-int main(int argc, char** argv) {
-  return leat::benchmarks::main_of(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
-}
+int main(int count, char** words) { return leat::benchmarks::main_of(count, words); }

@@ -445,32 +445,22 @@ void measure(const settings& chosen) {
 
 settings parse(int count, char** words) {
   settings chosen;
-  for (int i = 1; i < count; ++i) {
-    const std::string_view name = words[i];
-    const auto value = [&] {
-      if (i + 1 >= count) throw error(errc::usage, std::string(name) + " wants a value");
-      return std::string_view(words[++i]);
-    };
-    if (name == "--seconds") {
-      chosen.seconds = number<double>(name, value());
-    } else if (name == "--rounds") {
-      chosen.rounds = number<int>(name, value());
-    } else if (name == "--line") {
-      const std::string_view wanted = value();
-      const auto* const known =
-          std::find_if(lines.begin(), lines.end(), [&](const auto& each) { return wanted == each.second; });
-      if (known == lines.end()) throw error(errc::usage, "--line is one of ahead, waits, disk, decoders");
-      chosen.only = known->first;
-    } else if (name == "--json") {
-      chosen.json = true;
-    } else if (name == "--toy") {
-      chosen.seconds = 0.02;
-      chosen.rounds = 1;
-      chosen.toy = true;
-    } else {
-      throw error(errc::usage, "unknown argument " + std::string(name) + "; see the top of hand_over_benchmark.cpp");
-    }
-  }
+  read_options(count, words,
+               {{"--seconds", chosen.seconds},
+                {"--rounds", chosen.rounds},
+                {"--line",
+                 [&](std::string_view wanted) {
+                   const auto* const known = std::find_if(lines.begin(), lines.end(),
+                                                          [&](const auto& each) { return wanted == each.second; });
+                   if (known == lines.end()) throw error(errc::usage, "--line is one of ahead, waits, disk, decoders");
+                   chosen.only = known->first;
+                 }},
+                {"--json", chosen.json},
+                {"--toy", [&] {
+                   chosen.seconds = 0.02;
+                   chosen.rounds = 1;
+                   chosen.toy = true;
+                 }}});
   return chosen;
 }
 

@@ -285,34 +285,13 @@ void measure_scaling(const settings& chosen) {
 
 settings parse(int count, char** words) {
   settings chosen;
-  for (int i = 1; i < count; ++i) {
-    const std::string_view name = words[i];
-    const auto value = [&] {
-      if (i + 1 >= count) throw error(errc::usage, std::string(name) + " wants a value");
-      return std::string(words[++i]);
-    };
-    if (name == "--seconds") {
-      chosen.seconds = std::stod(value());
-    } else if (name == "--rounds") {
-      chosen.rounds = std::stoi(value());
-    } else if (name == "--sleep-us") {
-      chosen.sleep_us = std::stoull(value());
-    } else if (name == "--only") {
-      chosen.only = std::stoi(value());
-    } else if (name == "--threads") {
-      chosen.threads.clear();
-      const std::string list = value();
-      for (std::size_t at = 0; at < list.size();) {
-        std::size_t used = 0;
-        chosen.threads.push_back(static_cast<std::uint32_t>(std::stoul(list.substr(at), &used)));
-        at += used + 1;
-      }
-    } else if (name == "--toy") {
-      chosen = {.seconds = 0.3, .rounds = 1, .threads = {1, 4}};
-    } else {
-      throw error(errc::usage, "unknown argument " + std::string(name) + "; see the top of line_benchmark.cpp");
-    }
-  }
+  read_options(count, words,
+               {{"--seconds", chosen.seconds},
+                {"--rounds", chosen.rounds},
+                {"--threads", chosen.threads},
+                {"--sleep-us", chosen.sleep_us},
+                {"--only", chosen.only},
+                {"--toy", [&] { chosen = {.seconds = 0.3, .rounds = 1, .threads = {1, 4}}; }}});
   return chosen;
 }
 

@@ -21,7 +21,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -104,26 +103,15 @@ int main(int count, char** words) {
   return benchmarks::run_benchmark("pad_benchmark", [&] {
     benchmarks::settings how;
     std::string made;
-    for (int at = 1; at < count; ++at) {
-      const std::string_view option = words[at];
-      if (option == "--toy") {
-        how.rows = 300;
-        how.epochs = 1;
-        continue;
-      }
-      const std::string_view value = ++at < count ? words[at] : "";
-      if (option == "--file") {
-        how.file = value;
-      } else if (option == "--rows") {
-        how.rows = benchmarks::number<std::uint64_t>(option, value);
-      } else if (option == "--epochs") {
-        how.epochs = benchmarks::number<std::uint32_t>(option, value);
-      } else if (option == "--threads") {
-        how.threads = benchmarks::number<std::uint32_t>(option, value);
-      } else {
-        throw leat::error(leat::errc::usage, "no such option; see the head of the source");
-      }
-    }
+    benchmarks::read_options(count, words,
+                             {{"--file", how.file},
+                              {"--rows", how.rows},
+                              {"--epochs", how.epochs},
+                              {"--threads", how.threads},
+                              {"--toy", [&] {
+                                 how.rows = 300;
+                                 how.epochs = 1;
+                               }}});
     if (how.file.empty()) {
       made = (std::filesystem::temp_directory_path() / ("leat-pad-" + std::to_string(how.rows) + ".u16")).string();
       how.file = made;

@@ -44,28 +44,16 @@ struct settings {
 
 settings parse(int count, char** words) {
   settings chosen;
-  for (int i = 1; i < count; ++i) {
-    const std::string_view name = words[i];
-    const auto value = [&] {
-      if (i + 1 >= count) throw error(errc::usage, std::string(name) + " wants a value");
-      return std::string_view(words[++i]);
-    };
-    if (name == "--rate-mb") {
-      chosen.rate_mb = number<double>(name, value());
-    } else if (name == "--seconds") {
-      chosen.seconds = number<double>(name, value());
-    } else if (name == "--rounds") {
-      chosen.rounds = number<int>(name, value());
-    } else if (name == "--toy") {
-      chosen.toy = true;
-      chosen.seconds = 0.3;
-      chosen.rounds = 1;
-    } else if (!name.starts_with("-") && chosen.photos.empty()) {
-      chosen.photos = name;
-    } else {
-      throw error(errc::usage, str_cat("unknown argument ", name, "; see the top of photo_crops_benchmark.cpp"));
-    }
-  }
+  read_options(count, words,
+               {{"PHOTOS", chosen.photos},
+                {"--rate-mb", chosen.rate_mb},
+                {"--seconds", chosen.seconds},
+                {"--rounds", chosen.rounds},
+                {"--toy", [&] {
+                   chosen.toy = true;
+                   chosen.seconds = 0.3;
+                   chosen.rounds = 1;
+                 }}});
   return chosen;
 }
 

@@ -273,38 +273,22 @@ int main(int count, char** words) {
   namespace benchmarks = leat::benchmarks;
   return benchmarks::run_benchmark("remote_benchmark", [&] {
     benchmarks::settings how;
-    for (int at = 1; at < count; ++at) {
-      const std::string_view option = words[at];
-      const std::string_view value = at + 1 < count ? words[at + 1] : "";
-      if (option == "--toy") {
-        how.rounds = 1;
-        how.samples = 128;
-        how.sample_bytes = 5'000;
-        how.shards = 3;
-        how.wait_ms = 2;
-        continue;
-      }
-      ++at;
-      if (option == "--rounds") {
-        how.rounds = benchmarks::number<std::uint64_t>(option, value);
-      } else if (option == "--epochs") {
-        how.epochs = benchmarks::number<std::uint32_t>(option, value);
-      } else if (option == "--samples") {
-        how.samples = benchmarks::number<std::uint64_t>(option, value);
-      } else if (option == "--sample-bytes") {
-        how.sample_bytes = benchmarks::number<std::uint64_t>(option, value);
-      } else if (option == "--shards") {
-        how.shards = benchmarks::number<std::uint64_t>(option, value);
-      } else if (option == "--wait-ms") {
-        how.wait_ms = benchmarks::number<std::uint32_t>(option, value);
-      } else if (option == "--only") {
-        how.only = value;
-      } else if (option == "--directory") {
-        how.directory = value;
-      } else {
-        throw leat::error(leat::errc::usage, "no such option; see the head of the source");
-      }
-    }
+    benchmarks::read_options(count, words,
+                             {{"--rounds", how.rounds},
+                              {"--epochs", how.epochs},
+                              {"--samples", how.samples},
+                              {"--sample-bytes", how.sample_bytes},
+                              {"--shards", how.shards},
+                              {"--wait-ms", how.wait_ms},
+                              {"--only", how.only},
+                              {"--directory", how.directory},
+                              {"--toy", [&] {
+                                 how.rounds = 1;
+                                 how.samples = 128;
+                                 how.sample_bytes = 5'000;
+                                 how.shards = 3;
+                                 how.wait_ms = 2;
+                               }}});
     benchmarks::run(how);
   });
 }

@@ -10,6 +10,7 @@
 //
 //     ring_benchmark [--file FILE] [--directory DIR] [--mebibytes 4096] [--rounds 9] [--seconds 1] [--toy]
 #include "base/clock.hpp"
+#include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
 #include "io/file_table.hpp"
 #include "io/io_threads.hpp"
@@ -41,7 +42,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace leat::benchmarks {
@@ -400,38 +400,26 @@ void measure(const settings& chosen, const std::string& file, const workload& wh
   }
 }
 
-settings parse(int count, char** arguments) {
+settings parse(int count, char** words) {
   settings chosen;
-  for (int i = 1; i < count; ++i) {
-    const std::string_view name = arguments[i];
-    const auto value = [&] {
-      if (i + 1 >= count) throw error(errc::usage, std::string(name) + " wants a value");
-      return std::string(arguments[++i]);
-    };
-    if (name == "--file") {
-      chosen.file = value();
-    } else if (name == "--directory") {
-      chosen.directory = value();
-    } else if (name == "--mebibytes") {
-      chosen.file_bytes = std::stoull(value()) << 20;
-    } else if (name == "--rounds") {
-      chosen.rounds = std::stoi(value());
-    } else if (name == "--seconds") {
-      chosen.seconds = std::stod(value());
-    } else if (name == "--toy") {
-      chosen.toy = true;
-      chosen.file_bytes = 16_MiB;
-      chosen.rounds = 1;
-      chosen.seconds = 0.05;
-    } else {
-      throw error(errc::usage, "unknown argument " + std::string(name) + "; see the top of ring_benchmark.cpp");
-    }
-  }
+  std::uint64_t mebibytes = chosen.file_bytes / 1_MiB;
+  read_options(count, words,
+               {{"--file", chosen.file},
+                {"--directory", chosen.directory},
+                {"--mebibytes", mebibytes},
+                {"--rounds", chosen.rounds},
+                {"--seconds", chosen.seconds},
+                {"--toy", [&] {
+                   chosen.toy = true;
+                   mebibytes = 16;
+                   chosen.rounds = 1;
+                   chosen.seconds = 0.05;
+                 }}});
+  chosen.file_bytes = mebibytes * 1_MiB;
   return chosen;
 }
 
-int run(int count, char** arguments) {
-  const settings chosen = parse(count, arguments);
+void run(const settings& chosen) {
   std::optional<scratch_file> scratch;
   if (chosen.file.empty()) scratch.emplace(chosen.directory, chosen.file_bytes);
   const std::string file = scratch ? scratch->path() : chosen.file;
@@ -442,17 +430,12 @@ int run(int count, char** arguments) {
       static_cast<unsigned long long>(std::filesystem::file_size(file) >> 20), chosen.rounds, chosen.seconds);
   measure(chosen, file, {"112 KiB", 112_KiB, 32});
   measure(chosen, file, {"1 MiB", 1_MiB, 16});
-  return 0;
 }
 
 }  // namespace
 }  // namespace leat::benchmarks
 
-int main(int count, char** arguments) {
-  try {
-    return leat::benchmarks::run(count, arguments);
-  } catch (const std::exception& failed) {
-    std::fprintf(stderr, "ring_benchmark: %s\n", failed.what());
-    return 1;
-  }
+int main(int count, char** words) {
+  using namespace leat::benchmarks;
+  return run_benchmark("ring_benchmark", [&] { run(parse(count, words)); });
 }

@@ -31,6 +31,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <barrier>
 #include <bit>
@@ -459,53 +460,39 @@ void run(settings chosen) {
 
 settings parse(int count, char** words) {
   settings chosen;
-  for (int i = 1; i < count; ++i) {
-    const std::string_view name = words[i];
-    const auto value = [&]() -> std::string_view {
-      if (i + 1 >= count) throw error(errc::usage, str_cat(name, " wants a value"));
-      return words[++i];
-    };
-    const auto one_of = [&](std::string_view first, std::string_view second) {
-      const std::string_view given = value();
+  const auto one_of = [](std::string_view name, std::string_view first, std::string_view second, bool& is_second) {
+    return option(name, [=, &is_second](std::string_view given) {
       if (given != first && given != second) {
         throw error(errc::usage, str_cat(name, " is '", given, "'; give ", first, " or ", second));
       }
-      return given == second;
-    };
-    if (name == "--workload") {
-      const std::string_view given = value();
-      bool known = false;
-      for (const workload& each : workloads) {
-        if (each.name != given) continue;
-        chosen.shape = each;
-        known = true;
-      }
-      if (!known) throw error(errc::usage, str_cat("--workload '", given, "'; give unet3d, resnet50 or cosmoflow"));
-      chosen.every_workload = false;
-    } else if (name == "--accelerator") {
-      chosen.h100 = one_of("a100", "h100");
-    } else if (name == "--accelerators") {
-      chosen.accelerators = number<std::uint32_t>(name, value());
-    } else if (name == "--cache") {
-      chosen.cold = one_of("warm", "cold");
-    } else if (name == "--seconds") {
-      chosen.seconds = number<double>(name, value());
-    } else if (name == "--core") {
-      chosen.core = static_cast<int>(std::stoi(std::string(value())));
-    } else if (name == "--make") {
-      chosen.make = true;
-    } else if (name == "--json") {
-      chosen.json = true;
-    } else if (name == "--toy") {
-      chosen.toy = true;
-      chosen.accelerators = 2;
-      chosen.seconds = 0.2;
-    } else if (!name.starts_with("-") && chosen.folder.empty()) {
-      chosen.folder = name;
-    } else {
-      throw error(errc::usage, str_cat("unknown argument ", name, "; see the top of storage_benchmark.cpp"));
-    }
-  }
+      is_second = given == second;
+    });
+  };
+  read_options(
+      count, words,
+      {{"FOLDER", chosen.folder},
+       {"--workload",
+        [&](std::string_view given) {
+          const auto* const known = std::find_if(workloads.begin(), workloads.end(),
+                                                 [&](const workload& each) { return each.name == given; });
+          if (known == workloads.end()) {
+            throw error(errc::usage, str_cat("--workload is '", given, "'; give unet3d, resnet50 or cosmoflow"));
+          }
+          chosen.shape = *known;
+          chosen.every_workload = false;
+        }},
+       one_of("--accelerator", "a100", "h100", chosen.h100),
+       {"--accelerators", chosen.accelerators},
+       one_of("--cache", "warm", "cold", chosen.cold),
+       {"--seconds", chosen.seconds},
+       {"--core", [&](std::string_view value) { chosen.core = value == "0" ? 0 : number<int>("--core", value); }},
+       {"--make", chosen.make},
+       {"--json", chosen.json},
+       {"--toy", [&] {
+          chosen.toy = true;
+          chosen.accelerators = 2;
+          chosen.seconds = 0.2;
+        }}});
   if (chosen.folder.empty() && !chosen.toy) throw error(errc::usage, "give a FOLDER for the data, and --make once");
   return chosen;
 }

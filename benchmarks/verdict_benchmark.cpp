@@ -23,7 +23,6 @@
 #include "benchmarks/measure.hpp"
 #include "tests/support/line_of_parts.hpp"
 
-#include <leat/error.hpp>
 #include <leat/loader.hpp>
 #include <leat/metrics.hpp>
 
@@ -35,7 +34,6 @@
 #include <cstdio>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -217,28 +215,13 @@ int main(int count, char** words) {
   namespace benchmarks = leat::benchmarks;
   return benchmarks::run_benchmark("verdict_benchmark", [&] {
     benchmarks::settings how;
-    for (int at = 1; at < count; ++at) {
-      const std::string_view option = words[at];
-      const std::string_view value = at + 1 < count ? words[at + 1] : "";
-      if (option == "--toy") {
-        how.rounds = 1;
-        how.seconds = 0.05;
-        how.toy = true;
-        continue;
-      }
-      if (option == "--sentences") {
-        how.sentences = true;
-        continue;
-      }
-      ++at;
-      if (option == "--rounds") {
-        how.rounds = benchmarks::number<std::uint64_t>(option, value);
-      } else if (option == "--seconds") {
-        how.seconds = benchmarks::number<double>(option, value);
-      } else {
-        throw leat::error(leat::errc::usage, "no such option; see the head of the source");
-      }
-    }
+    benchmarks::read_options(
+        count, words,
+        {{"--rounds", how.rounds}, {"--seconds", how.seconds}, {"--sentences", how.sentences}, {"--toy", [&] {
+                                                                                                  how.rounds = 1;
+                                                                                                  how.seconds = 0.05;
+                                                                                                  how.toy = true;
+                                                                                                }}});
     benchmarks::run_all(how);
   });
 }

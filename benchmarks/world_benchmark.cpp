@@ -20,7 +20,6 @@
 #include <cstdio>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace leat::benchmarks {
@@ -88,24 +87,10 @@ int main(int count, char** words) {
   namespace benchmarks = leat::benchmarks;
   return benchmarks::run_benchmark("world_benchmark", [&] {
     benchmarks::settings how;
-    for (int at = 1; at < count; ++at) {
-      const std::string_view option = words[at];
-      const std::string_view value = at + 1 < count ? words[at + 1] : "";
-      if (option == "--toy") {
-        how.rounds = 3;
-        continue;
-      }
-      ++at;
-      if (option == "--rounds") {
-        how.rounds = benchmarks::number<std::uint64_t>(option, value);
-      } else if (option == "--ranks") {
-        how.ranks = benchmarks::number<std::uint32_t>(option, value);
-      } else if (option == "--samples") {
-        how.samples = benchmarks::number<std::uint64_t>(option, value);
-      } else {
-        throw leat::error(leat::errc::usage, "no such option; see the head of the source");
-      }
-    }
+    benchmarks::read_options(
+        count, words, {{"--rounds", how.rounds}, {"--ranks", how.ranks}, {"--samples", how.samples}, {"--toy", [&] {
+                                                                                                        how.rounds = 3;
+                                                                                                      }}});
     benchmarks::run(how);
   });
 }
