@@ -1,4 +1,7 @@
 // leat bench read: where its reads go, what its figures are made of, the file it makes, and the command on a small one.
+#include "datasets/pack.hpp"
+#include "stages/photo_reach.hpp"
+#include "tests/support/make_picture.hpp"
 #include "tests/support/photos.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
@@ -13,6 +16,7 @@
 
 #include <leat/error.hpp>
 #include <leat/loader.hpp>
+#include <leat/photo_pack.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -131,6 +135,31 @@ TEST(bench_extents, windows_of_tokens_are_those_of_the_loader) {
     EXPECT_EQ(epoch.reads.size(), train.stats().read.count);
     EXPECT_EQ(epoch.bytes, epoch.samples * 202);
   }
+}
+
+// A crop's rows, and the head before them: its place is drawn here as the loader draws it.
+TEST(bench_extents, of_photo_packs_the_rows_are_those_of_the_loader) {
+  std::vector<std::vector<std::byte>> packs;
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    packs.push_back(pack_photo(make_jpeg(make_texture(i, 260, 520), {.quality = 97})));
+  }
+  std::size_t bytes = 0;
+  for (const std::vector<std::byte>& each : packs) bytes += each.size();
+  const temporary_directory directory;
+  const std::string shard = (directory.path() / "photos.tar").string();
+  datasets::pack(
+      from_function(packs.size(), [&](std::uint64_t i) { return packs[i]; }, {.field = "fjpg", .bytes_max = bytes}),
+      shard, {.photo = stages::place_of_photo});
+  const dataset samples = open_tar(shard);
+  const tools::chosen_fields fields = tools::fields_of(samples, {});
+  const tools::epoch_reads epoch = tools::plan_epoch(samples, fields.all, {.batch_size = 4, .seed = 3});
+  loader train(samples, {.batch_size = 4, .seed = 3, .epochs = 1}, fields.all);
+  while (train.next_blocking()) {
+  }
+  EXPECT_EQ(epoch.bytes, train.stats().bytes_read);
+  EXPECT_EQ(epoch.reads.size(), train.stats().read.count);
+  EXPECT_GT(epoch.reads.size(), packs.size()) << "a head and rows, of some";
+  EXPECT_LT(epoch.bytes, bytes);
 }
 
 TEST(bench_extents, of_a_long_epoch_a_part_is_planned) {
