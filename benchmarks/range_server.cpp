@@ -108,20 +108,22 @@ class folder_over_http {
     constexpr std::string_view range = "\r\nRange: bytes=";
     const std::size_t at = request.find(range);
     const std::size_t dash = at == std::string::npos ? at : request.find('-', at);
-    if (sent.descriptor < 0 || dash == std::string::npos) {
+    const bool is_whole = at == std::string::npos;
+    if (sent.descriptor < 0 || (!is_whole && dash == std::string::npos)) {
       constexpr std::string_view none = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
       co_return co_await send(socket, none);
     }
-    const std::uint64_t first = number_at(request, at + range.size());
-    const std::uint64_t end = std::min(number_at(request, dash + 1) + 1, sent.bytes);
-    if (first >= end) {
+    const std::uint64_t first = is_whole ? 0 : number_at(request, at + range.size());
+    const std::uint64_t end = is_whole ? sent.bytes : std::min(number_at(request, dash + 1) + 1, sent.bytes);
+    if (!is_whole && first >= end) {
       const std::string beyond = str_cat(
           "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\nContent-Range: bytes */", sent.bytes, "\r\n\r\n");
       co_return co_await send(socket, beyond);
     }
     const std::string head =
-        str_cat("HTTP/1.1 206 Partial Content\r\nContent-Length: ", end - first, "\r\nContent-Range: bytes ", first,
-                "-", end - 1, "/", sent.bytes, "\r\nETag: \"", sent.bytes, "\"\r\n\r\n");
+        str_cat(is_whole ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.1 206 Partial Content\r\n", "Content-Length: ", end - first,
+                is_whole ? "" : str_cat("\r\nContent-Range: bytes ", first, "-", end - 1, "/", sent.bytes),
+                "\r\nETag: \"", sent.bytes, "\"\r\n\r\n");
     if (!co_await send(socket, head, MSG_MORE)) co_return false;
     auto offset = static_cast<off_t>(first);
     while (offset < static_cast<off_t>(end)) {

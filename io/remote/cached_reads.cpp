@@ -498,7 +498,8 @@ void cached_reads::have_filled(const std::shared_ptr<fill>& ended) {
     }
     // All tries have been made, and who waits for it would make them once more. Else it reads over the network, and is told what is wrong.
     const bool is_told = ended->end == fetch_end::missing || ended->end == fetch_end::changed ||
-                         ended->end == fetch_end::refused || ended->end == fetch_end::failed;
+                         ended->end == fetch_end::refused || ended->end == fetch_end::damaged ||
+                         ended->end == fetch_end::failed;
     failed_.emplace(name, is_told ? ended : nullptr);
   }
   spare_.push_back(std::move(ended->bytes));

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "io/remote/connection_limit.hpp"
 #include "io/remote/http_head.hpp"
+#include "io/remote/object_sum.hpp"
 #include "io/remote/renewed_keys.hpp"
 #include "io/remote/slow_answers.hpp"
 
@@ -63,6 +64,8 @@ constexpr auto keys_interval = std::chrono::milliseconds(20);
 constexpr auto idle_time_max = std::chrono::seconds(20);
 // Of an answer that is an error: read, so that the connection can be used again.
 constexpr std::uint64_t error_body_bytes_max = std::uint64_t{16} << 10;
+// Of an object's bytes and its checksum.
+constexpr std::uint32_t mismatches_max = 3;
 constexpr std::size_t head_read_bytes = std::size_t{4} << 10;
 constexpr double patience_bytes_per_s = 64 << 10;
 constexpr double tokens_of_a_success = 0.1;
@@ -163,6 +166,8 @@ struct fetch::progress {
   std::size_t took_over_head = 0;         // of it: where the header ends
   std::size_t took_over_from = 0;         // bytes_received when it was asked
   bool writes = false;                    // the memory may be written to
+  std::optional<object_sum> sum;          // of the whole object, which is wanted
+  std::uint32_t mismatches = 0;           // with it
   bool is_cancelled = false;
   std::uint32_t tries = 0;  // without a byte between them
   std::uint32_t tries_all = 0;
@@ -494,7 +499,9 @@ class http_client::impl {
       const std::string request = request_of(*wanted, expected_of(*wanted));
       end = (co_await ask(*line, request, wanted->into.size() - from)).second;
     }
-    if (!end || is_over() || !line->received.starts_with("HTTP/1.1 206")) co_return;
+    const bool is_answer = line->received.starts_with("HTTP/1.1 206") ||
+                           (from == 0 && wanted->offset == 0 && line->received.starts_with("HTTP/1.1 200"));
+    if (!end || is_over() || !is_answer) co_return;
     at.took_over = std::move(line);
     at.took_over_head = *end;
     at.took_over_from = from;
@@ -631,7 +638,12 @@ class http_client::impl {
     const address& to = wanted.state->at;
     std::string text = str_cat(wanted.method, " ", to.target, " HTTP/1.1\r\nHost: ", to.host_header(), "\r\n");
     std::vector<header_line> to_sign = {{"host", to.host_header()}};
-    if (wanted.whole_bytes_max == 0) {
+    const bool is_whole = wants_whole(wanted, expected);
+    if (is_whole) {
+      constexpr std::string_view mode = "x-amz-checksum-mode";
+      text += str_cat(mode, ": ENABLED\r\n");
+      to_sign.push_back({std::string(mode), "ENABLED"});
+    } else if (wanted.whole_bytes_max == 0) {
       const std::string range =
           str_cat("bytes=", wanted.offset + wanted.bytes_received, "-", wanted.offset + wanted.into.size() - 1);
       text += str_cat("Range: ", range, "\r\n");
@@ -660,6 +672,13 @@ class http_client::impl {
     }
     if (expected != nullptr && is_strong(expected->etag)) text += str_cat("If-Match: ", expected->etag, "\r\n");
     return text += "\r\n";
+  }
+
+  // All of a store's object: asked for without a range, since it is then that a store tells its checksum.
+  [[nodiscard]] static bool wants_whole(const fetch& wanted, const object_facts* expected) {
+    return wanted.is_signed && wanted.whole_bytes_max == 0 && wanted.offset == 0 && wanted.bytes_received == 0 &&
+           expected != nullptr && expected->size_bytes == wanted.into.size() && wanted.state->redirects == 0 &&
+           !wanted.state->is_remembered;
   }
 
   // Bytes of two objects are never one range.
@@ -885,6 +904,11 @@ class http_client::impl {
     std::optional<std::uint64_t> total;
     if (head.status == 200) {
       // The object whole: right where that was wanted.
+      if (begin == 0 && expected != nullptr && expected->size_bytes == end && bytes != end) {
+        wanted.why = "the server has another one now";
+        finish(wanted, fetch_end::changed);
+        co_return step::over;
+      }
       if (begin != 0 || bytes > end) {
         wanted.why =
             "the server answers a request for a range with the whole object; leat reads ranges: use another server, or "
@@ -920,6 +944,10 @@ class http_client::impl {
       wanted.why = "the server sends more bytes than it says";
       co_return step::give_up;
     }
+    // Of a part of it the sum says nothing.
+    if (wanted.offset == 0 && wanted.bytes_received == 0) {
+      at.sum = *total == wanted.into.size() ? object_sum_of(head) : std::nullopt;
+    }
     const std::size_t received_before = wanted.bytes_received;
     std::memcpy(wanted.into.data() + wanted.bytes_received, rest.data(), rest.size());
     wanted.bytes_received += rest.size();
@@ -940,6 +968,14 @@ class http_client::impl {
     if (bytes > 0) {
       wanted.why = words_of(line, failure, str_cat(bytes, " bytes before its answer's end").c_str());
       co_return step::again_later;
+    }
+    if (at.sum && !at.sum->is_of(wanted.into)) {
+      wanted.why = str_cat("its bytes are not those that the store's ", at.sum->name(), " is of");
+      wanted.bytes_received = 0;
+      if (++at.mismatches < mismatches_max) co_return step::again_later;
+      str_append(wanted.why, ", ", at.mismatches, " times; see whether the object is damaged, and put it anew");
+      finish(wanted, fetch_end::damaged);
+      co_return step::over;
     }
     tokens_ = std::min(retries_.tokens, tokens_ + tokens_of_a_success);
     const std::uint64_t took_ns = now_ns() - line.asked_ns;

@@ -39,6 +39,7 @@ enum class fetch_end : std::uint8_t {
   missing,   ///< there is no such object
   changed,   ///< it is another one than was expected
   refused,   ///< by the server, for good: `why` says it
+  damaged,   ///< several times what came was not what the store's checksum is of
   failed,    ///< after all tries, or by what a server must not do: `why` says it
   cancelled
 };

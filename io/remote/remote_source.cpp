@@ -279,6 +279,10 @@ class connected_objects final : public source {
         failed.failure = EACCES;
         failed.said = say(fault::environment, errc::permission, str_cat(where, ": ", ended.why));
         return;
+      case fetch_end::damaged:
+        failed.failure = EBADMSG;
+        failed.said = say(fault::sample, errc::corrupt, str_cat(where, ": ", ended.why));
+        return;
       case fetch_end::cancelled:
         failed.failure = ECANCELED;
         return;

@@ -2,6 +2,8 @@
 // with an error that names it.
 #include "io/remote/remote_source.hpp"
 
+#include "base/crc32c.hpp"
+#include "base/crc64nvme.hpp"
 #include "io/make_ring_loop.hpp"
 #include "io/preadv_loop.hpp"
 #include "io/remote/address.hpp"
@@ -21,6 +23,7 @@
 #include <leat/error.hpp>
 #include <leat/stats.hpp>
 
+#include <absl/strings/escaping.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -302,6 +305,79 @@ TEST_F(remote_faults, a_server_that_was_killed_is_named) {
   killed.reset();
   EXPECT_THAT(failure_of(0, 1'000),
               ::testing::AllOf(HasSubstr(address), HasSubstr("while connecting to 127.0.0.1"), HasSubstr("4 tries")));
+}
+
+// base64 of the sum, its highest byte first.
+std::string told(std::uint64_t sum, unsigned bytes) {
+  std::string text;
+  for (unsigned left = bytes; left-- > 0;) text += static_cast<char>(sum >> (8 * left) & 0xFF);
+  return absl::Base64Escape(text);
+}
+
+TEST_F(remote_faults, an_object_of_a_store_that_is_wanted_whole_is_compared_with_its_checksum) {
+  const auto connect_to_store = [this] {
+    if (source_) running_.call([this] { source_.reset(); });
+    description_.emplace(
+        std::vector<io::remote_object>{{.where = io::parse_address(server_.address("a.bin")), .is_in_store = true}},
+        remote_options{.allow_http = true}, soon);
+    running_.call([this] { source_ = description_->connect(running_.loop()); });
+    ASSERT_EQ(open()->failure, 0);
+  };
+  connect_to_store();
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(content_));
+  const std::string tag = "ETag: \"tag-1\"\r\n";
+  const std::string wrong_sum = "x-amz-checksum-crc32c: " + told(crc32c(bytes) ^ 1, 4) + "\r\n";
+  // Requests of a read, where its answers have these lines.
+  const auto requests_of = [&](const std::string& lines, std::uint64_t from, std::uint64_t count) {
+    server_.set_rule([=](const served_request& asked) {
+      const bool is_whole = from == 0 && count == 100'000;
+      EXPECT_EQ(asked.value("x-amz-checksum-mode"), is_whole ? "ENABLED" : "");
+      EXPECT_EQ(asked.value("Range").empty(), is_whole);
+      return http_fault{.what = wrong::untagged, .headers = lines};
+    });
+    const std::uint64_t before = server_.requests();
+    expect_right(*read(from, count));
+    return server_.requests() - before;
+  };
+  EXPECT_EQ(requests_of(tag + "x-amz-checksum-crc32c: " + told(crc32c(bytes), 4) + "\r\n", 0, 100'000), 1);
+  EXPECT_EQ(requests_of(tag + "x-amz-checksum-crc64nvme: " + told(crc64nvme(bytes), 8) + "\r\n", 0, 100'000), 1);
+  EXPECT_EQ(requests_of(tag + "x-amz-checksum-crc32c: " + told(1, 4) + "-3\r\n", 0, 100'000), 1) << "of parts";
+  EXPECT_EQ(requests_of(tag + "x-amz-checksum-sha1: " + told(1, 4) + "\r\n", 0, 100'000), 1) << "not computed";
+  EXPECT_EQ(requests_of(tag + wrong_sum, 0, 99'999), 1) << "of a range it says nothing";
+
+  const auto wrong_for = [&](std::uint64_t requests) {
+    server_.set_rule([=, first = server_.requests()](const served_request& asked) {
+      return asked.number - first < requests ? http_fault{.what = wrong::untagged, .headers = tag + wrong_sum}
+                                             : http_fault();
+    });
+  };
+  wrong_for(2);
+  const std::uint64_t before = server_.requests();
+  expect_right(*read(0, 100'000));
+  EXPECT_EQ(server_.requests() - before, 3) << "it is asked for again";
+  wrong_for(100);
+  const auto failed = read(0, 100'000);
+  ASSERT_NE(failed->said, nullptr);
+  EXPECT_EQ(failed->said->whose, io::fault::sample);
+  EXPECT_EQ(failed->said->why.code(), errc::corrupt);
+  EXPECT_THAT(failed->said->why.what(), ::testing::AllOf(HasSubstr("/a.bin at offset 0"),
+                                                         HasSubstr("x-amz-checksum-crc32c"), HasSubstr("3 times")));
+  EXPECT_EQ(server_.requests() - before, 6);
+  // An answer that is cut is gone on with by a range, and the sum is that of both together.
+  for (const std::string& lines : {"x-amz-checksum-crc32c: " + told(crc32c(bytes), 4) + "\r\n", wrong_sum}) {
+    const std::uint64_t first = server_.requests();
+    server_.set_rule([=](const served_request& asked) {
+      return asked.number == first ? http_fault{.what = wrong::cut, .headers = lines, .bytes = 777} : http_fault();
+    });
+    expect_right(*read(0, 100'000));
+    EXPECT_EQ(server_.requests() - first, lines == wrong_sum ? 3 : 2);
+  }
+  // It was replaced by a larger one, and the server does not look at If-Match.
+  server_.set_rule([](const served_request&) { return http_fault{.what = wrong::untagged}; });
+  server_.put("a.bin", content_ + content_);
+  connect_to_store();
+  server_.put("a.bin", content_);
+  EXPECT_EQ(read(0, 200'000)->failure, ESTALE);
 }
 
 // It is of the whole object, whatever part of it was asked for.

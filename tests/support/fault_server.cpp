@@ -265,24 +265,27 @@ class fault_server::impl {
     if (const std::string wanted = asked.value("If-Match"); !wanted.empty() && wanted != tag) {
       return {"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n"};
     }
-    extra += plan.what == untagged ? plan.headers : str_cat("ETag: ", tag, "\r\n");
+    extra +=
+        plan.what == untagged ? plan.headers : str_cat("ETag: ", tag, "\r\n", plan.what == cut ? plan.headers : "");
     if (plan.what == whole)
       return {str_cat("HTTP/1.1 200 OK\r\nContent-Length: ", content.size(), "\r\n", extra, "\r\n", content)};
     const std::string range = asked.value("Range");
     const std::size_t dash = range.find('-');
-    std::uint64_t first = std::stoull(range.substr(6, dash - 6));
-    std::uint64_t last = std::stoull(range.substr(dash + 1));
-    if (first >= content.size()) {
+    std::uint64_t first = range.empty() ? 0 : std::stoull(range.substr(6, dash - 6));
+    std::uint64_t last = range.empty() ? content.size() : std::stoull(range.substr(dash + 1));
+    if (!range.empty() && first >= content.size()) {
       return {str_cat("HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\nContent-Range: bytes */",
                       content.size(), "\r\n", extra, "\r\n")};
     }
-    last = std::min<std::uint64_t>(last, content.size() - 1);
+    last = std::min<std::uint64_t>(last, content.size() - std::min<std::size_t>(content.size(), 1));
     if (plan.what == wrong_range && first > 0) --first, --last;
     if (plan.what == too_many && last + 1 < content.size()) ++last;
     std::string body = content.substr(first, last - first + 1);
     answer made;
-    made.bytes = str_cat("HTTP/1.1 206 Partial Content\r\nContent-Length: ", body.size(), "\r\nContent-Range: bytes ",
-                         first, "-", last, "/", content.size(), "\r\n", extra, "\r\n");
+    made.bytes = range.empty() ? str_cat("HTTP/1.1 200 OK\r\nContent-Length: ", body.size(), "\r\n", extra, "\r\n")
+                               : str_cat("HTTP/1.1 206 Partial Content\r\nContent-Length: ", body.size(),
+                                         "\r\nContent-Range: bytes ", first, "-", last, "/", content.size(), "\r\n",
+                                         extra, "\r\n");
     if (plan.what == cut || plan.what == stall) {
       body.resize(std::min(body.size(), plan.bytes));
       made.ends = plan.what == cut;

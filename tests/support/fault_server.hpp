@@ -28,7 +28,7 @@ struct http_fault {
     none,
     hang_up,      ///< closes the connection without an answer
     status,       ///< `status`, with `headers`
-    cut,          ///< ends after `bytes` of the body
+    cut,          ///< ends after `bytes` of the body, with `headers` too
     stall,        ///< sends `bytes` of the body, and then nothing
     whole,        ///< 200 with the whole object, whatever range was asked for
     wrong_range,  ///< the bytes before those that were asked for, and says so
