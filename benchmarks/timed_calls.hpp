@@ -128,6 +128,11 @@ class timed_calls final : public stages::device_calls {
     record(last_->copied, in);
     return status;
   }
+  [[nodiscard]] std::string prepare_jpegs() override { return behind_->prepare_jpegs(); }
+  [[nodiscard]] stages::failed_call decode_jpegs(std::span<const stages::jpeg_on_device> pictures,
+                                                 stream in) noexcept override {
+    return behind_->decode_jpegs(pictures, in);
+  }
   stages::device_status launch(const stages::device_kernel& kernel, const void* arguments,
                                stream in) noexcept override {
     const mutex_lock lock(mutex_);

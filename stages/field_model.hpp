@@ -125,9 +125,13 @@ class field_scratch {
 class field_program;
 
 /// Of the rows that decode() has made.
+///   leaves_packs   photo packs are left to the device
 struct photos_left {
+  bool leaves_packs = false;
   std::uint64_t to_device = 0;
   std::uint64_t to_host = 0;
+  std::uint64_t jpegs_to_device = 0;
+  std::uint64_t jpegs_to_host = 0;
 };
 
 /// What finish() has of a batch whose rows are there, without those that were skipped. Outputs are those of the program and of the
@@ -219,7 +223,7 @@ class field_program {
   [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
   [[nodiscard]] virtual std::size_t scratch_bytes_beside() const { return 0; }
   [[nodiscard]] virtual std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const = 0;
-  /// Photo packs that decode() has left to the device, of how many it was given; nothing where it leaves none.
+  /// Photo packs and JPEG files that decode() has left to the device, of how many it was given; nothing where it leaves none.
   [[nodiscard]] virtual std::optional<photos_left> left_to_device() const { return std::nullopt; }
   /// One job: one sample, start to end, on one thread. `rows` has one target per output.
   virtual outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const = 0;
@@ -252,6 +256,8 @@ class field_model {
   virtual ~field_model() = default;
 
   [[nodiscard]] virtual const std::string& name() const noexcept = 0;
+  /// Whether the device has to decode JPEG files for it: image::decoder(). A program that is bound to be finished_by::host makes no rows.
+  [[nodiscard]] virtual bool needs_nvjpeg() const noexcept { return false; }
   /// Throws error{errc::usage} naming the dataset's fields where it has none that fits.
   ///   finished   a device may be left to finish what it can; the bytes are the same
   [[nodiscard]] virtual std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset,

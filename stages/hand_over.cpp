@@ -208,6 +208,7 @@ void hand_over::send(batch_in_flight& batch) noexcept {
   batch.sending.memory = &item.finished->memory;
   batch.sending.bytes = bytes_used(*item.finished);
   batch.sending.rows = item.finished->rows;
+  batch.sending.samples = item.finished->ids;
   batch.sending.timing = timing_of(batch.plan.index);
   batch.sending.steps = run_.layout()->steps();
   collated_.fetch_add(1, std::memory_order_relaxed);
@@ -249,6 +250,7 @@ void hand_over::pass(batch_in_flight& batch, delivery_item item) noexcept {
   batch.sending.memory = nullptr;
   batch.sending.bytes = 0;
   batch.sending.rows = 0;
+  batch.sending.samples = {};
   batch.sending.timing = batch_timing::none;
   batch.sending.steps = {};
   give_to_transfer(batch);

@@ -19,6 +19,7 @@
 #include "stages/device/device.hpp"
 #include "stages/device/device_transfer.hpp"
 #include "stages/device/open_device.hpp"
+#include "stages/field_model.hpp"
 #include "stages/hand_over.hpp"
 #include "stages/journal.hpp"
 #include "stages/line_depths.hpp"
@@ -72,9 +73,39 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options, const loa
   return on_device(std::move(opened.calls));
 }
 
+// Throws error{errc::usage} or error{errc::unsupported} where nvJPEG was asked for and cannot decode: nothing takes its place.
+void check_nvjpeg(const loader_options& options, std::span<const field> fields, transfer& to) {
+  const auto wanted =
+      std::find_if(fields.begin(), fields.end(), [](const field& each) { return each.model().needs_nvjpeg(); });
+  if (wanted == fields.end()) return;
+  const std::string& name = wanted->model().name();
+  if (!to.runs_operations()) {
+    const bool asked_for = options.device.type == device::kind::host;
+    throw error(errc::unsupported,
+                str_cat("image '", name, "': jpeg_decoder::nvjpeg decodes on a GPU: ",
+                        asked_for ? "loader_options::device is the host" : to.report().use.why,
+                        "; jpeg_decoder::turbo decodes on the host, to pixels that differ slightly"));
+  }
+  if (!options.finish_on_device) {
+    throw error(errc::usage, str_cat("image '", name, "': jpeg_decoder::nvjpeg needs finish_on_device"));
+  }
+  if (options.digests) {
+    throw error(errc::usage,
+                str_cat("image '", name,
+                        "': digests are made on the host, which has no pixels of jpeg_decoder::nvjpeg; set "
+                        "loader_options::digests to false"));
+  }
+  if (const std::string why_not = to.prepare_jpegs(); !why_not.empty()) {
+    throw error(errc::unsupported,
+                str_cat("image '", name, "': jpeg_decoder::nvjpeg cannot decode here: ", why_not,
+                        "; jpeg_decoder::turbo decodes on the host, to pixels that differ slightly"));
+  }
+}
+
 // Who makes the last of pictures.
-//   throws   error{errc::usage}, error{errc::unsupported}: what loader_options::decode_on insists on cannot be
-finished_by finished_where(const loader_options& options, const transfer& to) {
+//   throws   error{errc::usage}, error{errc::unsupported}: what loader_options::decode_on or a picture's decoder() insists on cannot be
+finished_by finished_where(const loader_options& options, std::span<const field> fields, transfer& to) {
+  check_nvjpeg(options, fields, to);
   const bool has_device = to.runs_operations();
   if (options.decode_on == decode_on::device && !has_device) {
     const bool asked_for = options.device.type == device::kind::host;
@@ -107,7 +138,9 @@ void add_photos(device_report& to, const loader_options& options, const transfer
   for (const auto& program : programs) {
     const std::optional<photos_left> left = program->left_to_device();
     if (!left) continue;
-    to.photos = {to.use.use, ""};
+    if (left->leaves_packs) to.photos = {to.use.use, ""};
+    to.jpegs_decoded += left->jpegs_to_device;
+    to.jpegs_on_host += left->jpegs_to_host;
     to.photos_decoded += left->to_device;
     to.photos_on_host += left->to_host;
   }
@@ -146,7 +179,7 @@ class loader::pipeline final : public line_events {
       : fields_(std::move(fields)),
         options_(checked(std::move(options))),
         transfer_(make_transfer(options_, parts)),
-        run_(samples, fields_, options_, finished_where(options_, *transfer_)),
+        run_(samples, fields_, options_, finished_where(options_, fields_, *transfer_)),
         resumption_(run_, options_, fields_),
         span_(parts.only ? resumption_.one_batch(*parts.only) : resumption_.resumed()),
         memory_available_(find_memory_available()),
@@ -212,7 +245,7 @@ class loader::pipeline final : public line_events {
       plan_.device = {device.use.use, device.bytes,
                       str_cat(device.batches, " x ", bytes_text((device.bytes - scratch) / device.batches),
                               " of its memory: what is copied, and the pictures it makes of it",
-                              scratch == 0 ? "" : str_cat("; ", bytes_text(scratch), " to decode photo packs in"))};
+                              scratch == 0 ? "" : str_cat("; ", bytes_text(scratch), " to decode photographs in"))};
     }
     if (options_.reader.direct == choice::on) reads_.check_first_files();
     delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) {

@@ -73,6 +73,7 @@ struct transfer_operation {
   io::lease* memory = nullptr;
   std::size_t bytes = 0;  ///< used bytes at the start of the block
   std::uint32_t rows = 0;
+  std::span<const std::uint64_t> samples = {};  ///< of the rows, for errors
   batch_timing timing = batch_timing::none;
   std::span<const device_step> steps = {};  ///< in this order; only where runs_operations()
 
@@ -107,6 +108,9 @@ class transfer {
 
   /// Whether batches get to a device, where operations can make their rows.
   [[nodiscard]] virtual bool runs_operations() const noexcept { return false; }
+
+  /// Whether operations can decode JPEG files: empty, or why not, in words for a person. Before prepare().
+  [[nodiscard]] virtual std::string prepare_jpegs() { return "batches stay on the host"; }
 
   /// Whether it pins the memory of batches, each lease when a batch is first copied from it. io_uring registers this memory after
   /// pinning_done() and unregisters it before drain(), which unpins it.

@@ -90,6 +90,9 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
   add_number(app, "--global-batch-size", arguments.global_batch_size, 1,
              "of all ranks together (--batch-size times them)");
   add_picture_options(app, arguments.pictures);
+  add_choice(app, "--jpeg-decoder", arguments.pictures.decoder,
+             {{"turbo", jpeg_decoder::turbo}, {"nvjpeg", jpeg_decoder::nvjpeg}},
+             "nvjpeg: NVIDIA's, on --device; other pixels, and no digests (turbo)");
   CLI::Option* const mixup =
       app.add_option("--mixup", arguments.mixup, "mix each picture with the next one, by Beta(ALPHA, ALPHA)")
           ->type_name("ALPHA");

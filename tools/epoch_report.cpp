@@ -222,6 +222,7 @@ json epoch_report::as_json() const {
                            {"why", device.photos.why},
                            {"on_device", device.photos_decoded},
                            {"on_host", device.photos_on_host}};
+  object["nvjpeg"] = {{"decoded", device.jpegs_decoded}, {"on_host", device.jpegs_on_host}};
   json stages;
   for (const auto& [stage_name, numbers] : stages_of(stats)) {
     stages[stage_name] = {{"count", numbers->count},        {"bytes", numbers->bytes},
@@ -296,6 +297,13 @@ std::string epoch_report::as_text(const terminal& screen) const {
                 device.photos_on_host > 0 ? str_cat(", ", count_text(device.photos_on_host), " on the host") : ""));
   } else if (device.photos.why != "asked for") {
     row(text, screen, "photo packs", str_cat("on the host: ", one_line(device.photos.why)));
+  }
+  if (const device_report& device = stats.device; device.jpegs_decoded + device.jpegs_on_host > 0) {
+    row(text, screen, "nvjpeg",
+        str_cat(count_text(device.jpegs_decoded), " decoded",
+                device.jpegs_on_host > 0
+                    ? str_cat(", ", count_text(device.jpegs_on_host), " on the host (no baseline file, or too large)")
+                    : ""));
   }
   if (stats.quarantined > 0) {
     const std::string_view fate = !failure.empty()                         ? ""

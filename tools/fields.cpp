@@ -40,7 +40,7 @@ image picture(const std::string& name, const picture_options& options) {
   image field(name);
   for (const transform& each : steps) field = field.apply(each);
   if (options.type != dtype::u8) field = field.normalize(imagenet);
-  return field.as(options.type).as(options.order).exif_orientation(options.exif_orientation);
+  return field.as(options.type).as(options.order).exif_orientation(options.exif_orientation).decoder(options.decoder);
 }
 
 bool goes_as_jpg(std::string_view name) {

@@ -17,11 +17,13 @@ namespace leat::tools {
 ///   train      random_resized_crop(size), random_flip; else resize(size * 256 / 224), center_crop(size)
 ///   augment    what stands behind that
 ///   type       floats are normalised with ImageNet's mean and deviation; u8 is the pixel
+///   decoder    of JPEG files
 ///   exif_orientation   turned upright before that
 ///   array_crop   of arrays that have as many axes at least, elements along the last ones: random for train, else in the middle
 struct picture_options {
   bool train = true;
   bool exif_orientation = false;
+  jpeg_decoder decoder = jpeg_decoder::turbo;
   std::uint32_t size = 224;
   dtype type = dtype::f32;
   layout order = layout::nchw;

@@ -38,6 +38,11 @@ class field {
   std::shared_ptr<const stages::field_model> model_;  // Immutable, and shared by the copies of this value.
 };
 
+/// Who decodes JPEG files: image::decoder().
+///   turbo    libjpeg-turbo and stages of our own, on the host; of photo packs also kernels of our own. The same bits everywhere
+///   nvjpeg   NVIDIA's nvJPEG, on the device that batches go to
+enum class jpeg_decoder : std::uint8_t { turbo, nvjpeg };
+
 /// A picture: JPEG, PNG, WebP or BMP by content, whatever its name says.
 ///   encoded    the sample's member of this name, or that of from(); "jpg" also finds jpeg, png, webp, bmp, tif, tiff, ppm, pgm
 ///              and jpe, and the picture of a folder
@@ -111,6 +116,14 @@ class image {
   /// Part of what a batch holds: pixels differ slightly from undecimated ones. On where a crop or flip is random, off
   /// where none is, unless set here.
   [[nodiscard]] image decimate(bool on) const;
+  /// Who decodes JPEG files. nvjpeg is never chosen by itself, and is part of what a batch holds: its pixels differ slightly from turbo's, and
+  /// may from one GPU or version of the library to the next.
+  ///   decodes    baseline files of one scan, grey or YCbCr, that fit their row's slot; all others, decided by their headers and sizes alone,
+  ///              are decoded on the host as by turbo: stats().device counts both. decimate() says nothing about what it decodes
+  ///   needs      a loader with a device, finish_on_device, and no digests, which the host would make; no steps of colour, no random_erasing
+  ///   throws     (when the loader is built) error{errc::unsupported} without a GPU or the library (libnvjpeg.so.13 or .12, or what the
+  ///              environment's LEAT_NVJPEG names); error{errc::usage} for what does not go with it
+  [[nodiscard]] image decoder(jpeg_decoder which) const;
   /// Pictures of more pixels are corrupt samples. 178 956 970 by default, as Pillow's bomb limit.
   [[nodiscard]] image pixels_max(std::int64_t pixels) const;
 
@@ -126,6 +139,7 @@ class image {
     layout order = layout::nchw;
     bool exif_orientation = false;
     std::optional<bool> decimate;
+    jpeg_decoder decoder = jpeg_decoder::turbo;
     std::int64_t pixels_max = 178'956'970;
   };
   [[nodiscard]] const settings& get() const noexcept { return settings_; }

@@ -28,11 +28,24 @@ inline constexpr device_status device_not_ready = -1;
 inline constexpr device_status device_captured_beside = -2;
 
 /// A call that failed; its words are made when somebody has to hear them.
+///   picture   which of decode_jpegs() was refused: its bytes are to blame, not the device
 struct failed_call {
   device_status status = device_ok;
   const char* name = "";
   std::optional<std::size_t> bytes = {};
+  std::optional<std::uint32_t> picture = {};
 };
+
+/// A JPEG file that the device decodes: its whole picture, as planes of red, green and blue, in memory of the device.
+///   encoded   memory of the host, which stays until what the call has put into the stream has passed
+///   stride    of each plane, in bytes
+struct jpeg_on_device {
+  std::span<const std::byte> encoded;
+  std::uint8_t* planes[3] = {};
+  std::size_t stride = 0;
+};
+/// The most that decode_jpegs() takes.
+inline constexpr std::uint32_t jpegs_at_once = 64;
 
 /// What people ask about a device; 0 and empty where it does not say.
 struct device_facts {
@@ -106,6 +119,8 @@ class device_calls {
     return device_ok;
   }
   virtual device_status free_word(const std::atomic<std::uint64_t>* /*word*/) noexcept { return device_ok; }
+  /// Makes decode_jpegs() possible. Returns why it is not, in words for a person; empty where it is.
+  [[nodiscard]] virtual std::string prepare_jpegs() { return "this device decodes no JPEG files"; }
   /// cudaStreamSynchronize: at the end of life only.
   virtual device_status finish(stream in) noexcept = 0;
 
@@ -117,6 +132,12 @@ class device_calls {
   virtual device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept = 0;
   /// cudaLaunchKernelEx. The arguments are copied.
   virtual device_status launch(const device_kernel& kernel, const void* arguments, stream in) noexcept = 0;
+  /// nvjpegDecodeBatched, after prepare_jpegs(): parses on the calling thread, and decodes in the order of `in`. May wait for what an earlier
+  /// call has put into it: never on an I/O thread. One thread at a time.
+  ///   pictures   at most jpegs_at_once
+  [[nodiscard]] virtual failed_call decode_jpegs(std::span<const jpeg_on_device> /*pictures*/, stream /*in*/) noexcept {
+    return {device_not_ready, "decode_jpegs() without prepare_jpegs()"};
+  }
   /// cuStreamWriteValue64: the word becomes `value` when all that `in` holds so far has passed, and is seen to have.
   virtual device_status write(const std::atomic<std::uint64_t>& /*word*/, std::uint64_t /*value*/,
                               stream /*in*/) noexcept {

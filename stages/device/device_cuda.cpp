@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "stages/device/driver_cuda.hpp"
 #include "stages/device/kernels_cuda.hpp"
+#include "stages/device/nvjpeg.hpp"
 #include "stages/device/open_device.hpp"
 
 #include <leat/error.hpp>
@@ -16,7 +17,9 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <memory>
 #include <new>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -321,12 +324,17 @@ class cuda_calls final : public device_calls {
       : index_(index), name_(std::move(name)), driver_(driver), context_(context) {}
   // What was freed in the order of a stream may not have been reached: the pool goes when it has.
   ~cuda_calls() override {
+    if (jpegs_ != nullptr) {
+      const in_context its = here();
+      jpegs_.reset();
+    }
     if (pool_ != nullptr) static_cast<void>(here().run([&] { return cudaMemPoolDestroy(pool_); }));
   }
 
   [[nodiscard]] device where() const noexcept override { return cuda(index_); }
   [[nodiscard]] std::string name() const override { return name_; }
   [[nodiscard]] std::string describe(device_status code) const override {
+    if (std::string words = describe_nvjpeg(code); !words.empty()) return words;
     return in_words(static_cast<cudaError_t>(code));
   }
   [[nodiscard]] std::string describe_pinning(device_status code) const override {
@@ -445,6 +453,21 @@ class cuda_calls final : public device_calls {
     all_words().give_back(const_cast<std::atomic<std::uint64_t>*>(word));
     return device_ok;
   }
+  [[nodiscard]] std::string prepare_jpegs() override {
+    if (jpegs_ != nullptr) return {};
+    std::string why_not;
+    const std::optional<found_nvjpeg> found = find_nvjpeg(why_not);
+    if (!found) return why_not;
+    const in_context its = here();  // of its end, too
+    const device_status entered = its.run([] { return cudaSuccess; });
+    auto made = std::make_unique<nvjpeg_decoder>(*this, found->functions);
+    const failed_call failed = entered != device_ok ? failed_call{entered, "nvjpegCreateEx"} : made->open();
+    if (failed.status != device_ok) {
+      return str_cat(failed.name, " of ", found->from, " on ", name_, ": ", describe(failed.status));
+    }
+    jpegs_ = std::move(made);
+    return {};
+  }
   device_status finish(stream in) noexcept override {
     return here().run([&] { return cudaStreamSynchronize(in.handle()); });
   }
@@ -459,6 +482,16 @@ class cuda_calls final : public device_calls {
       }
       return cudaErrorInvalidDeviceFunction;
     });
+  }
+  [[nodiscard]] failed_call decode_jpegs(std::span<const jpeg_on_device> pictures, stream in) noexcept override {
+    if (jpegs_ == nullptr) return device_calls::decode_jpegs(pictures, in);
+    failed_call failed;
+    const device_status entered = here().run([&] {
+      failed = jpegs_->decode(pictures, in);
+      return cudaSuccess;
+    });
+    if (entered != device_ok) return {entered, "making the device's context the thread's"};
+    return failed;
   }
   device_status write(const std::atomic<std::uint64_t>& word, std::uint64_t value, stream in) noexcept override {
     return here().run([&] {
@@ -553,6 +586,7 @@ class cuda_calls final : public device_calls {
   mutex mutex_;
   bool pool_sought_ ABSL_GUARDED_BY(mutex_) = false;
   cudaMemPool_t pool_ = nullptr;
+  std::unique_ptr<nvjpeg_decoder> jpegs_;  // null before prepare_jpegs()
 };
 
 /// How many GPUs there are; where none, `why` there is none.

@@ -22,6 +22,8 @@ struct operands {
   std::uint32_t rows = 0;
   std::byte* to = nullptr;       ///< the tensor that is made
   std::byte* scratch = nullptr;  ///< scratch_bytes() that are this launch's until the next operation begins
+  /// launch() alone: the host's memory that from[0] was copied from. Read after launch() only where reads_host().
+  const std::byte* on_host = nullptr;
 };
 
 /// Immutable, and shared by all batches. Its tensor takes output_spec::row_bytes() of device memory for each row.
@@ -36,6 +38,8 @@ class device_operation {
   [[nodiscard]] virtual std::size_t decoded_row_bytes() const noexcept = 0;
   /// Device memory for a batch of so many rows, beside its operands. One piece serves all batches, as they are made one by one.
   [[nodiscard]] virtual std::size_t scratch_bytes(std::uint32_t /*rows*/) const noexcept { return 0; }
+  /// Whether what launch() puts into the stream reads operands::on_host when its turn comes: it stays until then.
+  [[nodiscard]] virtual bool reads_host() const noexcept { return false; }
   /// Puts its kernels into `in`. Returns the call that failed, if one did.
   [[nodiscard]] virtual failed_call launch(device_calls& calls, const operands& of, stream in) const noexcept = 0;
   /// What make_row() needs beside the row.

@@ -242,7 +242,7 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
     if (!is_pinned) failed = blocks_.synchronize_with_consumers(to);
     if (failed.status == device_ok) failed = queue(operation, to, copy, may_be_read);
     if (failed.status != device_ok) {
-      operation.failure = failure_.note(failed);
+      operation.failure = note(failed, operation);
       if (may_be_read) copies_.add(copy, std::move(*operation.memory));
       copies_.leave(copy);
       return;
@@ -255,7 +255,24 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
   }
 }
 
-// Exactly: wait for each consumer of what lay here, copy, write the word, run the operations, record.
+// A picture that is refused is its sample's fault. Which one it is no host has decoded: no policy is asked any more.
+std::exception_ptr device_transfer::note(const failed_call& failed, const transfer_operation& of) noexcept {
+  if (!failed.picture) return failure_.note(failed);
+  try {
+    const std::string which =
+        *failed.picture < of.samples.size() ? str_cat("sample ", of.samples[*failed.picture]) : "a sample";
+    throw error(errc::corrupt,
+                str_cat("corrupt ", which, ", in row ", *failed.picture, " of its batch: ", failed.name, " on ",
+                        calls_->name(), ": ", calls_->describe(failed.status),
+                        "; on_corrupt is not asked, as the file's headers were sound; take the sample out, or decode "
+                        "with jpeg_decoder::turbo"));
+  } catch (...) {
+    return failure_.note(std::current_exception());
+  }
+}
+
+// Exactly: wait for each consumer of what lay here, copy, write the word, run the operations, record. The word says that the host's memory is
+// free, so that it comes behind an operation that reads there.
 failed_call device_transfer::queue(transfer_operation& operation, const device_block& to, const copy_in_flight& copy,
                                    bool& may_be_read) noexcept {
   failed_call failed = blocks_.wait_for_consumers(to, side_);
@@ -267,8 +284,11 @@ failed_call device_transfer::queue(transfer_operation& operation, const device_b
     if (failed.status != device_ok) return failed;
     may_be_read = true;
   }
-  failed = copies_.mark_read(copy, side_);
+  const bool is_read_later = std::any_of(operation.steps.begin(), operation.steps.end(),
+                                         [](const device_step& step) { return step.operation->reads_host(); });
+  if (!is_read_later) failed = copies_.mark_read(copy, side_);
   if (failed.status == device_ok) failed = run_operations(operation, to);
+  if (failed.status == device_ok && is_read_later) failed = copies_.mark_read(copy, side_);
   // First, so that whoever has waited for the batch has waited for its time.
   if (failed.status == device_ok) failed = timing_.record_arrived(side_);
   if (failed.status == device_ok) failed = {calls_->record(copy.arrived, side_), "cudaEventRecord", {}};
@@ -281,8 +301,13 @@ failed_call device_transfer::run_operations(const transfer_operation& operation,
   for (const device_step& step : operation.steps) {
     absl::InlinedVector<const std::byte*, 4> from;
     for (const std::size_t offset : step.from) from.push_back(copied + offset);
-    const failed_call launched = step.operation->launch(
-        *calls_, {.from = from, .rows = operation.rows, .to = in.memory + step.to, .scratch = scratch_}, side_);
+    const failed_call launched = step.operation->launch(*calls_,
+                                                        {.from = from,
+                                                         .rows = operation.rows,
+                                                         .to = in.memory + step.to,
+                                                         .scratch = scratch_,
+                                                         .on_host = operation.memory->data() + step.from.front()},
+                                                        side_);
     if (launched.status != device_ok) return launched;
   }
   return {};

@@ -60,6 +60,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   ~device_transfer() override;
 
   [[nodiscard]] bool runs_operations() const noexcept override { return true; }
+  [[nodiscard]] std::string prepare_jpegs() override { return calls_->prepare_jpegs(); }
   [[nodiscard]] bool pins() const noexcept override { return true; }
   /// Throws error{errc::limit}: bytes_max has no room for one batch, or the device none for all of them; error{errc::device}.
   void prepare(transfer_needs needs) override;
@@ -77,6 +78,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   void send_in_order() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] bool next_can_go() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ship(transfer_operation& operation) noexcept;
+  std::exception_ptr note(const failed_call& failed, const transfer_operation& of) noexcept;
   [[nodiscard]] failed_call queue(transfer_operation& operation, const device_block& to, const copy_in_flight& copy,
                                   bool& may_be_read) noexcept;
   [[nodiscard]] failed_call run_operations(const transfer_operation& operation, const device_block& in) noexcept;

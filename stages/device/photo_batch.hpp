@@ -81,16 +81,19 @@ struct photo_on_device {
 };
 
 /// A row of the batch as the host writes it: this, and behind it either u8 pixels [height, width, 3], which begin at photo_slot_bytes; or
-/// a photo's tables, the ends of its rows of MCUs, and those rows, docs/photo-pack.md.
+/// a photo's tables, the ends of its rows of MCUs, and those rows, docs/photo-pack.md; or tables and a JPEG file, whose planes somebody else
+/// fills with the whole picture's red, green and blue before any thread looks at them.
 ///   is_pack                  not 0: a photo
 ///   tables, row_ends, rows   bytes from the slot's beginning; ends are of 32 bits each, counted from `rows`
-///   row_count                of MCUs
+///   row_count                of MCUs; of a JPEG file 0
+///   jpeg_bytes               of the JPEG file at `rows`; 0 where there is none
 struct photo_slot {
   std::uint32_t is_pack;
   std::uint32_t tables;
   std::uint32_t row_ends;
   std::uint32_t rows;
   std::uint32_t row_count;
+  std::uint32_t jpeg_bytes;
   photo_on_device photo;
 };
 inline constexpr std::uint64_t photo_slot_bytes = (sizeof(photo_slot) + 15) / 16 * 16;

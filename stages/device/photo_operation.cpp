@@ -25,40 +25,53 @@ std::size_t slot_for(std::size_t pixel_bytes) noexcept {
 // twice in lines. The rest is for MCUs that are partly outside of it.
 std::uint64_t scratch_for(std::size_t pixel_bytes) noexcept { return rounded(12 * pixel_bytes + 65536); }
 
+// Of a JPEG file there is the whole picture, the region, and its lines: of rows of 224 x 224 up to 500,000 pixels.
+std::uint64_t scratch_for_jpegs(std::size_t pixel_bytes) noexcept { return rounded(24 * pixel_bytes + 65536); }
+
 }  // namespace
 
-photo_operation::photo_operation(std::uint32_t height, std::uint32_t width, layout order)
-    : height_(height),
+photo_operation::photo_operation(std::uint32_t height, std::uint32_t width, layout order, bool jpegs)
+    : jpegs_(jpegs),
+      height_(height),
       width_(width),
       order_(order),
       pixel_bytes_(pixels_of(height, width)),
       slot_bytes_(slot_for(pixel_bytes_)),
-      photo_scratch_bytes_(scratch_for(pixel_bytes_)) {}
+      photo_scratch_bytes_(jpegs ? scratch_for_jpegs(pixel_bytes_) : scratch_for(pixel_bytes_)) {}
 
-photo_operation::photo_operation(const picture_batch& how)
-    : height_(how.height),
+photo_operation::photo_operation(const picture_batch& how, bool jpegs)
+    : jpegs_(jpegs),
+      height_(how.height),
       width_(how.width),
       order_(layout::nhwc),
       finish_(std::in_place, how),
       pixel_bytes_(pixels_of(how.height, how.width)),
       slot_bytes_(slot_for(pixel_bytes_)),
-      photo_scratch_bytes_(scratch_for(pixel_bytes_)) {}
+      photo_scratch_bytes_(jpegs ? scratch_for_jpegs(pixel_bytes_) : scratch_for(pixel_bytes_)) {}
+
+// Without an engine for JPEG files nvJPEG decodes Huffman codes on the GPU only of more than 50 files at a time (nvjpeg.h).
+std::uint32_t photo_operation::at_once() const noexcept { return jpegs_ ? jpegs_at_once : photos_at_once; }
 
 std::size_t photo_operation::scratch_bytes(std::uint32_t rows) const noexcept {
   const std::size_t pixels = finish_ ? rounded(rows * pixel_bytes_) : 0;
-  return pixels + std::min(rows, photos_at_once) * photo_scratch_bytes_;
+  return pixels + std::min(rows, at_once()) * photo_scratch_bytes_;
 }
 
 failed_call photo_operation::launch(device_calls& calls, const operands& of, stream in) const noexcept {
   std::byte* const pixels = finish_ ? of.scratch : of.to;
   std::byte* const scratch = of.scratch + (finish_ ? rounded(of.rows * pixel_bytes_) : 0);
-  for (std::uint32_t first = 0; first < of.rows; first += photos_at_once) {
+  for (std::uint32_t first = 0; first < of.rows; first += at_once()) {
+    const std::uint32_t count = std::min(of.rows - first, at_once());
+    if (jpegs_) {
+      const failed_call decoded = decode_jpegs(calls, of.on_host, scratch, first, count, in);
+      if (decoded.status != device_ok) return decoded;
+    }
     const photo_batch photos{.slots = reinterpret_cast<const std::uint8_t*>(of.from[0]) + first * slot_bytes_,
                              .slot_bytes = slot_bytes_,
                              .scratch = reinterpret_cast<std::uint8_t*>(scratch),
                              .scratch_bytes = photo_scratch_bytes_,
                              .to = reinterpret_cast<std::uint8_t*>(pixels) + first * pixel_bytes_,
-                             .photo_count = std::min(of.rows - first, photos_at_once),
+                             .photo_count = count,
                              .out_height = height_,
                              .out_width = width_,
                              .is_planar = order_ == layout::nchw};
@@ -69,6 +82,31 @@ failed_call photo_operation::launch(device_calls& calls, const operands& of, str
   absl::InlinedVector<const std::byte*, 4> from(of.from.begin(), of.from.end());
   from[0] = pixels;
   return finish_->launch(calls, {.from = from, .rows = of.rows, .to = of.to, .scratch = nullptr}, in);
+}
+
+// What the device has of the slots is not looked at: the host has them, too.
+failed_call photo_operation::decode_jpegs(device_calls& calls, const std::byte* slots, std::byte* scratch,
+                                          std::uint32_t first, std::uint32_t count, stream in) const noexcept {
+  jpeg_on_device files[jpegs_at_once];
+  std::uint32_t rows[jpegs_at_once];
+  std::uint32_t file_count = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::byte* const bytes = slots + (first + i) * slot_bytes_;
+    const auto& slot = *reinterpret_cast<const photo_slot*>(bytes);
+    if (slot.is_pack == 0 || slot.jpeg_bytes == 0) continue;
+    jpeg_on_device& file = files[file_count];
+    file.encoded = {bytes + slot.rows, slot.jpeg_bytes};
+    file.stride = slot.photo.plane[0].stride;
+    for (std::size_t plane = 0; plane < 3; ++plane) {
+      file.planes[plane] = reinterpret_cast<std::uint8_t*>(scratch) + i * photo_scratch_bytes_ + slot.photo.planes +
+                           slot.photo.plane[plane].at;
+    }
+    rows[file_count++] = first + i;
+  }
+  if (file_count == 0) return {};
+  failed_call decoded = calls.decode_jpegs({files, file_count}, in);
+  if (decoded.picture) decoded.picture = rows[*decoded.picture];
+  return decoded;
 }
 
 std::size_t photo_operation::make_row_bytes() const noexcept {

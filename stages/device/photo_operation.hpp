@@ -1,7 +1,8 @@
 // Decoding photo packs as an operation on the device: of slots, each a pack or pixels, the u8 pixels that the host's decoder makes; and of
-// those what the trainer asked for.
+// those what the trainer asked for. Where nvJPEG was asked for, slots may be JPEG files, too, whose pixels are nvJPEG's own.
 #pragma once
 
+#include "stages/device/device.hpp"
 #include "stages/device/device_operation.hpp"
 #include "stages/device/picture_operation.hpp"
 
@@ -18,21 +19,29 @@ namespace leat::stages {
 class photo_operation final : public device_operation {
  public:
   /// Rows of u8.
-  photo_operation(std::uint32_t height, std::uint32_t width, layout order);
+  ///   jpegs   slots may be JPEG files: device_calls::prepare_jpegs() comes before the first launch, and make_row() knows none of them
+  photo_operation(std::uint32_t height, std::uint32_t width, layout order, bool jpegs = false);
   /// Rows that are finished: `how` as for picture_operation.
-  explicit photo_operation(const picture_batch& how);
+  explicit photo_operation(const picture_batch& how, bool jpegs = false);
 
   /// A slot: room for the pixels and half as many bytes again, and 4 KiB. A pack that needs more is decoded on the host.
   [[nodiscard]] std::size_t decoded_row_bytes() const noexcept override { return slot_bytes_; }
   [[nodiscard]] std::size_t scratch_bytes(std::uint32_t rows) const noexcept override;
   /// The most that a photo's decoding may take of it: photo_plan::scratch_bytes.
   [[nodiscard]] std::uint64_t photo_scratch_bytes() const noexcept { return photo_scratch_bytes_; }
+  [[nodiscard]] bool reads_host() const noexcept override { return jpegs_; }
   [[nodiscard]] failed_call launch(device_calls& calls, const operands& of, stream in) const noexcept override;
   [[nodiscard]] std::size_t make_row_bytes() const noexcept override;
   void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to,
                 std::byte* scratch) const noexcept override;
 
  private:
+  [[nodiscard]] failed_call decode_jpegs(device_calls& calls, const std::byte* slots, std::byte* scratch,
+                                         std::uint32_t first, std::uint32_t count, stream in) const noexcept;
+
+  [[nodiscard]] std::uint32_t at_once() const noexcept;
+
+  const bool jpegs_;
   const std::uint32_t height_;
   const std::uint32_t width_;
   const layout order_;  // of u8 rows

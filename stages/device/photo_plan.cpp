@@ -131,19 +131,20 @@ bool write_table(const pixels::axis& from, photo_axis& axis, std::uint32_t table
   return true;
 }
 
-}  // namespace
-
-std::optional<photo_plan> plan_photo(const pixels::photo_layout& how, const pixels::picture_info& info,
-                                     const pixels::geometry& drawn, int decimation) {
+// All but the planes.
+//   width, height   of the stored picture, decimated
+//   stored          set to the region as it is stored; of no width where the row is padding alone
+photo_plan plan_region(int width, int height, const pixels::picture_info& info, const pixels::geometry& drawn,
+                       int decimation, pixels::rectangle& stored) {
   photo_plan plan;
   photo_on_device& to = plan.on_device;
   const pixels::resampler resampled(drawn, pixels::decimated_by(decimation, info));
   const pixels::rectangle& upright = resampled.region();
   to.flip = drawn.flip;
-  to.row_blocks = how.pack.row_blocks();
+  stored = {};
   if (upright.width == 0) return plan;
   const pixels::orientation turn(info.orientation);
-  const pixels::rectangle stored = turn.stored(upright, how.width, how.height);
+  stored = turn.stored(upright, width, height);
   to.mirrored = turn.mirrored;
   to.upended = turn.upended;
   to.transposed = turn.transposed;
@@ -157,19 +158,89 @@ std::optional<photo_plan> plan_photo(const pixels::photo_layout& how, const pixe
   plan.down = resampled.vertical();
   to.across = {.table = 0, .taps_max = 0, .count = plan.across.count, .at = resampled.at_x()};
   to.down = {.table = 0, .taps_max = 0, .count = plan.down.count, .at = resampled.at_y()};
+  return plan;
+}
 
+// What comes behind the planes. False where it is too much.
+bool place_pixels(std::uint64_t planes_bytes, photo_plan& plan) noexcept {
+  photo_on_device& to = plan.on_device;
+  const auto height = static_cast<std::uint64_t>(to.height);
+  to.pixels = planes_bytes;
+  to.lines = to.pixels + rounded(3 * height * static_cast<std::uint64_t>(to.width));
+  plan.scratch_bytes = to.lines + rounded(3 * height * static_cast<std::uint64_t>(plan.across.count));
+  return plan.scratch_bytes <= photo_scratch_bytes_max;
+}
+
+}  // namespace
+
+std::optional<photo_plan> plan_photo(const pixels::photo_layout& how, const pixels::picture_info& info,
+                                     const pixels::geometry& drawn, int decimation) {
+  pixels::rectangle stored;
+  photo_plan plan = plan_region(how.width, how.height, info, drawn, decimation, stored);
+  photo_on_device& to = plan.on_device;
+  to.row_blocks = how.pack.row_blocks();
+  if (stored.width == 0) return plan;
   const mcu_range columns = columns_of(how, stored);
   const mcu_range rows = rows_of(how, stored);
   to.first_column = columns.first;
   to.end_column = columns.end;
   plan.first_row = rows.first;
   plan.end_row = rows.end;
-  to.pixels = place_planes(how, columns, rows, to);
-  const auto height = static_cast<std::uint64_t>(upright.height);
-  to.lines = to.pixels + rounded(3 * height * static_cast<std::uint64_t>(upright.width));
-  plan.scratch_bytes = to.lines + rounded(3 * height * static_cast<std::uint64_t>(plan.across.count));
-  if (plan.scratch_bytes > photo_scratch_bytes_max) return std::nullopt;
+  if (!place_pixels(place_planes(how, columns, rows, to), plan)) return std::nullopt;
   return plan;
+}
+
+std::optional<photo_plan> plan_jpeg(const pixels::picture_info& info, const pixels::geometry& drawn) {
+  pixels::rectangle stored;
+  photo_plan plan = plan_region(info.width, info.height, info, drawn, 1, stored);
+  if (stored.width == 0) return std::nullopt;
+  photo_on_device& to = plan.on_device;
+  const std::uint64_t stride = rounded(static_cast<std::uint64_t>(info.width));
+  const std::uint64_t plane_bytes = stride * static_cast<std::uint64_t>(info.height);
+  to.plane_count = 3;
+  to.is_ycbcr = false;
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    to.plane[i] = {.at = i * plane_bytes,
+                   .stride = static_cast<std::uint32_t>(stride),
+                   .left = 0,
+                   .top = 0,
+                   .width = info.width,
+                   .height = info.height,
+                   .across = 1,
+                   .down = 1,
+                   .side = 8,
+                   .how = upsampling::replicated,
+                   .expand_x = 1,
+                   .expand_y = 1,
+                   .quantisation = {}};
+  }
+  if (!place_pixels(3 * plane_bytes, plan)) return std::nullopt;
+  return plan;
+}
+
+bool write_jpeg_slot(const photo_plan& plan, std::span<const std::byte> file, std::span<std::byte> slot) noexcept {
+  if (file.empty() || file.size() > slot.size()) return false;
+  slot_writer to(slot);
+  auto* const head = to.take<photo_slot>(1);
+  if (head == nullptr) return false;
+  to.go_back_to(photo_slot_bytes);
+  photo_slot made{.is_pack = 1,
+                  .tables = to.at(),
+                  .row_ends = 0,
+                  .rows = 0,
+                  .row_count = 0,
+                  .jpeg_bytes = static_cast<std::uint32_t>(file.size()),
+                  .photo = plan.on_device};
+  if (!write_table(plan.across, made.photo.across, made.tables, to) ||
+      !write_table(plan.down, made.photo.down, made.tables, to)) {
+    return false;
+  }
+  made.row_ends = made.rows = to.at();
+  auto* const bytes = to.take<std::byte>(file.size());
+  if (bytes == nullptr) return false;
+  std::memcpy(bytes, file.data(), file.size());
+  std::memcpy(head, &made, sizeof made);
+  return true;
 }
 
 bool write_photo_slot(const photo_plan& plan, const pixels::photo_pack_view& pack, std::span<std::byte> slot) noexcept {
@@ -182,6 +253,7 @@ bool write_photo_slot(const photo_plan& plan, const pixels::photo_pack_view& pac
                   .row_ends = 0,
                   .rows = 0,
                   .row_count = plan.end_row - plan.first_row,
+                  .jpeg_bytes = 0,
                   .photo = plan.on_device};
   if (made.row_count != 0 && !(write_table(plan.across, made.photo.across, made.tables, to) &&
                                write_table(plan.down, made.photo.down, made.tables, to))) {

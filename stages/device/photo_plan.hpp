@@ -39,6 +39,13 @@ inline constexpr std::uint64_t photo_scratch_bytes_max = std::uint64_t{1} << 30;
 [[nodiscard]] std::optional<photo_plan> plan_photo(const pixels::photo_layout& how, const pixels::picture_info& info,
                                                    const pixels::geometry& drawn, int decimation);
 
+/// The same of a JPEG file whose whole picture another decoder puts into three planes. Nothing also where the row is padding alone.
+[[nodiscard]] std::optional<photo_plan> plan_jpeg(const pixels::picture_info& info, const pixels::geometry& drawn);
+
+/// Writes the slot of a JPEG file. False where it is too small.
+[[nodiscard]] bool write_jpeg_slot(const photo_plan& plan, std::span<const std::byte> file,
+                                   std::span<std::byte> slot) noexcept;
+
 /// Writes the slot of a photo.
 ///   slot      aligned to 16 bytes
 ///   returns   false where the slot is too small, or where a row that is needed has another checksum than it should, or contradicts itself:

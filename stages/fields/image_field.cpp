@@ -9,8 +9,11 @@
 #include "stages/fields/bind.hpp"
 #include "stages/fields/user_failure.hpp"
 #include "stages/photo_reach.hpp"
+#include "stages/pixels/orientation.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/picture_format.hpp"
+#include "stages/pixels/picture_info.hpp"
+#include "stages/pixels/plain_jpeg.hpp"
 #include "stages/pixels/recipe.hpp"
 #include "stages/pixels/row_writer.hpp"
 #include "stages/pixels/store.hpp"
@@ -56,7 +59,8 @@ class image_program final : public field_program {
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
                  .decimate = settings.decimate.value_or(pipeline_.geometry_is_random())},
-        colour_scratch_bytes_(pixels::row_writer::scratch_bytes_most(pipeline_)) {
+        colour_scratch_bytes_(pixels::row_writer::scratch_bytes_most(pipeline_)),
+        nvjpeg_(settings.decoder == jpeg_decoder::nvjpeg) {
     output_spec output{.name = settings.name, .type = settings.type};
     const std::int64_t height = pipeline_.out_height();
     const std::int64_t width = pipeline_.out_width();
@@ -84,14 +88,24 @@ class image_program final : public field_program {
     // u8 is what crosses the bus in any case. What is erased is no u8 value but an element.
     const bool by_device = finished != finished_by::host && settings.type != dtype::u8 && erasing == nullptr;
     // Colour comes between the two, and is the host's.
-    const bool photos = finished == finished_by::device_with_photos && erasing == nullptr && !pipeline_.has_colour();
+    const bool can_stay = erasing == nullptr && !pipeline_.has_colour();
+    if (nvjpeg_ && !can_stay) {
+      throw error(errc::usage, absl::StrCat("image '", settings.name,
+                                            "': jpeg_decoder::nvjpeg with steps of colour or random_erasing, which are "
+                                            "the host's: leave them out, or decode with jpeg_decoder::turbo"));
+    }
+    const bool photos = finished == finished_by::device_with_photos && can_stay;
+    leaves_packs_ = photos;
+    const bool slots = photos || (nvjpeg_ && finished != finished_by::host);
     output.axes = settings.order;
     const std::string mirrored = settings.name + ".mirrored";
-    if (photos) {
-      photos_ = by_device ? std::make_shared<photo_operation>(pictures_of(store_, static_cast<std::uint32_t>(height),
-                                                                          static_cast<std::uint32_t>(width)))
-                          : std::make_shared<photo_operation>(static_cast<std::uint32_t>(height),
-                                                              static_cast<std::uint32_t>(width), settings.order);
+    if (slots) {
+      photos_ =
+          by_device
+              ? std::make_shared<photo_operation>(
+                    pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width)), nvjpeg_)
+              : std::make_shared<photo_operation>(static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width),
+                                                  settings.order, nvjpeg_);
       output.made_by = photos_;
     } else if (by_device) {
       output.made_by = std::make_shared<picture_operation>(
@@ -113,6 +127,11 @@ class image_program final : public field_program {
   }
 
   outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
+    if (nvjpeg_ && photos_ == nullptr) {
+      throw error(errc::unsupported, absl::StrCat("image '", outputs_.front().name,
+                                                  "': jpeg_decoder::nvjpeg decodes on a device, and this row is to be "
+                                                  "made on the host, where its pixels would be others"));
+    }
     try {
       auto& decoder = static_cast<image_scratch&>(scratch).decoder;
       std::byte* row = rows.front().bytes.data();
@@ -140,16 +159,19 @@ class image_program final : public field_program {
 
   std::optional<photos_left> left_to_device() const override {
     if (photos_ == nullptr) return std::nullopt;
-    return photos_left{.to_device = left_.load(std::memory_order_relaxed),
-                       .to_host = not_left_.load(std::memory_order_relaxed)};
+    return photos_left{.leaves_packs = leaves_packs_,
+                       .to_device = left_.load(std::memory_order_relaxed),
+                       .to_host = not_left_.load(std::memory_order_relaxed),
+                       .jpegs_to_device = jpegs_left_.load(std::memory_order_relaxed),
+                       .jpegs_to_host = jpegs_not_left_.load(std::memory_order_relaxed)};
   }
 
   bool random() const override { return pipeline_.random(); }
   void set_view(std::uint32_t number) override { pipeline_ = pipeline_.as_view(number); }
   bool decodes_with(const field_program& first) const override {
     const auto* const other = dynamic_cast<const image_program*>(&first);
-    return other != nullptr && other->photos_ == nullptr && photos_ == nullptr && other->fields_ == fields_ &&
-           other->options_.exif_orientation == options_.exif_orientation &&
+    return other != nullptr && other->photos_ == nullptr && photos_ == nullptr && other->nvjpeg_ == nvjpeg_ &&
+           other->fields_ == fields_ && other->options_.exif_orientation == options_.exif_orientation &&
            other->options_.pixels_max == options_.pixels_max;
   }
   bool decode_together(field_scratch& scratch, const decode_input& input,
@@ -180,9 +202,39 @@ class image_program final : public field_program {
   }
 
  private:
-  // Checks a photo pack and puts it into the row as it is. False where decode() has to look at it.
+  // Puts what the device decodes into the row as it is. False where decode() has to look at it.
   bool leave_to_device(pixels::picture_decoder& decoder, const decode_input& input, std::span<row_target> rows) const {
-    if (pixels::format_of(input.encoded) != pixels::format::photo_pack) return false;
+    const pixels::format what = pixels::format_of(input.encoded);
+    if (nvjpeg_ && what == pixels::format::jpeg) {
+      const bool left = leave_jpeg(input, rows);
+      (left ? jpegs_left_ : jpegs_not_left_).fetch_add(1, std::memory_order_relaxed);
+      return left;
+    }
+    return leaves_packs_ && what == pixels::format::photo_pack && leave_pack(decoder, input, rows);
+  }
+
+  // By headers and sizes alone, so that every run decides alike.
+  bool leave_jpeg(const decode_input& input, std::span<row_target> rows) const {
+    if (!pixels::is_plain_jpeg(input.encoded)) return false;
+    const auto info =
+        pixels::peek(input.encoded, options_.exif_orientation ? pixels::look_for::orientation : pixels::look_for::size);
+    if (!info || std::int64_t{info->width} * info->height > options_.pixels_max) return false;
+    const auto [width, height] = pixels::orientation(info->orientation).size(info->width, info->height);
+    pixels::geometry drawn =
+        pipeline_.compile(width, height, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw});
+    const bool to_mirror = options_.leave_flip && drawn.flip;
+    if (to_mirror) drawn.flip = false;
+    const std::optional<photo_plan> plan = plan_jpeg(*info, drawn);
+    if (!plan || plan->scratch_bytes > photos_->photo_scratch_bytes() ||
+        !write_jpeg_slot(*plan, input.encoded, rows.front().bytes)) {
+      return false;
+    }
+    note_flip(to_mirror, rows);
+    return true;
+  }
+
+  // Checks it.
+  bool leave_pack(pixels::picture_decoder& decoder, const decode_input& input, std::span<row_target> rows) const {
     const std::optional<pixels::undecoded_photo> photo = decoder.look_at_photo(
         input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, options_, input.stop);
     const std::optional<photo_plan> plan =
@@ -205,9 +257,13 @@ class image_program final : public field_program {
   pixels::store store_;
   pixels::decode_options options_;
   std::size_t colour_scratch_bytes_;
-  std::shared_ptr<const photo_operation> photos_;  // null: photo packs are decoded here
+  const bool nvjpeg_;
+  bool leaves_packs_ = false;
+  std::shared_ptr<const photo_operation> photos_;  // null: all is decoded here
   mutable std::atomic<std::uint64_t> left_ = 0;
   mutable std::atomic<std::uint64_t> not_left_ = 0;
+  mutable std::atomic<std::uint64_t> jpegs_left_ = 0;
+  mutable std::atomic<std::uint64_t> jpegs_not_left_ = 0;
 };
 
 // Doubles are written with the fewest digits that tell them apart.
@@ -272,7 +328,10 @@ class image_model final : public field_model {
     out.add("exif_orientation", settings_.exif_orientation);
     out.add("decimate", settings_.decimate.value_or(pixels::pipeline(settings_.steps).geometry_is_random()));
     out.add("pixels_max", settings_.pixels_max);
+    // Saved runs without it are turbo's.
+    if (settings_.decoder == jpeg_decoder::nvjpeg) out.add("decoder", "nvjpeg");
   }
+  bool needs_nvjpeg() const noexcept override { return settings_.decoder == jpeg_decoder::nvjpeg; }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
     std::vector<std::string_view> names{settings_.member};
     if (settings_.member == "jpg") {
@@ -382,6 +441,11 @@ image image::exif_orientation(bool on) const {
 image image::decimate(bool on) const {
   image changed = *this;
   changed.settings_.decimate = on;
+  return changed;
+}
+image image::decoder(jpeg_decoder which) const {
+  image changed = *this;
+  changed.settings_.decoder = which;
   return changed;
 }
 image image::pixels_max(std::int64_t pixels) const {

@@ -3,6 +3,7 @@
 #include "stages/device/device_transfer.hpp"
 #include "stages/device/driver_cuda.hpp"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/device/nvjpeg.hpp"
 #include "stages/device/open_device.hpp"
 #include "stages/device/photo_operation.hpp"
 #include "stages/device/photo_plan.hpp"
@@ -799,6 +800,203 @@ TEST_F(kernels_on_a_gpu, finish_pictures_gives_the_bits_of_the_host) {
       }
     }
   }
+}
+
+/// How far pixels lie apart, in levels of 255.
+struct level_differences {
+  double sum = 0;
+  std::size_t count = 0;
+  int most = 0;
+
+  void add(std::uint8_t a, std::uint8_t b) {
+    const int apart = std::abs(int{a} - int{b});
+    sum += apart;
+    ++count;
+    most = std::max(most, apart);
+  }
+  [[nodiscard]] double mean() const { return count == 0 ? 255 : sum / static_cast<double>(count); }
+};
+
+/// One picture's planes on the device.
+struct planes_there {
+  explicit planes_there(const testing::rgb_picture& like)
+      : stride((static_cast<std::size_t>(like.width) + 15) / 16 * 16),
+        memory(std::vector<std::byte>(3 * stride * static_cast<std::size_t>(like.height), std::byte{0xA5})) {}
+
+  [[nodiscard]] stages::jpeg_on_device to_decode(std::span<const std::byte> file, int height) const {
+    stages::jpeg_on_device made{.encoded = file, .planes = {}, .stride = stride};
+    for (std::size_t c = 0; c < 3; ++c) {
+      made.planes[c] = memory.as<std::uint8_t>() + c * stride * static_cast<std::size_t>(height);
+    }
+    return made;
+  }
+  void compare(const testing::rgb_picture& with, level_differences& to) const {
+    const std::vector<std::byte> all = memory.fetch();
+    const auto height = static_cast<std::size_t>(with.height);
+    for (int y = 0; y < with.height; ++y) {
+      for (int x = 0; x < with.width; ++x) {
+        for (std::size_t c = 0; c < 3; ++c) {
+          const std::size_t at = (c * height + static_cast<std::size_t>(y)) * stride + static_cast<std::size_t>(x);
+          to.add(std::to_integer<std::uint8_t>(all[at]), with.at(x, y)[c]);
+        }
+      }
+    }
+  }
+
+  std::size_t stride;
+  on_device_memory memory;
+};
+
+using nvjpeg_on_a_gpu = on_a_gpu;
+
+// The bounds are what tells a picture from another one, or from one with planes, lines or samples exchanged, which lie tens of levels apart.
+// What is measured is printed, and recorded in the test's properties.
+TEST_F(nvjpeg_on_a_gpu, decodes_to_within_a_few_levels_of_libjpeg_turbo) {
+  std::string why_not;
+  const std::optional<stages::found_nvjpeg> found = stages::find_nvjpeg(why_not);
+  if (!found) GTEST_SKIP() << why_not;
+  EXPECT_CUDA(cudaFree(nullptr));  // the device's context is this thread's
+  stream side;
+  ASSERT_EQ(calls->make_stream(side), stages::device_ok);
+  for (const bool use_engine : {true, false}) {
+    stages::nvjpeg_decoder decoder(*calls, found->functions, use_engine);
+    const stages::failed_call opened = decoder.open();
+    ASSERT_EQ(opened.status, stages::device_ok) << opened.name << ": " << calls->describe(opened.status);
+    if (use_engine && !decoder.has_engine()) {
+      std::printf("nvjpeg: this GPU has no JPEG engine, or does not give it to this process\n");
+      continue;
+    }
+    for (const auto& [name, how] :
+         {std::pair{"grey", testing::jpeg_options{.colours = testing::jpeg_colours::grey, .h = 1, .v = 1}},
+          {"444", {.h = 1, .v = 1}},
+          {"422", {.h = 2, .v = 1}},
+          {"440", {.h = 1, .v = 2}},
+          {"420", {.h = 2, .v = 2}},
+          {"420_restarts", {.h = 2, .v = 2, .restart_interval = 5}}}) {
+      std::vector<std::vector<std::byte>> files;
+      std::vector<testing::rgb_picture> wanted;
+      std::deque<planes_there> planes;
+      std::vector<stages::jpeg_on_device> pictures;
+      // More than the 50 that kernels need to decode Huffman codes themselves.
+      for (int i = 0; i < 60; ++i) {
+        files.push_back(
+            testing::make_jpeg(testing::make_texture(static_cast<std::uint64_t>(i), 64 + 7 * i, 300 - 4 * i), how));
+        wanted.push_back(testing::decode_whole_jpeg(files.back(), 1));
+        planes.emplace_back(wanted.back());
+      }
+      for (std::size_t i = 0; i < files.size(); ++i) {
+        pictures.push_back(planes[i].to_decode(files[i], wanted[i].height));
+      }
+      const stages::failed_call decoded = decoder.decode(pictures, side);
+      ASSERT_EQ(decoded.status, stages::device_ok)
+          << name << ": " << decoded.name << ": " << calls->describe(decoded.status)
+          << (decoded.picture ? ", picture " + std::to_string(*decoded.picture) : "");
+      ASSERT_EQ(calls->finish(side), stages::device_ok);
+      level_differences apart;
+      for (std::size_t i = 0; i < files.size(); ++i) planes[i].compare(wanted[i], apart);
+      const std::string what = std::string(use_engine ? "engine_" : "kernels_") + name;
+      std::printf("nvjpeg: %s: %.3f levels on average, %d at most\n", what.c_str(), apart.mean(), apart.most);
+      RecordProperty(what + "_mean_levels", std::to_string(apart.mean()));
+      RecordProperty(what + "_most_levels", apart.most);
+      const bool is_subsampled = how.h * how.v != 1;
+      EXPECT_LE(apart.mean(), is_subsampled ? 6 : 2) << what;
+      if (!is_subsampled) EXPECT_LE(apart.most, 8) << what;
+    }
+  }
+  EXPECT_EQ(calls->free_stream(side), stages::device_ok);
+}
+
+TEST_F(nvjpeg_on_a_gpu, names_the_file_that_it_refuses_or_decodes_it) {
+  if (const std::string why_not = calls->prepare_jpegs(); !why_not.empty()) GTEST_SKIP() << why_not;
+  stream side;
+  ASSERT_EQ(calls->make_stream(side), stages::device_ok);
+  const testing::rgb_picture texture = testing::make_texture(1, 200, 120);
+  const std::vector<std::byte> whole = testing::make_jpeg(texture, {});
+  std::vector<std::byte> without_tables = whole;  // both Huffman tables of AC are no more
+  for (std::size_t i = 0; i + 4 < without_tables.size(); ++i) {
+    if (without_tables[i] == std::byte{0xFF} && without_tables[i + 1] == std::byte{0xC4} &&
+        (without_tables[i + 4] & std::byte{0x10}) != std::byte{0}) {
+      without_tables[i + 1] = std::byte{0xFE};  // a comment
+    }
+  }
+  std::deque<planes_there> planes;
+  std::vector<stages::jpeg_on_device> pictures;
+  for (const auto* file : {&whole, &std::as_const(without_tables), &whole}) {
+    planes.emplace_back(texture);
+    pictures.push_back(planes.back().to_decode(*file, texture.height));
+  }
+  const stages::failed_call decoded = calls->decode_jpegs(pictures, side);
+  std::printf("nvjpeg: of a file without tables: %s\n",
+              decoded.status == stages::device_ok ? "nothing" : calls->describe(decoded.status).c_str());
+  if (decoded.status != stages::device_ok) {
+    ASSERT_TRUE(decoded.picture) << calls->describe(decoded.status);
+    EXPECT_EQ(*decoded.picture, 1U);
+  }
+  ASSERT_EQ(calls->finish(side), stages::device_ok);
+  // The device goes on.
+  ASSERT_EQ(calls->decode_jpegs({pictures.data(), 1}, side).status, stages::device_ok);
+  ASSERT_EQ(calls->finish(side), stages::device_ok);
+  level_differences apart;
+  planes.front().compare(testing::decode_whole_jpeg(whole, 1), apart);
+  EXPECT_LE(apart.mean(), 6);
+  EXPECT_EQ(calls->free_stream(side), stages::device_ok);
+}
+
+// Everything around it as on the simulated device, where the bits are compared: here it is that planes, streams and memory fit together.
+TEST_F(nvjpeg_on_a_gpu, makes_a_loaders_rows_within_a_few_levels_of_the_hosts) {
+  if (const std::string why_not = calls->prepare_jpegs(); !why_not.empty()) GTEST_SKIP() << why_not;
+  const watchdog dog("nvjpeg");
+  std::vector<testing::fake_sample> from(150);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const int n = static_cast<int>(i);
+    from[i].members = {{"jpg", testing::make_jpeg(testing::make_texture(i, 80 + n, 200 - n),
+                                                  {.h = 1 + n % 2, .v = 1 + n / 2 % 2, .orientation = n % 9})}};
+  }
+  const auto rows = [&](jpeg_decoder decoder, loader_options options) {
+    options.batch_size = 70;  // more than are decoded at a time
+    options.digests = false;
+    options.epochs = 3;
+    loader train(fake_dataset(from), options,
+                 {image("jpg")
+                      .random_resized_crop(64)
+                      .random_flip()
+                      .as(dtype::u8)
+                      .as(layout::nhwc)
+                      .exif_orientation()
+                      .decimate(false)
+                      .decoder(decoder)});
+    std::vector<std::byte> all;
+    for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+      while (auto delivered = train.next_blocking()) {
+        cudaStream_t consumer = nullptr;
+        if (decoder == jpeg_decoder::nvjpeg) delivered->wait_on(consumer);
+        const tensor there = (*delivered)["jpg"];
+        std::vector<std::byte> copy(there.bytes());
+        EXPECT_CUDA(cudaMemcpy(copy.data(), there.data, copy.size(), cudaMemcpyDefault));
+        all.insert(all.end(), copy.begin(), copy.end());
+      }
+    }
+    if (decoder == jpeg_decoder::nvjpeg) {
+      EXPECT_EQ(train.stats().device.jpegs_decoded, 3 * from.size());
+      EXPECT_EQ(train.stats().device.jpegs_on_host, 0U);
+    }
+    return all;
+  };
+  loader_options on_host = testing::small_options();
+  on_host.device = host;
+  loader_options on_device = on_host;
+  on_device.device = cuda(0);
+  on_device.device_required = true;
+  const std::vector<std::byte> wanted = rows(jpeg_decoder::turbo, on_host);
+  const std::vector<std::byte> got = rows(jpeg_decoder::nvjpeg, on_device);
+  ASSERT_EQ(got.size(), wanted.size());
+  level_differences apart;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    apart.add(std::to_integer<std::uint8_t>(got[i]), std::to_integer<std::uint8_t>(wanted[i]));
+  }
+  std::printf("nvjpeg: rows of 64 x 64: %.3f levels on average, %d at most\n", apart.mean(), apart.most);
+  RecordProperty("rows_mean_levels", std::to_string(apart.mean()));
+  EXPECT_LE(apart.mean(), 5);
 }
 
 }  // namespace

@@ -405,6 +405,173 @@ TEST(loader_device, makes_one_batch_again_on_the_host_wherever_its_packs_were_de
   EXPECT_TRUE(again.content_digest());
 }
 
+/// What a trainer's kernels see of each batch of a run on a device, or a trainer of one on the host.
+struct seen_pixels {
+  digests all;
+  std::optional<errc> failed;
+  std::string message;
+  loader_stats stats;
+};
+seen_pixels see_pixels(const std::vector<testing::fake_sample>& from, loader_options options,
+                       const std::vector<field>& fields, const std::shared_ptr<simulated_device>& device = nullptr) {
+  options.digests = false;
+  options.device_calls = device;
+  seen_pixels seen;
+  std::optional<testing::device_reader> reader;
+  if (device) reader.emplace(*device);
+  const stream consumer = device ? device->make_consumer() : stream();
+  std::optional<loader> train;
+  try {
+    train.emplace(fake_dataset(from), options, fields);
+    for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+      while (auto delivered = train->next_blocking()) {
+        if (!device) {
+          seen.all.push_back(testing::batch_view(*delivered).content().hex());
+          continue;
+        }
+        delivered->wait_on(consumer);
+        reader->read(*delivered, consumer);
+      }
+    }
+  } catch (const error& failure) {
+    seen.failed = failure.code();
+    seen.message = failure.what();
+  }
+  if (device) {
+    device->finish_all(consumer);
+    seen.all = reader->seen();
+  }
+  if (train) seen.stats = train->stats();
+  return seen;
+}
+
+/// JPEG files of all kinds, turned and not; and what is none.
+std::vector<testing::fake_sample> jpegs() {
+  std::vector<testing::fake_sample> all = samples();
+  int number = 0;
+  for (testing::fake_sample& sample : all) {
+    for (auto& member : sample.members) {
+      if (member.field != "jpg" || number % 3 == 0) continue;
+      member.bytes =
+          testing::make_jpeg(testing::make_texture(static_cast<std::uint64_t>(number), 40 + number, 70 - number),
+                             {.h = 1 + number % 2, .v = 1 + number / 2 % 2, .orientation = number % 9});
+    }
+    ++number;
+  }
+  return all;
+}
+
+// The simulated device decodes by libjpeg-turbo: what is compared is everything around that.
+TEST(loader_device, crops_and_resizes_what_nvjpeg_decodes_as_the_host_does) {
+  const std::vector<testing::fake_sample> from = jpegs();
+  for (const dtype type : {dtype::u8, dtype::f16, dtype::f32}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      for (const execution when : {execution::late, execution::early, execution::random}) {
+        SCOPED_TRACE(std::string(name(type)) + (order == layout::nchw ? " nchw " : " nhwc ") +
+                     std::to_string(static_cast<int>(when)));
+        const watchdog dog("nvjpeg");
+        const auto fields = [&](jpeg_decoder decoder) {
+          image crop = image("jpg").random_resized_crop(25).random_flip().as(type).as(order).exif_orientation();
+          image whole = image("whole").from("jpg").resize(29, 23).as(type);
+          if (type != dtype::u8) crop = crop.normalize(imagenet);
+          return std::vector<field>{crop.decoder(decoder).decimate(false), whole.decoder(decoder), label("cls")};
+        };
+        const auto device = std::make_shared<simulated_device>(simulated_device_options{.loader = when});
+        loader_options options = testing::small_options();
+        options.batch_size = 20;
+        if (type != dtype::u8) options.mix = mixup(0.6);
+        const seen_pixels wanted = see_pixels(from, options, fields(jpeg_decoder::turbo));
+        const seen_pixels got = see_pixels(from, options, fields(jpeg_decoder::nvjpeg), device);
+        ASSERT_FALSE(wanted.failed) << wanted.message;
+        ASSERT_FALSE(got.failed) << got.message;
+        EXPECT_EQ(got.all, wanted.all);
+        EXPECT_GT(got.stats.device.jpegs_decoded, got.stats.samples) << "two pictures of each, most of them baseline";
+        EXPECT_GT(got.stats.device.jpegs_on_host, 0U);
+        EXPECT_EQ(device->count().jpegs, got.stats.device.jpegs_decoded);
+        EXPECT_EQ(got.stats.device.photos.use, "host");
+        EXPECT_EQ(wanted.stats.device.jpegs_decoded + wanted.stats.device.jpegs_on_host, 0U);
+      }
+    }
+  }
+}
+
+// More than there are decoded at a time, beside packs that the device decodes too.
+TEST(loader_device, decodes_photo_packs_beside_what_nvjpeg_decodes) {
+  const watchdog dog("nvjpeg and packs");
+  std::vector<testing::fake_sample> from = jpegs();
+  const std::vector<testing::fake_sample> packs = packed();
+  for (std::size_t i = 0; i < from.size(); i += 4) from[i] = packs[i];
+  const std::vector<testing::fake_sample> more = jpegs();
+  for (std::size_t i = 0; i < 3; ++i) from.insert(from.end(), more.begin(), more.end());
+  const auto fields = [](jpeg_decoder decoder) {
+    return std::vector<field>{image("jpg").resize(29, 23).decoder(decoder)};
+  };
+  loader_options options = testing::small_options();
+  options.batch_size = 150;
+  const seen_pixels wanted = see_pixels(from, options, fields(jpeg_decoder::turbo));
+  options.decode_on = decode_on::device;
+  const seen_pixels got = see_pixels(from, options, fields(jpeg_decoder::nvjpeg), std::make_shared<simulated_device>());
+  ASSERT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.all, wanted.all);
+  EXPECT_GT(got.stats.device.photos_decoded, 0U);
+  EXPECT_GT(got.stats.device.jpegs_decoded, 0U);
+}
+
+TEST(loader_device, never_decodes_elsewhere_what_was_to_be_decoded_by_nvjpeg) {
+  const std::vector<field> fields = {image("jpg").resize(9, 7).decoder(jpeg_decoder::nvjpeg)};
+  loader_options options = testing::small_options();
+  const seen_pixels on_host = see_pixels(samples(), options, fields);
+  EXPECT_EQ(on_host.failed, errc::unsupported);
+  EXPECT_THAT(on_host.message, HasSubstr("loader_options::device is the host"));
+  EXPECT_THAT(on_host.message, HasSubstr("jpeg_decoder::turbo"));
+  const seen_pixels without =
+      see_pixels(samples(), options, fields,
+                 std::make_shared<simulated_device>(simulated_device_options{.can_decode_jpegs = false}));
+  EXPECT_EQ(without.failed, errc::unsupported);
+  EXPECT_THAT(without.message, HasSubstr("a simulated device without nvJPEG"));
+
+  const auto device = std::make_shared<simulated_device>();
+  options.device_calls = device;
+  EXPECT_EQ(testing::run_all(fake_dataset(samples()), options, fields).failed, errc::usage) << "digests";
+  options.finish_on_device = false;
+  EXPECT_EQ(see_pixels(samples(), options, fields, device).failed, errc::usage);
+  options.finish_on_device = true;
+  EXPECT_EQ(
+      see_pixels(samples(), options, {image("jpg").resize(9, 7).grayscale().decoder(jpeg_decoder::nvjpeg)}, device)
+          .failed,
+      errc::usage);
+  options.digests = false;
+  loader train(fake_dataset(samples()), options, fields);
+  ASSERT_TRUE(train.next_blocking());
+  EXPECT_THAT(testing::message_of(errc::unsupported, [&] { static_cast<void>(train.batch_at(0, 0)); }),
+              HasSubstr("jpeg_decoder::nvjpeg decodes on a GPU"));
+}
+
+// Headers and sizes are settled before the copy, under the loader's policy; what shows only there ends the run.
+TEST(loader_device, ends_with_the_sample_that_nvjpeg_refuses) {
+  std::vector<testing::fake_sample> from = jpegs();
+  const std::vector<field> fields = {image("jpg").resize(29, 23).decoder(jpeg_decoder::nvjpeg)};
+  loader_options options = testing::small_options();
+  options.on_corrupt = corrupt_policy::skip;
+  options.shuffle = false;
+  const auto picture = [&](std::size_t of) -> std::vector<std::byte>& { return from[of].find("jpg")->bytes; };
+  std::size_t baseline = 0;
+  while (baseline % 3 == 0 || from[baseline].find("jpg") == nullptr) ++baseline;
+  picture(baseline).resize(picture(baseline).size() / 2);
+  {
+    const watchdog dog("a file that was cut off");
+    const seen_pixels got = see_pixels(from, options, fields, std::make_shared<simulated_device>());
+    ASSERT_FALSE(got.failed) << got.message;
+    EXPECT_GE(got.stats.quarantined, 2U) << "in each epoch";
+  }
+  const watchdog dog("a file whose data lacks");
+  picture(baseline).push_back(std::byte{0xFF});
+  picture(baseline).push_back(std::byte{0xD9});
+  const seen_pixels got = see_pixels(from, options, fields, std::make_shared<simulated_device>());
+  EXPECT_EQ(got.failed, errc::corrupt);
+  EXPECT_THAT(got.message, HasSubstr("corrupt sample " + std::to_string(baseline) + ","));
+}
+
 TEST(loader_device, says_in_its_plan_what_it_takes_of_the_devices_memory) {
   const watchdog dog("plan");
   const auto device = std::make_shared<simulated_device>();
@@ -420,7 +587,7 @@ TEST(loader_device, says_in_its_plan_what_it_takes_of_the_devices_memory) {
   options.decode_on = decode_on::device;
   const loader packs(fake_dataset(packed()), options, fields);
   const loader_plan plan = packs.plan();
-  EXPECT_NE(plan.to_string().find("to decode photo packs in"), std::string::npos) << plan.to_string();
+  EXPECT_NE(plan.to_string().find("to decode photographs in"), std::string::npos) << plan.to_string();
   const device_report all = packs.stats().device;
   EXPECT_EQ(all.bytes, plan.device.bytes);
   options = options_on(std::make_shared<simulated_device>());

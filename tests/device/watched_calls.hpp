@@ -128,6 +128,18 @@ class watched_calls final : public stages::device_calls {
                                    std::int64_t& ns) noexcept override {
     return call("elapsed_ns", " " + number(from) + " " + number(to), [&] { return behind_->elapsed_ns(from, to, ns); });
   }
+  [[nodiscard]] std::string prepare_jpegs() override { return behind_->prepare_jpegs(); }
+  [[nodiscard]] stages::failed_call decode_jpegs(std::span<const stages::jpeg_on_device> pictures,
+                                                 stream in) noexcept override {
+    stages::failed_call failed;
+    const stages::device_status status =
+        call("decode_jpegs", " " + std::to_string(pictures.size()) + " in " + number(in), [&] {
+          failed = behind_->decode_jpegs(pictures, in);
+          return failed.status;
+        });
+    if (failed.status == stages::device_ok) failed.status = status;
+    return failed;
+  }
   stages::device_status finish(stream in) noexcept override {
     return call("finish", " " + number(in), [&] { return behind_->finish(in); });
   }

@@ -197,6 +197,10 @@ TEST(each_option_of_a_picture, changed_alone_is_refused_by_name) {
   EXPECT_EQ(with(before), "");
   EXPECT_EQ(with(before.decimate(true)), "") << "as it is where a transform is random";
   EXPECT_THAT(with(before.decimate(false)), HasSubstr("field jpg.decimate is false, and was true"));
+  EXPECT_EQ(with(before.decoder(jpeg_decoder::turbo)), "");
+  EXPECT_THAT(with(before.decoder(jpeg_decoder::nvjpeg)),
+              HasSubstr("field jpg.decoder is nvjpeg, and run.state has none"));
+  EXPECT_THAT(refused(pictures(), before.decoder(jpeg_decoder::nvjpeg), before), HasSubstr("field jpg.decoder"));
   EXPECT_THAT(with(before.as(dtype::f16)), HasSubstr("field jpg.type is f16, and was f32"));
   EXPECT_THAT(with(before.as(layout::nhwc)), HasSubstr("field jpg.layout is nhwc, and was nchw"));
   EXPECT_THAT(with(before.exif_orientation()), HasSubstr("field jpg.exif_orientation is true, and was false"));

@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/pixels/picture_decoder.hpp"
 
 #include <pthread.h>
 
@@ -27,7 +28,8 @@ enum code : device_status {
   invalid_handle = 400,
   already_pinned = 712,
   capture_isolation = 905,
-  captured_event = 907
+  captured_event = 907,
+  refused_picture = 20'003
 };
 
 // Handles say whose they are, and leave room for the small ones that stand for default streams.
@@ -563,6 +565,51 @@ device_status simulated_device::wait(stream in, device_event fired) noexcept {
             .target = event->recorded,
             .behind = event->behind});
   return device_ok;
+}
+
+std::string simulated_device::prepare_jpegs() {
+  return options_.can_decode_jpegs ? "" : "a simulated device without nvJPEG";
+}
+
+// The files are read when their turn comes, as late as a GPU may.
+stages::failed_call simulated_device::decode_jpegs(std::span<const stages::jpeg_on_device> pictures,
+                                                   stream in) noexcept {
+  constexpr const char* name = "decoding JPEG files";
+  require(options_.can_decode_jpegs && pictures.size() <= stages::jpegs_at_once, "JPEG files that it cannot decode");
+  for (std::uint32_t i = 0; i < pictures.size(); ++i) {
+    const stages::jpeg_on_device picture = pictures[i];
+    pixels::scratch_budget budget(std::size_t{256} << 20);
+    pixels::picture_decoder decoder(budget);
+    const auto seen = decoder.decode_whole(picture.encoded, {});
+    if (!seen) return {refused_picture, name, {}, i};
+    const auto width = static_cast<std::size_t>(seen->width);
+    const auto height = static_cast<std::size_t>(seen->height);
+    const mutex_lock lock(mutex_);
+    if (lost_ != device_ok) return {lost_, name};
+    for (std::uint8_t* const plane : picture.planes) {
+      require_mine(plane, picture.stride * (height - 1) + width, "a plane of a JPEG file");
+    }
+    ++counts_.jpegs;
+    operation added;
+    added.function = [picture, width, height] {
+      pixels::scratch_budget own(std::size_t{256} << 20);
+      pixels::picture_decoder its(own);
+      const auto whole = its.decode_whole(picture.encoded, {});
+      require(
+          whole && static_cast<std::size_t>(whole->width) == width && static_cast<std::size_t>(whole->height) == height,
+          "a JPEG file that has changed before its turn came");
+      for (std::size_t y = 0; y < height; ++y) {
+        for (std::size_t x = 0; x < width; ++x) {
+          for (std::size_t c = 0; c < 3; ++c) {
+            picture.planes[c][y * picture.stride + x] =
+                std::to_integer<std::uint8_t>(whole->rgb[(y * width + x) * 3 + c]);
+          }
+        }
+      }
+    };
+    push(in, std::move(added));
+  }
+  return {};
 }
 
 device_status simulated_device::record(device_event fires, stream in) noexcept {

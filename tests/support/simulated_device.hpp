@@ -45,6 +45,7 @@ struct simulated_device_options {
   execution consumer = execution::random;  ///< streams made by make_consumer()
   bool can_pin = true;                     ///< else every pin() is refused
   bool can_write_words = true;             ///< else take_word() gives none
+  bool can_decode_jpegs = true;            ///< else prepare_jpegs() says why not
   /// Its number: a process may have several.
   int index = 0;
   /// With any of them, copies look at memory that is not theirs any more without being stopped by a sanitizer.
@@ -104,6 +105,7 @@ class simulated_device final : public stages::device_calls {
     std::size_t captures_broken = 0;  ///< by what was put into the default stream meanwhile
     std::size_t copies = 0, copies_pageable = 0, kernels = 0, waits_for_device = 0;
     std::size_t memory_taken_in_all = 0;
+    std::size_t jpegs = 0;  ///< decoded
   };
   [[nodiscard]] counts count() const;
   /// The names of the threads that made a call which may wait for the device.
@@ -130,6 +132,9 @@ class simulated_device final : public stages::device_calls {
   stages::device_status free_event(stages::device_event made) noexcept override;
   stages::device_status take_word(std::atomic<std::uint64_t>*& word) noexcept override;
   stages::device_status free_word(const std::atomic<std::uint64_t>* word) noexcept override;
+  [[nodiscard]] std::string prepare_jpegs() override;
+  /// By libjpeg-turbo, and so with its pixels. What libjpeg-turbo finds damaged is refused.
+  stages::failed_call decode_jpegs(std::span<const stages::jpeg_on_device> pictures, stream in) noexcept override;
   stages::device_status finish(stream in) noexcept override;
   stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override;
   stages::device_status launch(const stages::device_kernel& kernel, const void* arguments, stream in) noexcept override;

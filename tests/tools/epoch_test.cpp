@@ -664,6 +664,15 @@ TEST(epoch, decodes_photo_packs_on_the_host_where_there_is_no_device_and_says_wh
   EXPECT_THAT(refused.err, HasSubstr("--decode-on auto"));
 }
 
+TEST(epoch, never_decodes_on_the_host_what_was_to_be_decoded_by_nvjpeg) {
+  const photo_folder photos;
+  EXPECT_EQ(run_json(photos, {"--jpeg-decoder", "turbo"}).at("digest"), digest_of(photos));
+  const ended refused = run(epoch(photos, {"--jpeg-decoder", "nvjpeg", "--digest", "off"}));
+  EXPECT_EQ(refused.exit_code, 1);
+  expect_one_line(refused, "leat epoch: image 'jpg': --jpeg-decoder nvjpeg decodes on a GPU: --device is the host");
+  EXPECT_THAT(refused.err, HasSubstr("--jpeg-decoder turbo"));
+}
+
 TEST(epoch, device_is_auto_host_or_a_gpus_number) {
   const photo_folder photos;
   for (const char* where : {"cuda", "cuda:", "cuda:x", "cuda:-1", "gpu", "cuda:0x"}) {
