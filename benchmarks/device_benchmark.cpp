@@ -19,6 +19,7 @@
 //   8. photo packs that the device decodes                aim: at least 30,000 rows a second of the whole line, 16 decode threads
 //                                                         at most; and of the GPU's time at most 2 % for 3,000 a second. Beside
 //                                                         them the same packs, and the JPEGs they are made of, on the host
+//   9. JPEGs that nvJPEG decodes                          no aim; beside them the same on the host
 //
 // The sum of all words that the steps read is compared with the host rung's, before the rounds and under load. Which of the two
 // loops goes first changes from round to round, and the loader has ended before the other begins. What needs least is measured
@@ -946,6 +947,59 @@ class bus_pictures {
 
 // --- 8: photo packs -------------------------------------------------------------------------------------------------------------
 
+/// A loader whose batches a trainer's stream waits for, and nothing else.
+struct line_rate {
+  figure rows_per_s, cpu_us, stream_per_s, kernels_ms, copy_ms, gpu_share;
+};
+
+/// Returns what the loader counts.
+loader_stats measure_line(const source& from, leat::decode_on where, const std::shared_ptr<stages::device_calls>& calls,
+                          double least_s, line_rate& measured) {
+  const auto timed = std::make_shared<timed_calls>(calls, 256);
+  loader_options options = options_for(from.rows_max, cuda(0));
+  options.decode_on = where;
+  std::uint32_t uncounted = 0;
+  std::uint32_t counted = 0;
+  loader_stats stats;
+  {
+    loader train = stages::make_loader(from.samples, options, from.fields, {.device_calls = timed});
+    const trainer_stream in;
+    uncounted = train.plan().batches + 2;
+    double began_s = 0;
+    double began_cpu_s = 0;
+    run_to_end([&]() -> asio::awaitable<int> {
+      for (std::uint32_t i = 0;; ++i) {
+        if (i == uncounted) {
+          began_s = wall_s();
+          began_cpu_s = process_cpu_s();
+        }
+        batch got = co_await next_of(train);
+        got.wait_on(in.get());
+        if (i < uncounted) continue;
+        ++counted;
+        if (wall_s() - began_s > least_s) co_return 0;
+      }
+    }());
+    in.finish();
+    stats = train.stats();
+    measured.rows_per_s.add(from.rows_max * counted / (wall_s() - began_s));
+    measured.cpu_us.add((process_cpu_s() - began_cpu_s) / (from.rows_max * counted) * 1e6);
+  }
+  figure copy_ms, in_all_ms, kernels_ms;
+  const std::vector<timed_calls::times> all = timed->taken();
+  for (std::size_t i = uncounted; i < all.size(); ++i) {
+    copy_ms.add(all[i].copy_ms);
+    in_all_ms.add(all[i].in_all_ms);
+    kernels_ms.add(all[i].in_all_ms - all[i].copy_ms);
+  }
+  if (copy_ms.empty()) throw error(errc::device, "no copy of the loader's was timed");
+  measured.copy_ms.add(copy_ms.median());
+  measured.kernels_ms.add(kernels_ms.median());
+  measured.stream_per_s.add(from.rows_max / in_all_ms.median() * 1e3);
+  measured.gpu_share.add(100 * 3000 * kernels_ms.median() * 1e-3 / from.rows_max);
+  return stats;
+}
+
 class photo_packs {
  public:
   photo_packs(const source& jpegs, source packs, device_step& step, std::shared_ptr<stages::device_calls> calls,
@@ -982,58 +1036,56 @@ class photo_packs {
   }
 
  private:
-  struct way {
-    figure rows_per_s, cpu_us, stream_per_s, kernels_ms, copy_ms, gpu_share;
-  };
-
-  void run(const source& from, leat::decode_on where, way& measured) const {
-    const auto timed = std::make_shared<timed_calls>(calls_, 256);
-    loader_options options = options_for(from.rows_max, cuda(0));
-    options.decode_on = where;
-    std::uint32_t uncounted = 0;
-    std::uint32_t counted = 0;
-    {
-      loader train = stages::make_loader(from.samples, options, from.fields, {.device_calls = timed});
-      const trainer_stream in;
-      uncounted = train.plan().batches + 2;
-      double began_s = 0;
-      double began_cpu_s = 0;
-      run_to_end([&]() -> asio::awaitable<int> {
-        for (std::uint32_t i = 0;; ++i) {
-          if (i == uncounted) {
-            began_s = wall_s();
-            began_cpu_s = process_cpu_s();
-          }
-          batch got = co_await next_of(train);
-          got.wait_on(in.get());
-          if (i < uncounted) continue;
-          ++counted;
-          if (wall_s() - began_s > least_s_) co_return 0;
-        }
-      }());
-      in.finish();
-      measured.rows_per_s.add(from.rows_max * counted / (wall_s() - began_s));
-      measured.cpu_us.add((process_cpu_s() - began_cpu_s) / (from.rows_max * counted) * 1e6);
-    }
-    figure copy_ms, in_all_ms, kernels_ms;
-    const std::vector<timed_calls::times> all = timed->taken();
-    for (std::size_t i = uncounted; i < all.size(); ++i) {
-      copy_ms.add(all[i].copy_ms);
-      in_all_ms.add(all[i].in_all_ms);
-      kernels_ms.add(all[i].in_all_ms - all[i].copy_ms);
-    }
-    if (copy_ms.empty()) throw error(errc::device, "no copy of the loader's was timed");
-    measured.copy_ms.add(copy_ms.median());
-    measured.kernels_ms.add(kernels_ms.median());
-    measured.stream_per_s.add(from.rows_max / in_all_ms.median() * 1e3);
-    measured.gpu_share.add(100 * 3000 * kernels_ms.median() * 1e-3 / from.rows_max);
+  void run(const source& from, leat::decode_on where, line_rate& measured) const {
+    static_cast<void>(measure_line(from, where, calls_, least_s_, measured));
   }
 
   const source& jpegs_;
   source packs_;
   const std::shared_ptr<stages::device_calls> calls_;
   const double least_s_;
-  way jpegs_on_host_, on_host_, on_device_;
+  line_rate jpegs_on_host_, on_host_, on_device_;
+};
+
+// --- 9: nvJPEG ------------------------------------------------------------------------------------------------------------------
+
+class nvjpeg_files {
+ public:
+  nvjpeg_files(const source& jpegs, std::shared_ptr<stages::device_calls> calls, bool toy)
+      : jpegs_(jpegs), by_nvjpeg_(jpegs), calls_(std::move(calls)), least_s_(toy ? 0.05 : 1.0) {
+    if (const std::string why_not = calls_->prepare_jpegs(); !why_not.empty()) throw nothing_to_measure(why_not);
+    by_nvjpeg_.fields = {training_picture().decoder(jpeg_decoder::nvjpeg)};
+  }
+
+  void round() {
+    static_cast<void>(measure_line(jpegs_, leat::decode_on::host, calls_, least_s_, on_host_));
+    const device_report told = measure_line(by_nvjpeg_, leat::decode_on::host, calls_, least_s_, on_device_).device;
+    taken_.add(100.0 * static_cast<double>(told.jpegs_decoded) /
+               static_cast<double>(std::max<std::uint64_t>(1, told.jpegs_decoded + told.jpegs_on_host)));
+  }
+
+  [[nodiscard]] std::vector<report_line> report() const {
+    const std::string under =
+        absl::StrFormat("224 x 224 f32 nchw, %u rows, %u CPUs", jpegs_.rows_max, std::thread::hardware_concurrency());
+    return {{.what = {"JPEGs decoded by nvJPEG, whole line", on_device_.rows_per_s, "/s", 0},
+             .under = under,
+             .of = {{"on the host", on_host_.rows_per_s, "/s", 0}, {"that nvJPEG takes", taken_, "%", 1}}},
+            {.what = {"host CPU of a photo decoded by nvJPEG", on_device_.cpu_us, "us", 1},
+             .under = under,
+             .of = {{"on the host", on_host_.cpu_us, "us", 1}}},
+            {.what = {"side stream with nvJPEG, copies and all", on_device_.stream_per_s, "/s", 0},
+             .under = under,
+             .of = {{"nvJPEG and kernels of a batch", on_device_.kernels_ms, "ms", 3},
+                    {"copy of a batch", on_device_.copy_ms, "ms", 3}}}};
+  }
+
+ private:
+  const source& jpegs_;
+  source by_nvjpeg_;
+  const std::shared_ptr<stages::device_calls> calls_;
+  const double least_s_;
+  line_rate on_host_, on_device_;
+  figure taken_;
 };
 
 // --- all of it -----------------------------------------------------------------------------------------------------------------
@@ -1122,6 +1174,10 @@ class measurements {
       }
       packs_->round();
     });
+    all.add("nvJPEG", [this] {
+      if (!nvjpeg_) nvjpeg_.emplace(ready(photographs_), calls_, given_.toy);
+      nvjpeg_->round();
+    });
     all.add("u8 and f32 over the bus", [this] {
       if (!pictures_) pictures_.emplace(ready(photographs_), calls_, given_.toy);
       pictures_->round();
@@ -1146,6 +1202,9 @@ class measurements {
     if (pictures_) made.lines.push_back(pictures_->report());
     if (packs_) {
       for (report_line& line : packs_->report()) made.lines.push_back(std::move(line));
+    }
+    if (nvjpeg_) {
+      for (report_line& line : nvjpeg_->report()) made.lines.push_back(std::move(line));
     }
 
     add_device_facts(made.facts, *calls_);
@@ -1206,6 +1265,7 @@ class measurements {
   std::string photographs_place_;
   std::optional<bus_pictures> pictures_;
   std::optional<photo_packs> packs_;
+  std::optional<nvjpeg_files> nvjpeg_;
   std::optional<kernel_memory> kernel_memory_;
   std::vector<std::unique_ptr<kernel_rate>> kernels_;
   ready_batch ready_;
