@@ -365,6 +365,10 @@ loader_state loader::pipeline::state_after(const batch& delivered) const {
 }
 
 batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const {
+  if (std::any_of(fields_.begin(), fields_.end(), [](const field& each) { return each.model().needs_nvjpeg(); })) {
+    throw error(errc::unsupported,
+                "batch_at() makes its batch on the host, which has no pixels of jpeg_decoder::nvjpeg");
+  }
   loader_options alone = options_;
   alone.resume.reset();
   alone.prefetch_batches = 1;

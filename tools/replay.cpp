@@ -139,6 +139,9 @@ std::string text_of(const std::vector<replayed_row>& rows, std::uint32_t epoch, 
 }
 
 int replay(const replay_arguments& arguments, interruption& stop) {
+  if (arguments.run.pictures.decoder == jpeg_decoder::nvjpeg) {
+    throw error(errc::unsupported, "a batch is made again on the host, which has no pixels of --jpeg-decoder nvjpeg");
+  }
   const auto leave = [&] { complain("replay", str_cat("stopped by ", stop.name())); };
   const dataset opened = open_sources(arguments.run.sources, stop, leave, advise_loading,
                                       {.tokens = arguments.run.windows.files(),

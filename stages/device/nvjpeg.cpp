@@ -59,7 +59,8 @@ failed_call nvjpeg_decoder::open() noexcept {
 
 failed_call nvjpeg_decoder::open(backend& which, int kind) noexcept {
   int status = library_.create(kind, nullptr, nullptr, nvjpeg::flags_upsampling_with_interpolation, &which.handle);
-  if (status == nvjpeg::invalid_parameter) status = library_.create(kind, nullptr, nullptr, 0, &which.handle);
+  // A library, or a backend of it, that does not know the flag.
+  if (status != nvjpeg::success) status = library_.create(kind, nullptr, nullptr, 0, &which.handle);
   if (status != nvjpeg::success) {
     which.handle = nullptr;
     return failure_of(status, "nvjpegCreateEx");

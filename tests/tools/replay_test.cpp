@@ -82,6 +82,13 @@ TEST(replay, refuses_another_run_and_a_batch_that_is_not_there) {
   EXPECT_THAT(shown.out, AllOf(HasSubstr("batch 0 of epoch 70: 5 rows"), HasSubstr(".jpg at offset 0, ")));
 }
 
+TEST(replay, makes_no_batch_of_pixels_that_the_host_has_not) {
+  const photo_folder photos;
+  const ended refused = run({"replay", photos.path().string(), "--size", "32", "--jpeg-decoder", "nvjpeg"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("has no pixels of --jpeg-decoder nvjpeg"));
+}
+
 TEST(replay, takes_the_epochs_of_the_run_where_they_are_given) {
   const photo_folder photos;
   const std::string folder = photos.path().string();
