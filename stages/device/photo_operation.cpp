@@ -10,8 +10,9 @@
 namespace leat::stages {
 namespace {
 
-// Photos that are decoded at a time: their scratch is taken once for all of a batch.
-constexpr std::uint32_t photos_at_once = 32;
+// Photos that are decoded at a time: their scratch is taken once for all of a batch. Of fewer a GPU is not full: 256 rows take an H200 3.4 ms by
+// 32, 2.3 by 64, 1.4 by 128, and 1.3 all at once.
+constexpr std::uint32_t photos_at_once = 128;
 
 constexpr std::size_t rounded(std::size_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
 
