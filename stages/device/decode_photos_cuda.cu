@@ -11,7 +11,7 @@ namespace leat::stages {
 namespace {
 
 constexpr unsigned warps_per_block = 4;
-constexpr unsigned row_blocks_at_once = 4;    // of a multiprocessor: asked for no more, ptxas spills no registers
+constexpr unsigned row_blocks_at_once = 4;     // of a multiprocessor: asked for no more, ptxas spills no registers
 constexpr unsigned row_blocks_per_photo = 16;  // 64 warps: more than most crops have rows of MCUs
 constexpr unsigned threads_per_block = 256;
 constexpr unsigned blocks_per_photo = 32;
