@@ -580,14 +580,28 @@ class step_comparison {
 };
 
 /// CPU per batch of a loop that does nothing but take batches, decode threads left out.
-asio::awaitable<double> other_cpu_us_per_batch(loader& train, loop_length length, const trainer_stream& in) {
+struct hand_over_times {
+  double all_us = 0;
+  double sender_us = 0;  ///< of all: who queues copies
+  double waiter_us = 0;  ///< who waits for host memory to be read
+  double cuda_us = 0;    ///< CUDA's own threads
+};
+asio::awaitable<hand_over_times> other_cpu_us_per_batch(loader& train, loop_length length, const trainer_stream& in) {
+  constexpr const char* names[] = {"leat-send", "leat-copies", "cuda"};
+  double before_s[3] = {};
   std::optional<other_threads_cpu> cpu;
   for (std::uint32_t i = 0; i < length.uncounted + length.counted; ++i) {
-    if (i == length.uncounted) cpu.emplace(decode_threads);
+    if (i == length.uncounted) {
+      for (std::size_t k = 0; k < 3; ++k) before_s[k] = named_threads_cpu_s(names[k]);
+      cpu.emplace(decode_threads);
+    }
     batch got = co_await next_of(train);
     got.wait_on(in.get());
   }
-  co_return cpu->spent_s() / length.counted * 1e6;
+  const double all_s = cpu->spent_s();
+  const auto us = [&](std::size_t k) { return (named_threads_cpu_s(names[k]) - before_s[k]) / length.counted * 1e6; };
+  co_return hand_over_times{
+      .all_us = all_s / length.counted * 1e6, .sender_us = us(0), .waiter_us = us(1), .cuda_us = us(2)};
 }
 
 class hand_over_cpu {
@@ -595,7 +609,7 @@ class hand_over_cpu {
   hand_over_cpu(const source& from, bool toy) : from_(from), counted_(toy ? 8U : 400U) {}
 
   void round() {
-    double us[2] = {};
+    hand_over_times us[2];
     const trainer_stream in;
     const bool host_first = rounds_++ % 2 == 0;
     for (const device where : {host_first ? host : cuda(0), host_first ? cuda(0) : host}) {
@@ -604,9 +618,12 @@ class hand_over_cpu {
       us[where == host ? 0 : 1] = run_to_end(other_cpu_us_per_batch(train, length, in));
     }
     in.finish();
-    on_host_us_.add(us[0]);
-    on_device_us_.add(us[1]);
-    difference_us_.add(us[1] - us[0]);
+    on_host_us_.add(us[0].all_us);
+    on_device_us_.add(us[1].all_us);
+    difference_us_.add(us[1].all_us - us[0].all_us);
+    sender_us_.add(us[1].sender_us);
+    waiter_us_.add(us[1].waiter_us);
+    cuda_us_.add(us[1].cuda_us);
   }
 
   [[nodiscard]] report_line report() const {
@@ -614,14 +631,18 @@ class hand_over_cpu {
                      difference_us_, "us", 1},
             .under = absl::StrFormat("%s, %u rows", from_.name, from_.rows_max),
             .target = target{target::sense::at_most, 60},
-            .of = {{"to the device", on_device_us_, "us", 1}, {"on the host", on_host_us_, "us", 1}}};
+            .of = {{"to the device", on_device_us_, "us", 1},
+                   {"on the host", on_host_us_, "us", 1},
+                   {"of it the thread that queues", sender_us_, "us", 1},
+                   {"that waits for copies", waiter_us_, "us", 1},
+                   {"CUDA's threads", cuda_us_, "us", 1}}};
   }
 
  private:
   const source& from_;
   const std::uint32_t counted_;
   unsigned rounds_ = 0;
-  figure difference_us_, on_device_us_, on_host_us_;
+  figure difference_us_, on_device_us_, on_host_us_, sender_us_, waiter_us_, cuda_us_;
 };
 
 // --- 4: a batch that is ready ------------------------------------------------------------------------------------------------
@@ -954,10 +975,11 @@ struct line_rate {
 
 /// Returns what the loader counts.
 loader_stats measure_line(const source& from, leat::decode_on where, const std::shared_ptr<stages::device_calls>& calls,
-                          double least_s, line_rate& measured) {
+                          double least_s, line_rate& measured, std::uint32_t io_threads = 1) {
   const auto timed = std::make_shared<timed_calls>(calls, 256);
   loader_options options = options_for(from.rows_max, cuda(0));
   options.decode_on = where;
+  options.reader.io_threads = io_threads;
   std::uint32_t uncounted = 0;
   std::uint32_t counted = 0;
   loader_stats stats;
@@ -1006,13 +1028,16 @@ class photo_packs {
               bool toy)
       : jpegs_(jpegs), packs_(std::move(packs)), calls_(std::move(calls)), least_s_(toy ? 0.05 : 1.0) {
     packs_.decode_on = leat::decode_on::device;
-    check_what_steps_read(packs_, step, 3);
+    const std::uint32_t rows = std::min<std::uint32_t>(packs_.rows_max, 32);
+    const std::uint64_t batches = std::clamp<std::uint64_t>(packs_.samples.size() / rows, 1, 32);
+    check_what_steps_read(packs_, step, static_cast<std::uint32_t>(batches));
   }
 
   void round() {
     run(jpegs_, leat::decode_on::host, jpegs_on_host_);
     run(packs_, leat::decode_on::host, on_host_);
     run(packs_, leat::decode_on::device, on_device_);
+    run(packs_, leat::decode_on::device, more_io_, 4);
   }
 
   [[nodiscard]] std::vector<report_line> report() const {
@@ -1021,7 +1046,8 @@ class photo_packs {
     return {{.what = {"photo packs decoded on the device, whole line", on_device_.rows_per_s, "/s", 0},
              .under = under,
              .target = target{target::sense::at_least, 30000},
-             .of = {{"packs on the host", on_host_.rows_per_s, "/s", 0},
+             .of = {{"by 4 I/O threads", more_io_.rows_per_s, "/s", 0},
+                    {"packs on the host", on_host_.rows_per_s, "/s", 0},
                     {"JPEGs on the host", jpegs_on_host_.rows_per_s, "/s", 0}}},
             {.what = {"host CPU of a photo, packs decoded on the device", on_device_.cpu_us, "us", 1},
              .under = under,
@@ -1036,15 +1062,15 @@ class photo_packs {
   }
 
  private:
-  void run(const source& from, leat::decode_on where, line_rate& measured) const {
-    static_cast<void>(measure_line(from, where, calls_, least_s_, measured));
+  void run(const source& from, leat::decode_on where, line_rate& measured, std::uint32_t io_threads = 1) const {
+    static_cast<void>(measure_line(from, where, calls_, least_s_, measured, io_threads));
   }
 
   const source& jpegs_;
   source packs_;
   const std::shared_ptr<stages::device_calls> calls_;
   const double least_s_;
-  line_rate jpegs_on_host_, on_host_, on_device_;
+  line_rate jpegs_on_host_, on_host_, on_device_, more_io_;
 };
 
 // --- 9: nvJPEG ------------------------------------------------------------------------------------------------------------------
