@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstring>
 
 #ifdef __x86_64__
@@ -50,6 +51,11 @@ std::uint32_t by_tables(std::span<const std::byte> bytes) noexcept {
 }
 
 #ifdef __x86_64__
+bool has_instruction() noexcept {
+  static const bool has = __builtin_cpu_supports("sse4.2") != 0;
+  return has;
+}
+
 [[gnu::target("sse4.2")]] std::uint32_t by_instruction(std::span<const std::byte> bytes) noexcept {
   std::uint64_t crc = ~std::uint32_t{0};
   const std::byte* at = bytes.data();
@@ -63,16 +69,45 @@ std::uint32_t by_tables(std::span<const std::byte> bytes) noexcept {
   for (; left != 0; --left, ++at) rest = _mm_crc32_u8(rest, std::to_integer<std::uint8_t>(*at));
   return ~rest;
 }
+
+constexpr std::size_t lanes = 4;
+// Of `lanes` pieces behind one another, each of a multiple of 8 bytes.
+[[gnu::target("sse4.2")]] void by_instruction(const std::byte* at, std::size_t piece_bytes,
+                                              std::uint32_t* sums) noexcept {
+  std::array<std::uint64_t, lanes> crc;
+  crc.fill(~std::uint32_t{0});
+  for (std::size_t i = 0; i < piece_bytes; i += 8) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, at + lane * piece_bytes + i, sizeof word);
+      crc[lane] = _mm_crc32_u64(crc[lane], word);
+    }
+  }
+  for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] = ~static_cast<std::uint32_t>(crc[lane]);
+}
 #endif
 
 }  // namespace
 
 std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept {
 #ifdef __x86_64__
-  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
-  if (has_instruction) return by_instruction(bytes);
+  if (has_instruction()) return by_instruction(bytes);
 #endif
   return by_tables(bytes);
+}
+
+void crc32c_of_each(std::span<const std::byte> pieces, std::size_t piece_bytes,
+                    std::span<std::uint32_t> sums) noexcept {
+  assert(pieces.size() == sums.size() * piece_bytes);
+  std::size_t done = 0;
+#ifdef __x86_64__
+  if (has_instruction() && piece_bytes % 8 == 0) {
+    for (; sums.size() - done >= lanes; done += lanes) {
+      by_instruction(pieces.data() + done * piece_bytes, piece_bytes, sums.data() + done);
+    }
+  }
+#endif
+  for (; done < sums.size(); ++done) sums[done] = crc32c(pieces.subspan(done * piece_bytes, piece_bytes));
 }
 
 }  // namespace leat

@@ -11,4 +11,9 @@ namespace leat {
 ///   source   RFC 3720, B.4
 [[nodiscard]] std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
 
+/// The sums of pieces of the same size that lie behind one another: four at a time, since the instruction's result comes after 3 cycles
+/// and another one can begin in each.
+///   sums   one for each piece: pieces.size() == sums.size() * piece_bytes
+void crc32c_of_each(std::span<const std::byte> pieces, std::size_t piece_bytes, std::span<std::uint32_t> sums) noexcept;
+
 }  // namespace leat

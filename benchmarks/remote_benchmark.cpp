@@ -6,6 +6,8 @@
 // so that what it costs is not in the figures; its CPU is this machine's all the same, and so samples/s are. Requests are signed as S3 has
 // it; nobody checks that. Nothing is decoded.
 //
+// Files and cache are read from the page cache, where reads have brought both.
+//
 // Before the rounds each line's digest is compared with that of the files in the same order. Rounds are interleaved, figures are medians
 // with their lowest and highest. CPU is that of this process from the loader's construction to its end, its objects' opening included.
 // The first line is the floor: a thread that asks for the same samples over 16 connections, and does nothing with them.
@@ -14,6 +16,7 @@
 //                      [--only WORDS] [--directory DIR] [--toy]
 //
 // --only measures the lines whose names have WORDS in them. The set lies below --directory, or $TMPDIR, and goes when the program ends.
+#include "base/descriptor.hpp"
 #include "base/text.hpp"
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
@@ -32,6 +35,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -119,8 +125,16 @@ class set_of_shards {
       out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
       if (!out.flush())
         throw error(errc::io, str_cat(paths.back(), ": it cannot be written; see whether there is room"));
+      forget(paths.back());
     }
     static_cast<void>(datasets::write_indexes(paths, {}, {}));
+  }
+
+  // What was written lies in the page cache in large folios; what was read, as the cache's blocks are, in pages. Both are to be read.
+  static void forget(const std::string& path) {
+    const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0 || ::fdatasync(file.get()) != 0 || ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED) != 0)
+      throw error(errc::io, str_cat(path, ": it cannot be written to its drive"));
   }
 
   [[nodiscard]] std::string pattern() const { return absl::StrFormat("train-{000..%03d}.tar", how_.shards - 1); }

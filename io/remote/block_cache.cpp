@@ -168,6 +168,21 @@ std::int64_t unix_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// Of whole pages.
+//   take   called with each page's place in `pages` and its sum
+template <class Take>
+void for_each_sum(std::span<const std::byte> pages, const Take& take) {
+  constexpr std::size_t at_once = 32;
+  std::array<std::uint32_t, at_once> sums;
+  for (std::uint64_t at = 0; at < pages.size(); at += at_once * cache_page_bytes) {
+    const std::span<const std::byte> some =
+        pages.subspan(at, std::min<std::uint64_t>(at_once * cache_page_bytes, pages.size() - at));
+    const std::size_t count = some.size() / cache_page_bytes;
+    crc32c_of_each(some, cache_page_bytes, std::span(sums).first(count));
+    for (std::size_t i = 0; i < count; ++i) take(at + i * cache_page_bytes, sums[i]);
+  }
+}
+
 bool is_sound(const index_header& found, std::uint64_t file_bytes) {
   return found.magic == index_magic && found.version == version && found.block_bytes > 0 &&
          found.block_bytes <= block_bytes_most && found.block_bytes % cache_page_bytes == 0 && found.size_bytes > 0 &&
@@ -609,9 +624,9 @@ cached_object::state cached_object::claim(std::uint32_t block) {
 int cached_object::fill(std::uint32_t block, std::span<const std::byte> bytes) {
   assert(bytes.size() == room_of(block));
   const std::uint64_t offset = std::uint64_t{block} * block_bytes_;
-  for (std::uint64_t at = 0; at < bytes.size(); at += cache_page_bytes) {
-    sum((offset + at) / cache_page_bytes).store(crc32c(bytes.subspan(at, cache_page_bytes)), std::memory_order_relaxed);
-  }
+  for_each_sum(bytes, [&](std::uint64_t at, std::uint32_t found) {
+    sum((offset + at) / cache_page_bytes).store(found, std::memory_order_relaxed);
+  });
   // Past the page cache where the file system can: reading it back would else wait until it is written.
   int failure = EINVAL;
   for (const int how : {O_DIRECT, 0}) {
@@ -643,12 +658,11 @@ std::uint64_t cached_object::fills() const noexcept {
 
 bool cached_object::verify(std::uint64_t offset, std::span<const std::byte> pages, std::uint64_t before) noexcept {
   bool is_right = true;
-  for (std::uint64_t at = 0; at < pages.size(); at += cache_page_bytes) {
-    const std::uint64_t page = (offset + at) / cache_page_bytes;
-    if (crc32c(pages.subspan(at, cache_page_bytes)) == sum(page).load(std::memory_order_relaxed)) continue;
+  for_each_sum(pages, [&](std::uint64_t at, std::uint32_t found) {
+    if (found == sum((offset + at) / cache_page_bytes).load(std::memory_order_relaxed)) return;
     is_right = false;
     drop(static_cast<std::uint32_t>((offset + at) / block_bytes_), before);
-  }
+  });
   return is_right;
 }
 void cached_object::drop(std::uint32_t block, std::uint64_t before) noexcept {

@@ -23,6 +23,21 @@ TEST(crc32c, is_that_of_the_rfc) {
   EXPECT_EQ(crc32c(bytes), 0x46DD794EU);
 }
 
+TEST(crc32c, of_many_pieces_are_those_of_each) {
+  std::vector<std::byte> bytes(std::size_t{4096} * 11);
+  fill_seeded(7, 0, bytes);
+  for (const std::size_t piece_bytes : {std::size_t{4096}, std::size_t{8}, std::size_t{13}}) {
+    for (std::size_t pieces = 0; pieces <= 11; ++pieces) {
+      const std::span<const std::byte> all = std::span(bytes).first(pieces * piece_bytes);
+      std::vector<std::uint32_t> sums(pieces);
+      crc32c_of_each(all, piece_bytes, sums);
+      for (std::size_t i = 0; i < pieces; ++i) {
+        EXPECT_EQ(sums[i], crc32c(all.subspan(i * piece_bytes, piece_bytes))) << piece_bytes << ", piece " << i;
+      }
+    }
+  }
+}
+
 std::uint64_t bit_by_bit(std::span<const std::byte> bytes) {
   std::uint64_t crc = ~std::uint64_t{0};
   for (const std::byte each : bytes) {
