@@ -32,11 +32,13 @@
 #include <boost/asio/write.hpp>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
+#include <sys/socket.h>
 
 #include <pthread.h>
 
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -64,11 +66,19 @@ constexpr auto keys_interval = std::chrono::milliseconds(20);
 constexpr auto idle_time_max = std::chrono::seconds(20);
 // Of an answer that is an error: read, so that the connection can be used again.
 constexpr std::uint64_t error_body_bytes_max = std::uint64_t{16} << 10;
+// Fetches, at the most.
+constexpr std::size_t told_at_once = 16;
 // Of an object's bytes and its checksum.
 constexpr std::uint32_t mismatches_max = 3;
 constexpr std::size_t head_read_bytes = std::size_t{4} << 10;
+// Bytes of a body that are waited for before they are read: the system's calls cost as much as the bytes do.
+constexpr std::size_t low_water_max = std::size_t{256} << 10;
+// How long they are waited for.
+constexpr auto low_water_time_max = std::chrono::milliseconds(100);
 constexpr double patience_bytes_per_s = 64 << 10;
 constexpr double tokens_of_a_success = 0.1;
+
+error_code last_error() { return {errno, boost::system::system_category()}; }
 
 std::uint64_t as_ns(std::chrono::nanoseconds time) { return static_cast<std::uint64_t>(time.count()); }
 
@@ -85,21 +95,48 @@ bool is_the_same(const object_facts& seen, const object_facts& expected) {
 struct connection {
   connection(asio::io_context& context, const address& server) : socket(context), to(server) {}
 
-  asio::awaitable<std::pair<error_code, std::size_t>> read_some(asio::mutable_buffer into) {
+  using outcome = std::pair<error_code, std::size_t>;
+
+  /// Some of what comes. Without TLS by calls of our own: Asio tries to read before there is anything, and wakes for each segment.
+  ///   is_answered   there may be bytes already
+  asio::awaitable<outcome> read_some(asio::mutable_buffer into, bool is_answered) {
     if (tls) {
       const auto [failure, bytes] = co_await tls->async_read_some(into, answers);
-      co_return std::pair(failure, bytes);
+      co_return outcome(failure, bytes);
     }
-    const auto [failure, bytes] = co_await socket.async_read_some(into, answers);
-    co_return std::pair(failure, bytes);
+    for (bool waits = !is_answered;; waits = true) {
+      if (waits) {
+        const auto [failure] = co_await socket.async_wait(tcp::socket::wait_read, answers);
+        if (failure) co_return outcome(failure, 0);
+      }
+      const ssize_t bytes = ::recv(socket.native_handle(), into.data(), into.size(), MSG_DONTWAIT);
+      if (bytes > 0) co_return outcome(error_code(), static_cast<std::size_t>(bytes));
+      if (bytes == 0) co_return outcome(asio::error::eof, 0);
+      if (errno != EAGAIN && errno != EINTR) co_return outcome(last_error(), 0);
+    }
   }
-  asio::awaitable<error_code> write(asio::const_buffer all) {
+  /// Of `all`, as much as can be sent without waiting. With TLS nothing.
+  std::size_t send_now(std::string_view all, error_code& failure) {
+    if (tls) return 0;
+    const ssize_t bytes = ::send(socket.native_handle(), all.data(), all.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (bytes >= 0) return static_cast<std::size_t>(bytes);
+    if (errno != EAGAIN && errno != EINTR) failure = last_error();
+    return 0;
+  }
+  asio::awaitable<error_code> write(std::string_view all) {
     if (tls) {
-      const auto [failure, bytes] = co_await asio::async_write(*tls, all, answers);
+      const auto [failure, bytes] = co_await asio::async_write(*tls, asio::buffer(all), answers);
       co_return failure;
     }
-    const auto [failure, bytes] = co_await asio::async_write(socket, all, answers);
+    const auto [failure, bytes] = co_await asio::async_write(socket, asio::buffer(all), answers);
     co_return failure;
+  }
+  /// Without TLS: wakes who reads when so many bytes are there, or the connection has ended. watch() sets it to one where the server is slow.
+  void wake_at(std::size_t bytes) {
+    const int wanted = tls ? 1 : static_cast<int>(std::clamp(bytes, std::size_t{1}, low_water_max));
+    if (wanted == low_water) return;
+    low_water = wanted;
+    static_cast<void>(::setsockopt(socket.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted));
   }
   /// What it is waiting for ends.
   void close() {
@@ -111,6 +148,7 @@ struct connection {
   std::optional<ssl::stream<tcp::socket&>> tls;
   const address to;
   std::string received;  // of an answer: its head, and what came with it
+  int low_water = 1;
   std::uint64_t silent_since_ns = 0;
   std::uint64_t give_up_ns = 0;
   std::uint64_t silence_max_ns = 0;
@@ -308,7 +346,13 @@ class http_client::impl {
     assert(ended.end == fetch_end::pending);
     ended.end = how;
     if (ended.whole_bytes_max == 0) transfer_counts::add(counts_.wait_ns, now_ns() - ended.state->wanted_ns);
-    ended.ended(ended);
+    ended_.push_back(ended.shared_from_this());
+    if (ended_.size() == 1) asio::post(*context_, [this] { tell_ended(); });
+    if (ended_.size() >= told_at_once) tell_ended();
+  }
+  // Those that have ended in one turn of the loop are told one after the other: who waits for them is woken once.
+  void tell_ended() {
+    for (const std::shared_ptr<fetch>& each : std::exchange(ended_, {})) each->ended(*each);
   }
 
   asio::awaitable<void> serve(std::shared_ptr<fetch> served) {
@@ -452,6 +496,8 @@ class http_client::impl {
       const std::vector<connection*> all = active_;  // asking a second time adds to it
       for (connection* const each : all) {
         if (now < each->give_up_ns && now - each->silent_since_ns < each->silence_max_ns) {
+          if (now - each->silent_since_ns > std::min(as_ns(low_water_time_max), each->silence_max_ns / 4))
+            each->wake_at(1);
           if (each->serves != nullptr) ask_twice_if_slow(*each, now);
           continue;
         }
@@ -636,23 +682,28 @@ class http_client::impl {
   // A redirect is followed without a signature.
   [[nodiscard]] std::string request_of(const fetch& wanted, const object_facts* expected) {
     const address& to = wanted.state->at;
-    std::string text = str_cat(wanted.method, " ", to.target, " HTTP/1.1\r\nHost: ", to.host_header(), "\r\n");
-    std::vector<header_line> to_sign = {{"host", to.host_header()}};
+    const std::string host = to.host_header();
+    std::string text;
+    text.reserve(1'024);
+    str_append(text, wanted.method, " ", to.target, " HTTP/1.1\r\nHost: ", host, "\r\n");
+    std::vector<header_line> to_sign;
+    to_sign.reserve(8);
+    to_sign.push_back({"host", host});
     const bool is_whole = wants_whole(wanted, expected);
     if (is_whole) {
       constexpr std::string_view mode = "x-amz-checksum-mode";
-      text += str_cat(mode, ": ENABLED\r\n");
+      str_append(text, mode, ": ENABLED\r\n");
       to_sign.push_back({std::string(mode), "ENABLED"});
     } else if (wanted.whole_bytes_max == 0) {
       const std::string range =
           str_cat("bytes=", wanted.offset + wanted.bytes_received, "-", wanted.offset + wanted.into.size() - 1);
-      text += str_cat("Range: ", range, "\r\n");
+      str_append(text, "Range: ", range, "\r\n");
       to_sign.push_back({"range", range});
     }
-    text +=
-        str_cat("Accept-Encoding: identity\r\nUser-Agent: leat/", LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR, "\r\n");
+    str_append(text, "Accept-Encoding: identity\r\nUser-Agent: leat/", LEAT_VERSION_MAJOR, ".", LEAT_VERSION_MINOR,
+               "\r\n");
     if (to.is_same_server(*wanted.where)) {
-      for (const header_line& each : wanted.headers) text += str_cat(each.name, ": ", each.value, "\r\n");
+      for (const header_line& each : wanted.headers) str_append(text, each.name, ": ", each.value, "\r\n");
     }
     if (wanted.method != "GET") text += "Content-Length: 0\r\n";
     std::optional<std::int64_t>& signed_s = wanted.state->signed_s;
@@ -667,10 +718,10 @@ class http_client::impl {
       for (const header_line& each :
            signer_->sign(target.substr(0, query), target.substr(std::min(query + 1, target.size())), std::move(to_sign),
                          static_cast<std::int64_t>(std::time(nullptr)) + *signed_s)) {
-        text += str_cat(each.name, ": ", each.value, "\r\n");
+        str_append(text, each.name, ": ", each.value, "\r\n");
       }
     }
-    if (expected != nullptr && is_strong(expected->etag)) text += str_cat("If-Match: ", expected->etag, "\r\n");
+    if (expected != nullptr && is_strong(expected->etag)) str_append(text, "If-Match: ", expected->etag, "\r\n");
     return text += "\r\n";
   }
 
@@ -693,7 +744,10 @@ class http_client::impl {
     transfer_counts::add(counts_.requests, 1);
     line.asked_ns = now_ns();
     line.asked_bytes = bytes;
-    error_code failure = co_await line.write(asio::buffer(request));
+    line.wake_at(1);
+    error_code failure;
+    const std::size_t sent = line.send_now(request, failure);
+    if (!failure && sent < request.size()) failure = co_await line.write(std::string_view(request).substr(sent));
     std::optional<std::size_t> end;
     std::string& received = line.received;
     received.clear();
@@ -702,7 +756,7 @@ class http_client::impl {
       if (before >= http_head_bytes_max) break;
       received.resize(before + std::min(std::max(before, head_read_bytes), http_head_bytes_max - before));
       const auto [broken, bytes_more] =
-          co_await line.read_some(asio::buffer(received.data() + before, received.size() - before));
+          co_await line.read_some(asio::buffer(received.data() + before, received.size() - before), before > 0);
       received.resize(before + bytes_more);
       line.silent_since_ns = now_ns();
       end = http_head_end(received, before);
@@ -848,7 +902,7 @@ class http_client::impl {
     http_text::state now = text.feed(line.received);
     std::vector<char> more(std::size_t{64} << 10);
     while (now == http_text::state::more) {
-      const auto [broken, bytes] = co_await line.read_some(asio::buffer(more));
+      const auto [broken, bytes] = co_await line.read_some(asio::buffer(more), true);
       line.silent_since_ns = now_ns();
       if (wanted.end != fetch_end::pending) co_return step::over;
       if (broken) {
@@ -876,7 +930,7 @@ class http_client::impl {
     std::vector<char> more(head_read_bytes);
     const bool has_end = head.is_chunked || head.content_bytes;
     while (has_end && now == http_text::state::more) {
-      const auto [broken, bytes] = co_await line.read_some(asio::buffer(more));
+      const auto [broken, bytes] = co_await line.read_some(asio::buffer(more), true);
       line.silent_since_ns = now_ns();
       if (wanted.end != fetch_end::pending || broken) break;
       now = text.feed({more.data(), bytes});
@@ -957,11 +1011,12 @@ class http_client::impl {
     // Not asio::async_read, which asks for 64 KiB at most: 2.2 times the CPU for reads of a MiB.
     while (bytes > 0 && !failure) {
       const auto [broken, some] =
-          co_await line.read_some(asio::buffer(wanted.into.data() + wanted.bytes_received, bytes));
+          co_await line.read_some(asio::buffer(wanted.into.data() + wanted.bytes_received, bytes), true);
       wanted.bytes_received += some;
       bytes -= some;
       failure = broken;
       line.silent_since_ns = now_ns();
+      line.wake_at(bytes);
     }
     at.writes = false;
     transfer_counts::add(counts_.bytes, wanted.bytes_received - received_before);
@@ -1012,6 +1067,7 @@ class http_client::impl {
   std::optional<ssl::context> tls_;  // none: nobody has asked for it
   std::deque<std::shared_ptr<fetch>> waiting_;
   std::vector<std::shared_ptr<fetch>> awaiting_keys_;
+  std::vector<std::shared_ptr<fetch>> ended_;  // and not told
   bool is_watching_keys_ = false;
   std::uint32_t workers_ = 0;
   std::vector<connection*> active_;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <ctime>
 #include <utility>
 
@@ -72,7 +73,7 @@ std::optional<http_head> parse_http_head(std::string_view head, std::string& ref
   found.crc32c = view_of(message["x-amz-checksum-crc32c"]);
   found.crc64nvme = view_of(message["x-amz-checksum-crc64nvme"]);
   found.bucket_region = printable(view_of(message["x-amz-bucket-region"]));
-  found.date_unix_s = parse_http_date(std::string(view_of(message[http::field::date])));
+  found.date_unix_s = parse_http_date(view_of(message[http::field::date]));
   found.retry_after_s = number_of(view_of(message[http::field::retry_after])).value_or(0);
   return found;
 }
@@ -112,7 +113,42 @@ http_text::state http_text::feed(std::string_view bytes) {
 
 std::string http_text::take() { return std::move(impl_->parser.get().body()); }
 
-std::optional<std::int64_t> parse_http_date(const std::string& text) {
+namespace {
+
+// "Sun, 06 Nov 1994 08:49:37 GMT" and nothing else. The weekday is not looked at.
+std::optional<std::int64_t> parse_fixed_date(std::string_view text) noexcept {
+  constexpr std::string_view shape = "aaa, 00 aaa 0000 00:00:00 GMT";
+  constexpr std::string_view months = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  if (text.size() != shape.size()) return std::nullopt;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const bool is_digit = text[i] >= '0' && text[i] <= '9';
+    if (shape[i] == '0' ? !is_digit : shape[i] != 'a' && text[i] != shape[i]) return std::nullopt;
+  }
+  const auto number = [&](std::size_t at, std::size_t digits) {
+    int value = 0;
+    for (std::size_t i = at; i < at + digits; ++i) value = value * 10 + (text[i] - '0');
+    return value;
+  };
+  const std::size_t month = months.find(text.substr(8, 3));
+  const int hour = number(17, 2);
+  const int minute = number(20, 2);
+  const int second = number(23, 2);
+  if (month % 3 != 0 || month >= months.size() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
+  const std::chrono::year_month_day day(std::chrono::year(number(12, 4)),
+                                        std::chrono::month(static_cast<unsigned>(month / 3 + 1)),
+                                        std::chrono::day(static_cast<unsigned>(number(5, 2))));
+  if (!day.ok()) return std::nullopt;
+  const std::int64_t days = std::chrono::sys_days(day).time_since_epoch().count();
+  return days * 86'400 + hour * 3'600 + minute * 60 + second;
+}
+
+}  // namespace
+
+// Each answer has one, and strptime() with timegm() takes some us.
+std::optional<std::int64_t> parse_http_date(std::string_view given) {
+  if (given.empty()) return std::nullopt;
+  if (const std::optional<std::int64_t> found = parse_fixed_date(given)) return found;
+  const std::string text(given);
   std::tm parts{};
   const char* const end = ::strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
   if (end == nullptr || *end != '\0') return std::nullopt;

@@ -66,7 +66,7 @@ class http_text {
 };
 
 /// "Sun, 06 Nov 1994 08:49:37 GMT" in seconds since 1970; nothing for other texts.
-[[nodiscard]] std::optional<std::int64_t> parse_http_date(const std::string& text);
+[[nodiscard]] std::optional<std::int64_t> parse_http_date(std::string_view given);
 
 /// The code of a store's error, "AccessDenied" of "<Error><Code>AccessDenied</Code>...": letters and digits; else empty.
 [[nodiscard]] std::string s3_error_code(std::string_view body);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,7 @@ struct header_line {
 /// Signs requests with one set of keys; the key of the day is kept. Thread: one at a time.
 class sigv4_signer {
  public:
+  ///   throws   error{errc::unsupported} where OpenSSL has no SHA-256
   sigv4_signer(access_keys keys, std::string region, std::string service = "s3");
   sigv4_signer(const sigv4_signer&) = delete;
   sigv4_signer& operator=(const sigv4_signer&) = delete;
@@ -58,6 +60,7 @@ class sigv4_signer {
 
  private:
   using sha256 = std::array<unsigned char, 32>;
+  class hashes;
   void derive(std::string_view day);
 
   const access_keys keys_;
@@ -65,6 +68,7 @@ class sigv4_signer {
   const std::string service_;
   std::string day_;
   sha256 key_{};
+  const std::unique_ptr<hashes> hashes_;
 };
 
 }  // namespace leat::io

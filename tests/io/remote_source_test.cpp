@@ -288,6 +288,14 @@ TEST_F(remote_faults, an_answer_that_is_cut_off_at_any_byte_is_gone_on_with) {
   }
 }
 
+// All of its bytes together come later than silence_max: each is noticed, though a body's rest is waited for at once.
+TEST_F(remote_faults, a_server_that_sends_byte_by_byte_is_not_silent) {
+  connect({.allow_http = true, .silence_max = std::chrono::milliseconds(500)}, server_.address("a.bin"));
+  fail_with({.what = wrong::dripping, .wait = std::chrono::milliseconds(5)});
+  expect_right(*read(0, 150));
+  EXPECT_EQ(server_.requests(), 1);
+}
+
 TEST_F(remote_faults, a_server_that_sends_byte_by_byte_is_waited_for_no_longer_than_patience_allows) {
   connect({.allow_http = true, .patience = std::chrono::milliseconds(300)}, server_.address("a.bin"));
   fail_with({.what = wrong::dripping, .wait = std::chrono::milliseconds(10)});
