@@ -9,25 +9,12 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <iterator>
 #include <utility>
 
 namespace leat::stages {
 
 namespace asio = boost::asio;
-using std::chrono::steady_clock;
-
-namespace {
-
-// A wait in cudaEventSynchronize() takes some 50 us of CPU, most of them of CUDA's own threads (device_benchmark on an H200), a look at the
-// word with a timer before it 5. So the word is looked at, from shortly before the copy ought to have been read, and not for ever.
-constexpr std::chrono::milliseconds first_look_max{10};
-constexpr std::chrono::microseconds between_looks_min{40};
-constexpr std::chrono::milliseconds between_looks_max{1};
-constexpr int looks_max = 8;
-
-}  // namespace
 
 // --- the start and the end -------------------------------------------------------------------------------------------------
 
@@ -117,8 +104,8 @@ void copies_in_flight::add(copy_in_flight& copy, io::lease host) noexcept {
   const mutex_lock lock(mutex_);
   ++copy.users;
   copy.host = std::move(host);
-  if (starving_ && reading_.empty()) something_to_watch_.notify_one();
   reading_.push_back(copy);
+  if (starving_) something_to_watch_.notify_one();
 }
 
 // --- the I/O thread ---------------------------------------------------------------------------------------------------------
@@ -160,36 +147,6 @@ copy_in_flight* copies_in_flight::next_to_watch() const noexcept {
   return next;
 }
 
-// Sleeps until the word says that the copy has been read, or there is something else to watch. False where it has been looked often enough:
-// the device is slower than it was, or it is lost, which the word never tells.
-bool copies_in_flight::look_for(std::uint64_t number) {
-  if (looked_for_ != number) {
-    looked_for_ = number;
-    looks_ = 0;
-    const steady_clock::time_point now = steady_clock::now();
-    next_look_ = std::clamp(last_read_ + between_reads_ * 7 / 8, now, now + first_look_max);
-  }
-  while (starving_ && waits_.empty() && !ending_ && !failure_.happened()) {
-    if (read_up_to_->load(std::memory_order_acquire) >= number) {
-      note_read(number);
-      return true;
-    }
-    if (looks_ == looks_max) return false;
-    if (something_to_watch_.wait_until(mutex_, next_look_)) continue;
-    ++looks_;
-    next_look_ = steady_clock::now() +
-                 std::clamp<steady_clock::duration>(between_reads_ / 8, between_looks_min, between_looks_max);
-  }
-  return true;
-}
-
-void copies_in_flight::note_read(std::uint64_t number) {
-  const steady_clock::time_point now = steady_clock::now();
-  if (last_noted_ != 0 && last_noted_ + 1 == number) between_reads_ += (now - last_read_ - between_reads_) / 4;
-  last_noted_ = number;
-  last_read_ = now;
-}
-
 void copies_in_flight::watch() noexcept {
   ::pthread_setname_np(::pthread_self(), "leat-copies");
   mutex_lock lock(mutex_);
@@ -207,12 +164,6 @@ void copies_in_flight::watch() noexcept {
       something_to_watch_.wait(mutex_);
       continue;
     }
-    if (read_up_to_ != nullptr && waits_.empty() && look_for(next->number)) {
-      lock.unlock();
-      bring_home(read_up_to_->load(std::memory_order_acquire));
-      lock.lock();
-      continue;
-    }
     const std::uint64_t number = next->number;
     const bool must_wait = starving_ || !waits_.empty();
     ++next->users;  // Its event stays its own, whoever else finds out first.
@@ -224,7 +175,6 @@ void copies_in_flight::watch() noexcept {
     leave_locked(*next);
     if (answer.status == device_not_ready) asked_ = false;  // who asked will ask again
     if (answer.status != device_ok) continue;
-    note_read(number);
     arrived_ = std::max(arrived_, number);
     lock.unlock();
     bring_home(number);

@@ -12,7 +12,6 @@
 #include <leat/stream.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -35,7 +34,6 @@ struct copy_in_flight : list_hook {
 /// All copies are in one stream, which executes them in order. Behind each copy the stream writes the copy's number to a word of pinned
 /// memory, which says that the host memory has been read; where the device cannot write words, a thread queries the copy's event. That
 /// thread also waits for copies while the loader lacks host memory or somebody awaits ready(): the I/O thread makes no call to the device.
-/// Of the word it has its looks; it waits in CUDA for ready(), and where looks do not help.
 /// Refers to its arguments.
 class copies_in_flight {
  public:
@@ -96,8 +94,6 @@ class copies_in_flight {
   void bring_home(std::uint64_t up_to) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   void complete_waits(std::uint64_t up_to, const std::exception_ptr& why) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   void watch() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
-  [[nodiscard]] bool look_for(std::uint64_t number) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void note_read(std::uint64_t number);
   /// What the watching thread has to find out about next; null where there is nothing.
   [[nodiscard]] copy_in_flight* next_to_watch() const noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -117,15 +113,6 @@ class copies_in_flight {
   bool asked_ ABSL_GUARDED_BY(mutex_) = false;  // by collect(), where there is no word
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   condition_variable something_to_watch_;
-
-  // The watching thread's.
-  std::uint64_t looked_for_ = 0;
-  int looks_ = 0;
-  std::chrono::steady_clock::time_point next_look_;
-  std::uint64_t last_noted_ = 0;  // it was read at last_read_
-  std::chrono::steady_clock::time_point last_read_;
-  std::chrono::steady_clock::duration between_reads_{};
-
   std::thread watcher_;
 };
 

@@ -532,17 +532,6 @@ TEST_F(device_transfers, starving_wakes_a_thread_that_brings_memory_home) {
   EXPECT_GE(calls->counts().at("synchronize"), 2U);
 }
 
-TEST_F(device_transfers, starving_asks_the_device_nothing_where_its_word_tells) {
-  start({.batches = 2}, execution::early);
-  out->starve(true);
-  for (const std::uint64_t turn : {0U, 1U}) {
-    deliver(turn, 1);
-    while (leases_out() != 0) std::this_thread::yield();
-  }
-  out->starve(false);
-  EXPECT_EQ(calls->counts().count("synchronize"), 0U);
-}
-
 TEST_F(device_transfers, ready_completes_when_the_bytes_are_there) {
   start();
   sent& one = deliver(0, 7);
