@@ -10,6 +10,7 @@
 #include "datasets/patterns.hpp"
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
+#include "datasets/remote_files.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -550,7 +551,7 @@ dataset open_arrow_files(const input_files& from, const table_options& options) 
 
 dataset open_arrow(std::span<const std::string> files, const table_options& options) {
   if (files.empty()) throw error(errc::usage, "open_arrow: no file was given; name one, as train.arrow");
-  return datasets::open_arrow_files(*datasets::files_on_disk_of(files), options);
+  return datasets::open_arrow_files(*datasets::files_at(files, options.remote), options);
 }
 
 dataset open_arrow(std::initializer_list<std::string_view> files, const table_options& options) {

@@ -9,6 +9,7 @@
 #include "datasets/listed_folder.hpp"
 #include "datasets/model.hpp"
 #include "datasets/parallel.hpp"
+#include "datasets/remote_files.hpp"
 #include "datasets/sample_counts.hpp"
 #include "io/file_description.hpp"
 #include "io/file_table.hpp"
@@ -449,6 +450,7 @@ dataset open_listed_pictures(const listed_folder& folder, const folder_options& 
 dataset open_folder(const std::string& folder, const folder_options& options) {
   using namespace datasets;
   if (folder.empty()) throw error(errc::usage, "a folder of pictures was asked for with an empty path");
+  if (is_remote(folder)) return open_listed_pictures(list_folder(folder, options.remote), options, options.remote);
   const std::string path = folder.substr(0, std::max<std::size_t>(1, folder.find_last_not_of('/') + 1));
   const folder_walk_options walk = walk_options_of(options);
   kept_index index(options.index, path, key_of(path, options, walk));

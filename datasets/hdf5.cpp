@@ -6,6 +6,7 @@
 #include "datasets/input_files.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
+#include "datasets/remote_files.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -58,7 +59,7 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
 
 dataset open_hdf5(std::span<const std::string> files, const hdf5_options& options) {
   if (files.empty()) throw error(errc::usage, "open_hdf5: no file was given; name one, as train.h5");
-  return datasets::open_hdf5_files(*datasets::files_on_disk_of(files), options);
+  return datasets::open_hdf5_files(*datasets::files_at(files, options.remote), options);
 }
 
 dataset open_hdf5(std::initializer_list<std::string_view> files, const hdf5_options& options) {

@@ -1,6 +1,7 @@
 #include "datasets/listed_folder.hpp"
 
 #include "base/text.hpp"
+#include "datasets/remote_files.hpp"
 #include "io/remote/address.hpp"
 
 #include <leat/error.hpp>
@@ -58,6 +59,12 @@ std::vector<listed_file> listed_folder::files_below() const {
     files.push_back({std::string_view(each.address).substr(path_.size() + 1), each.size_bytes});
   }
   return files;
+}
+
+listed_folder list_folder(const std::string& address, const remote_options& options) {
+  const auto with_slash = [](const std::string& path) { return path.ends_with('/') ? path : str_cat(path, "/"); };
+  if (!io::is_s3(address)) refuse_to_list(with_slash(io::redacted(address)));
+  return *find_listed_folder({.address = with_slash(address)}, options);
 }
 
 std::optional<listed_folder> find_listed_folder(const io::named_object& named, const remote_options& options) {

@@ -47,6 +47,10 @@ class listed_folder {
 [[nodiscard]] std::optional<listed_folder> find_listed_folder(const io::named_object& named,
                                                               const remote_options& options);
 
+/// The folder of an address that is told to be one, with or without a slash at its end.
+///   throws   error{errc::not_found} nothing lies below it; error{errc::usage} it is not of s3://; as io::list_objects()
+[[nodiscard]] listed_folder list_folder(const std::string& address, const remote_options& options);
+
 /// Its pictures, as open_folder() has them. One object is looked at, and of the others the listing's sizes and tags are taken.
 ///   throws   as open_folder()
 [[nodiscard]] dataset open_listed_pictures(const listed_folder& folder, const folder_options& options,

@@ -241,6 +241,13 @@ std::optional<std::string> committed_since(const std::string& path, std::uint64_
   }
 }
 
+// At an address an environment may be either.
+std::vector<std::string> beside_environment(const std::string& path) {
+  if (path.ends_with('/')) return {path + "data.mdb"};
+  if (path.ends_with(".mdb")) return {};
+  return {path, path + "/data.mdb"};
+}
+
 // A folder is the environment, and data.mdb in it the file.
 std::string data_file(const input_files& from, const std::string& path) {
   const std::string inside = str_cat(path, path.ends_with('/') ? "" : "/", "data.mdb");
@@ -271,7 +278,8 @@ dataset open_lmdb_files(const input_files& from, const lmdb_options& options) {
 dataset open_lmdb(std::span<const std::string> environments, const lmdb_options& options) {
   if (environments.empty())
     throw error(errc::usage, "open_lmdb: no database was given; name its folder, as train.lmdb");
-  return datasets::open_lmdb_files(*datasets::files_on_disk_of(environments), options);
+  return datasets::open_lmdb_files(*datasets::files_at(environments, options.remote, datasets::beside_environment),
+                                   options);
 }
 
 dataset open_lmdb(std::initializer_list<std::string_view> environments, const lmdb_options& options) {

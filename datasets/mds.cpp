@@ -5,10 +5,13 @@
 #include "datasets/cursor.hpp"
 #include "datasets/file_window.hpp"
 #include "datasets/input_files.hpp"
+#include "datasets/listed_folder.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/raw_files.hpp"
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
+#include "datasets/remote_files.hpp"
+#include "io/remote/describe_objects.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -348,6 +351,11 @@ dataset open_mds_files(const input_files& files, const std::string& folder, cons
 }  // namespace datasets
 
 dataset open_mds(const std::string& folder, const table_options& options) {
+  if (datasets::is_remote(folder)) {
+    const datasets::listed_folder listed = datasets::list_folder(folder, options.remote);
+    return datasets::open_mds_files(*datasets::files_of_source(io::describe_objects(listed.objects(), options.remote)),
+                                    listed.path(), options);
+  }
   return datasets::open_mds_files(*datasets::files_on_disk({}), folder, options);
 }
 

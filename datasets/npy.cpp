@@ -6,6 +6,7 @@
 #include "datasets/npy_header.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
+#include "datasets/remote_files.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -125,7 +126,7 @@ dataset open_npy_files(const input_files& from, const npy_options& options) {
 
 dataset open_npy(std::span<const std::string> files, const npy_options& options) {
   if (files.empty()) throw error(errc::usage, "open_npy: no file was given; name one, as train.npy");
-  return datasets::open_npy_files(*datasets::files_on_disk_of(files), options);
+  return datasets::open_npy_files(*datasets::files_at(files, options.remote), options);
 }
 
 dataset open_npy(std::initializer_list<std::string_view> files, const npy_options& options) {

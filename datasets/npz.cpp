@@ -8,6 +8,7 @@
 #include "datasets/npy_header.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
+#include "datasets/remote_files.hpp"
 #include "datasets/zip_index.hpp"
 
 #include <leat/dataset.hpp>
@@ -230,7 +231,7 @@ dataset open_npz_files(const input_files& from, const npy_options& options) {
 
 dataset open_npz(std::span<const std::string> files, const npy_options& options) {
   if (files.empty()) throw error(errc::usage, "open_npz: no file was given; name one, as train.npz");
-  return datasets::open_npz_files(*datasets::files_on_disk_of(files), options);
+  return datasets::open_npz_files(*datasets::files_at(files, options.remote), options);
 }
 
 dataset open_npz(std::initializer_list<std::string_view> files, const npy_options& options) {

@@ -295,6 +295,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         if (const auto folder = datasets::find_listed_folder(each, options.remote)) {
           add_folder(*folder);
         } else {
+          datasets::refuse_folder(each.address);
           addresses.push_back(std::move(each));
         }
       }

@@ -6,6 +6,7 @@
 #include "datasets/integers.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
+#include "datasets/remote_files.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -197,15 +198,18 @@ dataset open_record_files(const input_files& from) {
 
 }  // namespace datasets
 
-dataset open_records(std::span<const std::string> files) {
+dataset open_records(std::span<const std::string> files, const record_options& options) {
   if (files.empty()) throw error(errc::usage, "open_records: no file was given; name one, as train.bin");
-  return datasets::open_record_files(*datasets::files_on_disk_of(files));
+  const auto description = [](const std::string& path) { return std::vector{datasets::with_extension(path, ".json")}; };
+  return datasets::open_record_files(*datasets::files_at(files, options.remote, description));
 }
 
-dataset open_records(std::initializer_list<std::string_view> files) {
-  return open_records(datasets::as_strings(files));
+dataset open_records(std::initializer_list<std::string_view> files, const record_options& options) {
+  return open_records(datasets::as_strings(files), options);
 }
 
-dataset open_records(const std::string& file) { return open_records(std::span(&file, 1)); }
+dataset open_records(const std::string& file, const record_options& options) {
+  return open_records(std::span(&file, 1), options);
+}
 
 }  // namespace leat

@@ -22,13 +22,14 @@
 namespace leat::datasets {
 namespace {
 
-// What may lie beside a .bin and say what it holds.
-constexpr std::string_view companion_endings[] = {".json", ".idx"};
+std::size_t query_of(std::string_view address) {
+  return io::is_s3(address) ? address.size() : std::min(address.find('?'), address.size());
+}
 
-// "https://h/a.bin?sig" and ".json": "https://h/a.json?sig".
-std::string beside(const std::string& address, std::string_view ending) {
-  const std::size_t query = io::is_s3(address) ? address.size() : std::min(address.find('?'), address.size());
-  return str_cat(with_extension(address.substr(0, query), ending), address.substr(query));
+// What may lie beside a .bin and say what it holds.
+std::vector<std::string> beside_bin(const std::string& path) {
+  if (!path.ends_with(".bin")) return {};
+  return {with_extension(path, ".json"), with_extension(path, ".idx")};
 }
 
 // An address in its parts: "https://h/set/", "a-000.tar", "?sig".
@@ -38,7 +39,7 @@ struct address_parts {
   std::string query;
 };
 address_parts parts_of(const std::string& address) {
-  const std::size_t query = io::is_s3(address) ? address.size() : std::min(address.find('?'), address.size());
+  const std::size_t query = query_of(address);
   const std::size_t name = address.rfind('/', query) + 1;
   return {address.substr(0, name), address.substr(name, query - name), address.substr(query)};
 }
@@ -75,37 +76,54 @@ std::vector<std::string> first_names(const io::source_description& source, std::
 struct object {
   io::named_object named;
   file_kind kind = file_kind::other;
-  std::vector<std::string> companions;
+  std::vector<std::string> companions = {};
+  bool is_there = true;  // or only what lies beside it
 };
 
-// All that may lie beside them is looked for together, and then so many of them at a time are looked into.
-std::vector<object> look_at(std::span<const io::named_object> objects, const remote_options& options) {
-  constexpr unsigned together = 16;
+// All that may lie beside them is looked for together.
+std::vector<object> with_companions(std::span<const io::named_object> objects, const names_beside& beside,
+                                    const remote_options& options) {
   std::vector<object> all;
   std::vector<std::string> candidates;
   std::vector<std::size_t> owners;
   for (const io::named_object& named : objects) {
-    all.emplace_back().named = named;
-    if (!io::redacted(named.address).ends_with(".bin")) continue;
-    for (const std::string_view ending : companion_endings) {
-      candidates.push_back(beside(named.address, ending));
+    const std::size_t query = query_of(named.address);
+    all.push_back({.named = named});
+    all.back().is_there = !named.address.substr(0, query).ends_with('/');
+    for (std::string& each : beside(named.address.substr(0, query))) {
+      each += named.address.substr(query);
+      if (each == named.address) all.back().is_there = false;  // until it was seen
+      candidates.push_back(std::move(each));
       owners.push_back(all.size() - 1);
     }
   }
-  std::vector<io::named_object> with_companions(objects.begin(), objects.end());
-  if (!candidates.empty()) {
-    const auto source = io::describe_objects(candidates, options);
-    blocking_sources connected;
-    std::vector<std::uint32_t> numbers(candidates.size());
-    std::iota(numbers.begin(), numbers.end(), 0U);
-    const auto there = connected.of(*source).look_for(numbers);
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (!there[i]) continue;
-      all[owners[i]].companions.push_back(candidates[i]);
-      with_companions.push_back({.address = candidates[i]});
+  if (candidates.empty()) return all;
+  const auto source = io::describe_objects(candidates, options);
+  blocking_sources connected;
+  std::vector<std::uint32_t> numbers(candidates.size());
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  const auto there = connected.of(*source).look_for(numbers);
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!there[i]) continue;
+    object& owner = all[owners[i]];
+    if (candidates[i] == owner.named.address) {
+      owner.is_there = true;
+    } else {
+      owner.companions.push_back(candidates[i]);
     }
   }
-  const auto source = io::describe_objects(with_companions, options);
+  return all;
+}
+
+// So many of them at a time are looked into.
+std::vector<object> look_at(std::span<const io::named_object> objects, const remote_options& options) {
+  constexpr unsigned together = 16;
+  std::vector<object> all = with_companions(objects, beside_bin, options);
+  std::vector<io::named_object> looked_at(objects.begin(), objects.end());
+  for (const object& each : all) {
+    for (const std::string& companion : each.companions) looked_at.push_back({.address = companion});
+  }
+  const auto source = io::describe_objects(looked_at, options);
   const std::vector<std::string> names = first_names(*source, objects.size());
   const std::unique_ptr<input_files> files = files_of_source(source, names);
   for_each_parallel(all.size(), together, [&](std::size_t i) {
@@ -114,14 +132,90 @@ std::vector<object> look_at(std::span<const io::named_object> objects, const rem
   return all;
 }
 
+std::vector<io::named_object> find_all(std::span<const std::string> patterns, const remote_options& options) {
+  std::vector<io::named_object> objects;
+  for (const std::string& pattern : patterns) {
+    for (io::named_object& each : find_objects(pattern, options)) objects.push_back(std::move(each));
+  }
+  return objects;
+}
+
 }  // namespace
 
 bool is_remote(std::string_view source) noexcept { return io::is_address(source); }
 
+void refuse_folder(const std::string& address) {
+  const std::string shown = io::redacted(address);
+  if (!shown.ends_with('/')) return;
+  if (!io::is_s3(address)) refuse_to_list(shown);
+  throw error(errc::usage, str_cat(shown, ": a folder, where files are named; name those in it, as ", shown, "*"));
+}
+
+void refuse_to_list(const std::string& shown) {
+  throw error(errc::usage,
+              str_cat(shown,
+                      ": a folder is listed of s3:// only, and this server cannot be asked which files it has; "
+                      "name them by braces, as ",
+                      shown, "train-{000..127}.tar"));
+}
+
+bool are_remote(std::span<const std::string> patterns) {
+  const auto remote = [](const std::string& each) { return is_remote(each); };
+  const auto first = std::find_if(patterns.begin(), patterns.end(), remote);
+  if (first == patterns.end()) return false;
+  const auto path = std::find_if_not(patterns.begin(), patterns.end(), remote);
+  if (path == patterns.end()) return true;
+  throw error(errc::usage, str_cat(io::redacted(*first), " is an address, and ", *path,
+                                   " a path; open the two apart, and leat::concat() them"));
+}
+
+std::unique_ptr<input_files> files_at(std::span<const std::string> patterns, const remote_options& options,
+                                      const names_beside& beside) {
+  if (!are_remote(patterns)) return files_on_disk_of(patterns);
+  const std::vector<io::named_object> objects = find_all(patterns, options);
+  if (!beside) {
+    for (const io::named_object& each : objects) refuse_folder(each.address);
+    const auto source = io::describe_objects(objects, options);
+    return files_of_source(source, first_names(*source, objects.size()));
+  }
+  const std::vector<object> all = with_companions(objects, beside, options);
+  std::vector<io::named_object> together;
+  for (const object& each : all) {
+    if (each.is_there) {
+      together.push_back(each.named);
+    } else if (each.companions.empty()) {
+      throw error(errc::not_found, str_cat(io::redacted(each.named.address),
+                                           ": neither it nor what it might stand for is there, or may be read; check "
+                                           "the name"));
+    }
+  }
+  for (const object& each : all) {
+    for (const std::string& companion : each.companions) together.push_back({.address = companion});
+  }
+  const auto source = io::describe_objects(together, options);
+  std::vector<std::string> names;
+  std::uint32_t number = 0;
+  for (const object& each : all) {
+    names.push_back(each.is_there ? source->file_name(number++) : io::redacted(each.named.address));
+  }
+  return files_of_source(source, std::move(names));
+}
+
+dataset open_shards_at(std::span<const std::string> patterns, const tar_options& options) {
+  const std::vector<io::named_object> objects = find_all(patterns, options.remote);
+  std::vector<std::string> shards;
+  for (const io::named_object& each : objects) {
+    refuse_folder(each.address);
+    shards.push_back(each.address);
+  }
+  return open_shards_of_source(io::describe_objects(objects, options.remote), options,
+                               [&] { return indexes_of(shards, options.remote); });
+}
+
 std::vector<io::named_object> find_objects(std::string_view pattern, const remote_options& options) {
   // parse_address() says what is wrong with it, without showing it.
   if (io::has_user(pattern)) static_cast<void>(io::parse_address(pattern));
-  const std::size_t query = io::is_s3(pattern) ? pattern.size() : std::min(pattern.find('?'), pattern.size());
+  const std::size_t query = query_of(pattern);
   std::vector<io::named_object> all;
   for (std::string& each : expand_braces(pattern.substr(0, query))) {
     if (io::is_s3(pattern)) {
@@ -136,13 +230,6 @@ std::vector<io::named_object> find_objects(std::string_view pattern, const remot
       throw error(errc::usage, str_cat(io::redacted(each),
                                        ": a server cannot be asked which files it has; name them by braces, as "
                                        "train-{000..127}.tar"));
-    }
-    if (each.ends_with('/')) {
-      throw error(errc::usage,
-                  str_cat(io::redacted(each),
-                          ": a folder is listed of s3:// only, and this server cannot be asked which files it has; "
-                          "name them by braces, as ",
-                          io::redacted(each), "train-{000..127}.tar"));
     }
     all.push_back({.address = str_cat(each, pattern.substr(query))});
   }

@@ -25,6 +25,30 @@ struct index_places;
 /// Whether open() reads from there.
 [[nodiscard]] bool is_remote(std::string_view source) noexcept;
 
+/// Paths and addresses that say what a file holds, or lie where it is looked for. Where the path itself is among them, it need not be there.
+///   path   or an address, without what signs it
+using names_beside = std::function<std::vector<std::string>(const std::string& path)>;
+
+/// Files of one format as a caller names them: paths or addresses, by brace lists and globs.
+///   beside   at addresses these are looked for, together, with one request each
+///   throws   error{errc::not_found} a pattern of paths without a file; error{errc::usage} paths and addresses in one call; as find_objects()
+///            and io::describe_objects()
+[[nodiscard]] std::unique_ptr<input_files> files_at(std::span<const std::string> patterns,
+                                                    const remote_options& options, const names_beside& beside = {});
+
+/// Whether these are addresses, all of them.
+///   throws   error{errc::usage} some are, and some are paths
+[[nodiscard]] bool are_remote(std::span<const std::string> patterns);
+
+/// Throws error{errc::usage} for the address of a folder, with what to name instead.
+void refuse_folder(const std::string& address);
+/// Throws it, of a folder that is not of s3://.
+///   shown   without what signs it, with a slash at its end
+[[noreturn]] void refuse_to_list(const std::string& shown);
+
+/// open_tar() of addresses.
+[[nodiscard]] dataset open_shards_at(std::span<const std::string> patterns, const tar_options& options);
+
 /// The addresses that one with brace lists stands for, of s3:// with globs as well. What follows the first '?' of others is of each of them.
 ///   throws   error{errc::usage} a glob, for which a server cannot be asked; as expand_braces() and io::match_objects()
 [[nodiscard]] std::vector<std::string> expand_addresses(std::string_view pattern, const remote_options& options);

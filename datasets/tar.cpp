@@ -12,6 +12,7 @@
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/photo_places.hpp"
+#include "datasets/remote_files.hpp"
 #include "datasets/sample_counts.hpp"
 #include "datasets/tar_header.hpp"
 #include "datasets/tar_index.hpp"
@@ -580,6 +581,7 @@ dataset open_shards_of_source(std::shared_ptr<const io::source_description> shar
 
 dataset open_tar(std::span<const std::string> shards, const tar_options& options) {
   using namespace datasets;
+  if (are_remote(shards)) return open_shards_at(shards, options);
   std::vector<std::string> paths;
   for (const std::string& pattern : shards) {
     for (std::string& path : expand_paths(pattern)) paths.push_back(std::move(path));

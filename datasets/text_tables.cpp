@@ -10,6 +10,7 @@
 #include "datasets/patterns.hpp"
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
+#include "datasets/remote_files.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -187,7 +188,7 @@ dataset open_csv_files(const input_files& from, const table_options& options) {
 
 dataset open_jsonl(std::span<const std::string> files, const table_options& options) {
   if (files.empty()) throw error(errc::usage, "open_jsonl: no file was given; name one, as train.jsonl");
-  return datasets::open_jsonl_files(*datasets::files_on_disk_of(files), options);
+  return datasets::open_jsonl_files(*datasets::files_at(files, options.remote), options);
 }
 dataset open_jsonl(std::initializer_list<std::string_view> files, const table_options& options) {
   return open_jsonl(datasets::as_strings(files), options);
@@ -198,7 +199,7 @@ dataset open_jsonl(const std::string& files, const table_options& options) {
 
 dataset open_csv(std::span<const std::string> files, const table_options& options) {
   if (files.empty()) throw error(errc::usage, "open_csv: no file was given; name one, as train.csv");
-  return datasets::open_csv_files(*datasets::files_on_disk_of(files), options);
+  return datasets::open_csv_files(*datasets::files_at(files, options.remote), options);
 }
 dataset open_csv(std::initializer_list<std::string_view> files, const table_options& options) {
   return open_csv(datasets::as_strings(files), options);

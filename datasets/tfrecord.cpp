@@ -10,6 +10,7 @@
 #include "datasets/proto_value.hpp"
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
+#include "datasets/remote_files.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -149,7 +150,7 @@ dataset open_tfrecord_files(const input_files& from, const table_options& option
 
 dataset open_tfrecord(std::span<const std::string> files, const table_options& options) {
   if (files.empty()) throw error(errc::usage, "open_tfrecord: no file was given; name one, as train.tfrecord");
-  return datasets::open_tfrecord_files(*datasets::files_on_disk_of(files), options);
+  return datasets::open_tfrecord_files(*datasets::files_at(files, options.remote), options);
 }
 
 dataset open_tfrecord(std::initializer_list<std::string_view> files, const table_options& options) {

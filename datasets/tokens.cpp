@@ -9,6 +9,7 @@
 #include "datasets/npy_header.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
+#include "datasets/remote_files.hpp"
 #include "io/file_table.hpp"
 
 #include <leat/dataset.hpp>
@@ -292,6 +293,14 @@ void check_content(const std::string& path, std::span<const std::byte> start) {
                                    "asking for tokens"));
 }
 
+// What an address of tokens may stand for, as tokens_in() asks for it.
+std::vector<std::string> beside_tokens(const std::string& path) {
+  if (path.ends_with(".npy")) return {};
+  if (path.ends_with(".bin")) return {with_extension(path, ".idx")};
+  if (path.ends_with(".idx")) return {with_extension(path, ".bin")};
+  return {path, path + ".idx", path + ".bin"};
+}
+
 token_file megatron_tokens(const input_files& from, const std::string& index, const std::string& data) {
   const std::unique_ptr<file_bytes> opened = from.open(index);
   return megatron_index(*opened).read(*from.open(data));
@@ -349,7 +358,7 @@ dataset open_token_files(const input_files& from, const token_options& options) 
 
 dataset open_tokens(std::span<const std::string> files, const token_options& options) {
   if (files.empty()) throw error(errc::usage, "open_tokens: no file was given; name one, as train.bin");
-  return datasets::open_token_files(*datasets::files_on_disk_of(files), options);
+  return datasets::open_token_files(*datasets::files_at(files, options.remote, datasets::beside_tokens), options);
 }
 
 dataset open_tokens(std::initializer_list<std::string_view> files, const token_options& options) {

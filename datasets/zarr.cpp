@@ -3,10 +3,14 @@
 #include "datasets/array_choice.hpp"
 #include "datasets/chunked_rows.hpp"
 #include "datasets/input_files.hpp"
+#include "datasets/listed_folder.hpp"
+#include "datasets/remote_files.hpp"
 #include "datasets/zarr_consolidated.hpp"
 #include "datasets/zarr_hierarchy.hpp"
 #include "datasets/zarr_references.hpp"
 #include "datasets/zarr_store.hpp"
+#include "io/remote/address.hpp"
+#include "io/remote/describe_objects.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -45,6 +49,13 @@ dataset open_store(datasets::zarr_store& store, const datasets::input_files& fil
                                  .rows = {.window = options.window, .stride = options.stride}});
 }
 
+void refuse_other_folder(bool is_zarr, const std::string& folder) {
+  if (is_zarr) return;
+  throw error(errc::not_found,
+              str_cat("open_zarr: ", folder,
+                      ": no Zarr: it has neither zarr.json nor .zgroup nor .zarray; give the folder that has"));
+}
+
 }  // namespace
 
 namespace datasets {
@@ -56,16 +67,22 @@ dataset open_zarr_files(const input_files& files, const std::string& folder, con
 }  // namespace datasets
 
 dataset open_zarr(const std::string& folder, const zarr_options& options) {
-  if (!datasets::is_zarr(folder)) {
-    throw error(errc::not_found,
-                str_cat("open_zarr: ", folder,
-                        ": no Zarr: it has neither zarr.json nor .zgroup nor .zarray; give the folder that has"));
+  if (datasets::is_remote(folder)) {
+    const datasets::listed_folder listed = datasets::list_folder(folder, options.remote);
+    const auto files = datasets::files_of_source(io::describe_objects(listed.objects(), options.remote));
+    refuse_other_folder(datasets::is_zarr(*files, listed.path()), listed.path());
+    return datasets::open_zarr_files(*files, listed.path(), options);
   }
+  refuse_other_folder(datasets::is_zarr(folder), folder);
   return open_store(*datasets::with_consolidated_metadata(datasets::zarr_in_folder(folder)),
                     *datasets::files_on_disk({}), options);
 }
 
 dataset open_references(const std::string& path, const zarr_options& options) {
+  if (datasets::is_remote(path)) {
+    throw error(errc::unsupported,
+                str_cat(io::redacted(path), ": references are read from a disk only, so far; copy the file"));
+  }
   return open_store(*datasets::zarr_of_references(path), *datasets::files_on_disk({}), options);
 }
 

@@ -141,9 +141,11 @@ std::string zarr_store::where(const std::string& key) const {
   return key.empty() ? title() : str_cat(title(), "/", key);
 }
 
-bool is_zarr(const std::string& folder) {
-  return file_exists(folder + "/zarr.json") || file_exists(folder + "/.zgroup") || file_exists(folder + "/.zarray");
+bool is_zarr(const input_files& files, const std::string& folder) {
+  return files.has(folder + "/zarr.json") || files.has(folder + "/.zgroup") || files.has(folder + "/.zarray");
 }
+
+bool is_zarr(const std::string& folder) { return is_zarr(*files_on_disk({}), folder); }
 
 std::unique_ptr<zarr_store> zarr_in_folder(const std::string& folder) { return std::make_unique<folder_store>(folder); }
 

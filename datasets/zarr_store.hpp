@@ -66,6 +66,8 @@ class zarr_store {
 };
 
 /// Whether the folder is a group or an array of Zarr, version 2 or 3.
+[[nodiscard]] bool is_zarr(const input_files& files, const std::string& folder);
+/// The same of one on a disk.
 [[nodiscard]] bool is_zarr(const std::string& folder);
 
 /// Files below `folder` of any source: each key is one of them. Refers to `files`.

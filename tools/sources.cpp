@@ -153,7 +153,10 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
     if (kind.tokens && !kind.tokens->type) refuse_other_kinds(sources);
     const auto open_some = [&](std::span<const std::string> some) {
       if (!kind.tokens && !kind.arrays) return open(some, kind.opening);
-      const dataset opened = kind.tokens ? open_tokens(some, *kind.tokens) : open_npy(some, *kind.arrays);
+      token_options tokens = kind.tokens.value_or(token_options());
+      npy_options arrays = kind.arrays.value_or(npy_options());
+      tokens.remote = arrays.remote = kind.opening.remote;
+      const dataset opened = kind.tokens ? open_tokens(some, tokens) : open_npy(some, arrays);
       const std::vector<std::string>& fields = kind.opening.arrays.fields;
       return fields.empty() ? opened : opened.with_fields(fields);
     };

@@ -235,6 +235,7 @@ struct folder_options {
   std::vector<std::string> extensions = {};
   unsigned threads = 0;  ///< that walk and stat; 0: chosen from the machine
   index_options index = {};
+  remote_options remote = {};  ///< of a folder at an address
 };
 
 /// Pictures in a folder. Field "jpg" (whatever the format inside), and the column "cls" where there are classes.
@@ -246,6 +247,7 @@ struct folder_options {
 ///   throws   error{errc::not_found} no such folder, no picture, or (named) class folders without one;
 ///            error{errc::permission} naming the directory that could not be read
 ///   source   torchvision/datasets/folder.py: find_classes, make_dataset
+///   path     or s3://bucket/folder/, by its listing; no index of it is kept
 [[nodiscard]] dataset open_folder(const std::string& path, const folder_options& options = {});
 /// Deleted: it opens one folder, and open() takes several. Without this, {"a", "b"} would call std::string's constructor from
 /// two iterators.
@@ -258,12 +260,14 @@ struct tar_options {
   unsigned shards_in_flight = 0;  ///< indexed at a time; 0: 64
   bool ignore_zeros = false;
   index_options index = {};
+  remote_options remote = {};  ///< of shards at addresses
 };
 
 /// Samples of WebDataset tar shards: neighbouring members of one key, the path up to the first dot of its last part;
 /// what follows the dot, in lower case, is the field. Members that are no regular files are skipped (notes() counts
 /// them). Shards come in the order given, a glob's sorted.
-///   shards   paths, brace lists (a-{000..127}.tar, {train,val}.tar) and globs
+///   shards   paths, brace lists (a-{000..127}.tar, {train,val}.tar) and globs; or addresses, as `files` of all functions below
+///            (docs/remote.md): https:// with brace lists, s3:// with globs too. One call has paths or addresses, not both
 ///   throws   error{errc::not_found} a shard is missing or a pattern matches none; error{errc::format} a damaged header,
 ///            with shard and offset; error{errc::unsupported} sparse members and hard links, by name, compressed
 ///            archives and files of another kind. A field given twice, or a shard that ends inside a member, is a defect of
@@ -280,7 +284,8 @@ struct npy_options {
     file        ///< each file is a sample
   };
   sample samples = sample::automatic;
-  unsigned threads = 0;  ///< that read headers; 0: chosen from the machine
+  unsigned threads = 0;        ///< that read headers; 0: chosen from the machine
+  remote_options remote = {};  ///< of files at addresses
 };
 
 /// Arrays that numpy.save() wrote, versions 1 to 3: the field "npy", of field_kind::tensor, which leat::array reads. Of all
@@ -310,6 +315,7 @@ struct npy_options {
 ///             the next. 0: one row, without that axis
 ///   stride    rows from one sample to the next
 ///   threads   that read headers and indexes; 0: chosen from the machine
+///   remote    of files at addresses
 struct array_options {
   enum class sample : std::uint8_t {
     /// The first axis counts the samples.
@@ -323,6 +329,7 @@ struct array_options {
   std::uint64_t window = 0;
   std::uint64_t stride = 1;
   unsigned threads = 0;
+  remote_options remote = {};
 };
 using hdf5_options = array_options;
 using zarr_options = array_options;
@@ -349,7 +356,7 @@ using zarr_options = array_options;
 /// Arrays of a Zarr hierarchy, version 2 or 3, in a folder: a field each, as open_hdf5() has them. Chunks in files of their own or in
 /// shards (`sharding_indexed`); the codecs gzip, zlib, zstd, lz4, blosc, shuffle, fletcher32 and crc32c, which are verified, and
 /// transpose; C's order and Fortran's; integers, floats and bool, of either byte order; fill values, which chunks that were never written are.
-///   folder   that has zarr.json, .zgroup or .zarray
+///   folder   that has zarr.json, .zgroup or .zarray; or s3://bucket/folder/, by its listing
 ///   throws   error{errc::not_found} a folder that is no Zarr, or a field, with those that are there; error{errc::format} metadata or
 ///            the index of a shard that is damaged, by name; error{errc::unsupported} a wanted field of another dtype or codec,
 ///            with what to do; error{errc::usage} fields of different lengths
@@ -358,7 +365,7 @@ using zarr_options = array_options;
 
 /// Arrays of a Zarr hierarchy whose chunks lie anywhere in other files, as a JSON of references says: what kerchunk writes of HDF5, NetCDF
 /// and others, and `leat inspect --references`. Versions 0 and 1; values are text, "base64:...", [url] or [url, offset, length].
-///   path     of the JSON. A url is a path, relative to its folder, or file://; "templates" may be names of texts
+///   path     of the JSON, on a disk. A url is a path, relative to its folder, or file://; "templates" may be names of texts
 ///   throws   as open_zarr(); error{errc::format} what is no such JSON, or a chunk beyond its file; error{errc::unsupported} "gen",
 ///            templates that compute, and chunks at other addresses (s3://, https://); error{errc::limit} more than 512 MiB
 ///   source   fsspec.github.io/kerchunk/spec.html
@@ -372,6 +379,7 @@ using zarr_options = array_options;
 ///   root      what these paths are relative to; empty: the folder of the table
 ///   checksums   of TFRecord: each record is read with the checksum behind it, and is corrupt where that is another one
 ///   threads   that read headers and indexes; 0: chosen from the machine
+///   remote    of files at addresses
 struct table_options {
   std::vector<std::string> fields = {};
   std::vector<std::string> columns = {};
@@ -379,6 +387,7 @@ struct table_options {
   std::string root = {};
   bool checksums = false;
   unsigned threads = 0;
+  remote_options remote = {};
 };
 
 /// Rows of Parquet files, as they lie: nothing is converted. A column of bytes or texts is a field; a member of a struct is "image.bytes".
@@ -412,7 +421,7 @@ struct table_options {
 /// first value is one. Keys that name a field and a number ("image-000000001", "label-000000001"; "256-00017") are samples with these
 /// fields; a Datum of Caffe has "data" and "label", msgpack and pickles what the first one has. A sample is called by its key. Keys about
 /// the set ("num-samples", "length", "__len__", ...) are left out. Only pages of the tree are read when it is opened.
-///   environments   folders with data.mdb, or files, by paths, brace lists and globs
+///   environments   folders with data.mdb, or files, by paths, brace lists and globs; or addresses of either
 ///   database       a named one; empty: the main one, or the only one
 ///   throws         error{errc::not_found} a file, or a database, with those that are there; error{errc::format} damage, with file and offset;
 ///                  error{errc::unsupported} databases with several values for a key, and files of another version, with what to do;
@@ -422,6 +431,7 @@ struct table_options {
 struct lmdb_options {
   std::string database = {};
   unsigned threads = 0;
+  remote_options remote = {};
 };
 [[nodiscard]] dataset open_lmdb(std::span<const std::string> environments, const lmdb_options& options = {});
 [[nodiscard]] dataset open_lmdb(std::initializer_list<std::string_view> environments, const lmdb_options& options = {});
@@ -460,8 +470,14 @@ struct lmdb_options {
 /// ones of one dtype their elements; others are bytes.
 ///   throws   error{errc::not_found} a folder without index.json, or a shard; error{errc::format} an index or a shard that is damaged, with
 ///            the offset; error{errc::unsupported} compressed shards and other versions, with what to do
+///   folder   or s3://bucket/folder/, by its listing
 ///   source   github.com/mosaicml/streaming: streaming/base/format/mds
 [[nodiscard]] dataset open_mds(const std::string& folder, const table_options& options = {});
+
+///   remote   of files at addresses
+struct record_options {
+  remote_options remote = {};
+};
 
 /// Records of one size, one after the other in `name.bin`, as `name.json` beside it says:
 ///
@@ -473,14 +489,16 @@ struct lmdb_options {
 ///   files    the .bin files, by path, brace list or glob; several follow one another, and have the same fields
 ///   throws   error{errc::not_found} a file, or the JSON beside it; error{errc::format} names what is wrong in the JSON, or
 ///            sizes that do not fit together; error{errc::usage} files of different fields
-[[nodiscard]] dataset open_records(std::span<const std::string> files);
-[[nodiscard]] dataset open_records(std::initializer_list<std::string_view> files);
-[[nodiscard]] dataset open_records(const std::string& files);
+[[nodiscard]] dataset open_records(std::span<const std::string> files, const record_options& options = {});
+[[nodiscard]] dataset open_records(std::initializer_list<std::string_view> files, const record_options& options = {});
+[[nodiscard]] dataset open_records(const std::string& files, const record_options& options = {});
 
 ///   type   of files that have no header to say it (nanoGPT's): u16 or u32, or any other integer; u16 where it is not given.
 ///          Where it is, a file that begins almost as llm.c's do is one without a header
+///   remote of files at addresses
 struct token_options {
   std::optional<dtype> type = std::nullopt;
+  remote_options remote = {};
 };
 
 /// Tokens: the field "tokens" of field_kind::tokens. A sample is a document where an index names documents, else a file; cut_windows()
@@ -505,7 +523,7 @@ struct token_options {
 ///   arrays   of HDF5 and Zarr; where it asks for windows, or arrays as samples, all sources are of these formats. `fields` are those of
 ///            any source: dataset::with_fields()
 ///   tables   of Parquet, Arrow, TFRecord, MDS, JSONL and CSV; where it asks for something all sources are of these formats. Where it names no fields, those of `arrays` are meant
-///   remote   of objects at addresses
+///   remote   of objects at addresses; those of `tar`, `arrays`, `tables` and `lmdb` are not looked at
 struct open_options {
   tar_options tar = {};
   index_options index = {};

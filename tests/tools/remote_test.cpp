@@ -213,5 +213,33 @@ TEST(remote, doctor_measures_a_store_and_says_where_keys_were_found_and_what_is_
     EXPECT_THAT(each->out + each->err, Not(HasSubstr("hush")));
 }
 
+TEST(remote, tokens_and_arrays_are_read_of_addresses_too) {
+  const temporary_directory folder;
+  fault_server server;
+  const auto put = [&](const std::string& name, const std::string& content) {
+    server.put(name, content);
+    write_file(folder.path() / name, content);
+  };
+  put("t.bin", bytes_of(counting<std::uint16_t>(1'000)));
+  for (int i = 0; i < 4; ++i) {
+    put("a-" + std::to_string(i) + ".npy",
+        npy_text(npy_dict("<i4", "8, 8"), bytes_of(std::vector<std::int32_t>(64, i))));
+  }
+  const auto digest = [&](const std::string& source, const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"epoch", source, "--batch-size", "2", "--json", "--allow-http"};
+    all.insert(all.end(), words.begin(), words.end());
+    const ended of = run(all);
+    EXPECT_EQ(of.exit_code, 0) << source << ": " << of.err;
+    return of.exit_code == 0 ? of.json().at("digest").dump() : std::string();
+  };
+  const std::vector<std::string> windows = {"--tokens", "64"};
+  const std::string here = digest((folder.path() / "t.bin").string(), windows);
+  EXPECT_EQ(digest(server.address("t.bin?signature=hush"), windows), here);
+  for (const char* const how : {"rows", "files"}) {
+    const std::string of_files = digest((folder.path() / "a-{0..3}.npy").string(), {"--arrays", how});
+    EXPECT_EQ(digest(server.address("a-{0..3}.npy"), {"--arrays", how}), of_files) << how;
+  }
+}
+
 }  // namespace
 }  // namespace leat::testing

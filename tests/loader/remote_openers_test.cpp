@@ -1,0 +1,213 @@
+// Each function that opens a format, of files, of the same ones over HTTP and in a bucket: one dataset.
+#include "tests/loader/remote_shards.hpp"
+#include "tests/support/failures.hpp"
+#include "tests/support/fault_server.hpp"
+#include "tests/support/raw_files.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/dataset.hpp>
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::file_text;
+using ::testing::HasSubstr;
+
+// What a dataset is, and some of its samples, without the place that it was opened from.
+std::string everything_of(const dataset& samples, const std::string& place) {
+  std::ostringstream out;
+  for (const std::string& each : samples.classes()) out << "class " << each << "\n";
+  for (const std::string& each : samples.notes()) out << "note " << each << "\n";
+  const std::vector<field_info> fields = samples.fields();
+  for (const field_info& each : fields) {
+    out << "field " << each.name << " " << static_cast<int>(each.kind) << " " << each.samples << " " << each.bytes_max
+        << " " << each.bytes_total << " " << each.read_bytes_max() << "\n";
+  }
+  // Each look at one connects anew.
+  constexpr std::uint64_t looked_at = 5;
+  out << samples.size() << " samples\n";
+  for (std::uint64_t k = 0; k < std::min(looked_at, samples.size()); ++k) {
+    const std::uint64_t i =
+        k * (samples.size() - 1) / std::max<std::uint64_t>(1, std::min(looked_at, samples.size()) - 1);
+    out << samples.name(i) << " " << samples.label(i).value_or(-1);
+    for (const field_info& each : fields) {
+      if (each.column) {
+        out << " " << samples.number(i, each.name).value_or(-1);
+        continue;
+      }
+      try {
+        const std::vector<std::byte> bytes = samples.read(i, each.name);
+        out << " " << bytes.size() << ":"
+            << std::hash<std::string_view>()({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+      } catch (const error& lacks) {
+        out << " " << static_cast<int>(lacks.code());
+      }
+    }
+    out << "\n";
+  }
+  std::string text = out.str();
+  for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place)) text.erase(at, place.size());
+  return text;
+}
+
+class remote_openers : public ::testing::Test {
+ protected:
+  remote_openers() {
+    const fs::path data = LEAT_TEST_DATA;
+    for (const char* const each :
+         {"npz/mixed.npz", "hdf5/filters.h5", "parquet/pictures-packed.parquet", "parquet/hub.parquet",
+          "arrow/file.arrow", "lmdb/ocr.mdb", "lmdb/folder.lmdb/data.mdb", "tfrecord/examples.tfrecord"}) {
+      put(each, file_text(data / each));
+    }
+    for (const char* const folder : {"zarr/array.zarr", "mds/plain"}) {
+      for (const auto& each : fs::recursive_directory_iterator(data / folder)) {
+        if (each.is_regular_file()) put(each.path().lexically_relative(data).string(), file_text(each.path()));
+      }
+    }
+    for (int i = 0; i < 2; ++i) {
+      const std::string number = std::to_string(i);
+      put("tar/" + number + ".tar", testing::shard_of(i));
+      put("npy/" + number + ".npy",
+          testing::npy_text(testing::npy_dict("<i4", "3, 5"), testing::bytes_of(testing::counting<std::int32_t>(15))));
+      put("tokens/" + number + ".bin", testing::bytes_of(testing::counting<std::uint16_t>(100)));
+      put("lines/" + number + ".jsonl", "{\"text\": \"a" + number + "\", \"n\": 1}\n{\"text\": \"b\", \"n\": 2}\n");
+      put("lines/" + number + ".csv", "text,n\na" + number + ",1\nb,2\n");
+      put("classes/" + number + "/x.jpg", "picture " + number);
+      put("records/" + number + ".bin", testing::bytes_of(testing::counting<std::int16_t>(60)));
+      put("records/" + number + ".json", R"({"fields": [{"name": "x", "dtype": "i16", "shape": [10]}]})");
+    }
+    put("megatron/m.bin", testing::bytes_of(testing::counting<std::int32_t>(12)));
+    put("megatron/m.idx", testing::megatron_index(4, 4, {3, 2, 4, 0, 3}, {0, 2, 2, 3, 5}));
+  }
+  void put(const std::string& name, const std::string& content) {
+    server_.put("bucket/" + name, content);
+    testing::write_file(folder_.path() / name, content);
+  }
+  [[nodiscard]] remote_options store() const {
+    return {.allow_http = true, .endpoint = server_.address(""), .access_key_id = "KEYID", .secret_access_key = "hush"};
+  }
+
+  const testing::temporary_directory folder_;
+  testing::fault_server server_;
+};
+
+struct opener {
+  const char* source;
+  std::function<dataset(const std::string& source, const remote_options& remote)> open;
+  bool is_listed = false;  // a folder, which https:// cannot list
+};
+
+const opener openers[] = {
+    {"tar/{0,1}.tar", [](const auto& source, const auto& remote) { return open_tar(source, {.remote = remote}); }},
+    {"npy/{0,1}.npy", [](const auto& source, const auto& remote) { return open_npy(source, {.remote = remote}); }},
+    {"npz/mixed.npz", [](const auto& source, const auto& remote) { return open_npz(source, {.remote = remote}); }},
+    {"hdf5/filters.h5", [](const auto& source, const auto& remote) { return open_hdf5(source, {.remote = remote}); }},
+    {"parquet/hub.parquet",
+     [](const auto& source, const auto& remote) { return open_parquet(source, {.remote = remote}); }},
+    {"parquet/pictures-packed.parquet",
+     [](const auto& source, const auto& remote) { return open_parquet(source, {.remote = remote}); }},
+    {"arrow/file.arrow", [](const auto& source, const auto& remote) { return open_arrow(source, {.remote = remote}); }},
+    {"lmdb/ocr.mdb", [](const auto& source, const auto& remote) { return open_lmdb(source, {.remote = remote}); }},
+    {"lmdb/folder.lmdb", [](const auto& source, const auto& remote) { return open_lmdb(source, {.remote = remote}); }},
+    {"lmdb/folder.lmdb/", [](const auto& source, const auto& remote) { return open_lmdb(source, {.remote = remote}); }},
+    {"tfrecord/examples.tfrecord",
+     [](const auto& source, const auto& remote) { return open_tfrecord(source, {.remote = remote}); }},
+    {"lines/{0,1}.jsonl",
+     [](const auto& source, const auto& remote) { return open_jsonl(source, {.remote = remote}); }},
+    {"lines/{0,1}.csv", [](const auto& source, const auto& remote) { return open_csv(source, {.remote = remote}); }},
+    {"records/{0,1}.bin",
+     [](const auto& source, const auto& remote) { return open_records(source, {.remote = remote}); }},
+    {"tokens/{0,1}.bin",
+     [](const auto& source, const auto& remote) { return open_tokens(source, {.remote = remote}); }},
+    {"npy/0.npy",
+     [](const auto& source, const auto& remote) {
+       return open_npy(source, {.samples = npy_options::sample::file, .remote = remote});
+     }},
+    {"megatron/m.bin", [](const auto& source, const auto& remote) { return open_tokens(source, {.remote = remote}); }},
+    {"megatron/m.idx", [](const auto& source, const auto& remote) { return open_tokens(source, {.remote = remote}); }},
+    {"megatron/m", [](const auto& source, const auto& remote) { return open_tokens(source, {.remote = remote}); }},
+    {"mds/plain", [](const auto& source, const auto& remote) { return open_mds(source, {.remote = remote}); }, true},
+    {"zarr/array.zarr", [](const auto& source, const auto& remote) { return open_zarr(source, {.remote = remote}); },
+     true},
+    {"classes/", [](const auto& source, const auto& remote) { return open_folder(source, {.remote = remote}); }, true},
+};
+
+TEST_F(remote_openers, have_the_dataset_of_the_files) {
+  const std::string here = folder_.path().string() + "/";
+  for (const opener& each : openers) {
+    SCOPED_TRACE(each.source);
+    const dataset on_disk = each.open(here + each.source, {});
+    ASSERT_GT(on_disk.size(), 0U);
+    const std::string wanted = everything_of(on_disk, here);
+    EXPECT_EQ(everything_of(each.open(std::string("s3://bucket/") + each.source, store()), "s3://bucket/"), wanted);
+    if (each.is_listed) continue;
+    const std::string there = server_.address("bucket/");
+    EXPECT_EQ(everything_of(each.open(there + each.source, {.allow_http = true}), there), wanted);
+    EXPECT_EQ(everything_of(each.open(there + each.source + "?signature=hush", {.allow_http = true}), there), wanted);
+  }
+}
+
+TEST_F(remote_openers, read_through_the_cache_that_they_are_given) {
+  remote_options cached = store();
+  cached.cache = (folder_.path() / "cache").string();
+  cached.cache_bytes = std::uint64_t{64} << 20;
+  const auto opened = [&] { return open_tar("s3://bucket/tar/0.tar", {.remote = cached}); };
+  const std::vector<std::byte> first = opened().read(0);
+  const dataset again = opened();
+  server_.set_rule([](const testing::served_request& asked) {
+    // Whether it is what it was is asked for, by its first byte.
+    return asked.value("Range") == "bytes=0-0"
+               ? testing::http_fault()
+               : testing::http_fault{.what = testing::http_fault::kind::status, .status = 403};
+  });
+  EXPECT_EQ(again.read(0), first);
+  EXPECT_THROW(static_cast<void>(open_tar("s3://bucket/tar/0.tar", {.remote = store()}).read(0)), error);
+}
+
+TEST_F(remote_openers, say_what_is_wrong_with_what_is_named) {
+  const std::string there = server_.address("bucket/");
+  const auto refused = [](errc code, const std::function<dataset()>& open) {
+    return testing::message_of(code, [&] { static_cast<void>(open()); });
+  };
+  const remote_options http{.allow_http = true};
+  EXPECT_THAT(
+      refused(
+          errc::usage,
+          [&] { return open_npy({there + "npy/0.npy", (folder_.path() / "npy/1.npy").string()}, {.remote = http}); }),
+      HasSubstr("is an address, and"));
+  EXPECT_THAT(refused(errc::usage, [&] { return open_npy(there + "npy/0.npy"); }), HasSubstr("allow_http"));
+  EXPECT_THAT(refused(errc::not_found, [&] { return open_npy(there + "npy/7.npy", {.remote = http}); }),
+              HasSubstr("404"));
+  EXPECT_THAT(refused(errc::usage, [&] { return open_csv(there + "lines/", {.remote = http}); }),
+              HasSubstr("a folder is listed of s3:// only"));
+  EXPECT_THAT(refused(errc::usage, [&] { return open_csv("s3://bucket/lines/", {.remote = store()}); }),
+              HasSubstr("s3://bucket/lines/*"));
+  for (const char* const signature : {"", "?signature=hush"}) {
+    EXPECT_THAT(
+        refused(errc::usage, [&] { return open_folder(there + "classes" + signature, {.remote = http}); }),
+        ::testing::AllOf(HasSubstr("classes/: a folder is listed of s3:// only"), ::testing::Not(HasSubstr("hush"))));
+  }
+  EXPECT_THAT(refused(errc::not_found, [&] { return open_tokens(there + "megatron/none", {.remote = http}); }),
+              HasSubstr("megatron/none: neither it nor what it might stand for"));
+  EXPECT_THAT(refused(errc::not_found, [&] { return open_records(there + "tokens/0.bin", {.remote = http}); }),
+              HasSubstr("tokens/0.json"));
+  EXPECT_THAT(refused(errc::not_found, [&] { return open_zarr("s3://bucket/mds/plain", {.remote = store()}); }),
+              HasSubstr("no Zarr"));
+}
+
+}  // namespace
+}  // namespace leat
