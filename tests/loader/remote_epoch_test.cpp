@@ -464,8 +464,8 @@ TEST_F(remote_epoch, of_photo_packs_goes_through_the_least_budget_whatever_lies_
   testing::tar_writer made;
   std::vector<datasets::photo_place> places;
   for (int i = 0; i < 4; ++i) {
-    const std::vector<std::byte> pack = pack_photo(
-        testing::make_jpeg(testing::make_texture(static_cast<std::uint64_t>(i), 1200, 1300), {.quality = 90}));
+    const std::vector<std::byte> pack =
+        pack_photo(testing::make_jpeg(testing::make_texture(static_cast<std::uint64_t>(i), 600, 650), {.quality = 90}));
     const std::string key = std::to_string(i);
     const testing::tar_place at = made.add_file(key + ".fjpg", pack);
     made.add_file(key + ".depth", std::string(700'000, 'd'));  // which nobody reads

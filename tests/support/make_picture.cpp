@@ -53,7 +53,11 @@ std::vector<std::byte> exif_tiff(int orientation, bool big_endian) {
 
 rgb_picture make_texture(std::uint64_t seed, int width, int height) {
   std::mt19937_64 random(seed);
-  const auto uniform = [&](double from, double to) { return std::uniform_real_distribution<double>(from, to)(random); };
+  // As std::uniform_real_distribution draws them in libstdc++, which takes a logarithm for each.
+  const double below_one = std::nextafter(1.0, 0.0);
+  const auto uniform = [&](double from, double to) {
+    return std::min(static_cast<double>(random()) * 0x1p-64, below_one) * (to - from) + from;
+  };
   struct wave {
     double x, y, phase, size;
   };
