@@ -19,8 +19,8 @@ include(GoogleTest)
 # Most of a unit's compile time is Asio's headers, and GoogleTest's or the command line's: they are compiled once for the library, for
 # tests and for the command. For clang only: what forgets an include still fails with GCC. Nothing of ours is in them.
 #
-# A release build optimises what users get, and that for ThreadSanitizer a little, since its tests then take half of the time. The tests
-# themselves are not optimised, which would take half of the build's time again.
+# A release build optimises what users get, and that for ThreadSanitizer the library a little, since its tests then take half of the time.
+# The tests themselves are not optimised, which would take half of the build's time again.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   set(LEAT_PRECOMPILE ON CACHE BOOL "Precompiled headers for leat's own targets")
 else()
@@ -75,6 +75,8 @@ function(leat_precompile_options target name)
   target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
   if(name STREQUAL "tests")
     target_compile_options(${target} PRIVATE $<$<OR:$<CONFIG:Release>,$<STREQUAL:${LEAT_SANITIZE},thread>>:-O0>)
+  elseif(name STREQUAL "tools")
+    target_compile_options(${target} PRIVATE $<$<STREQUAL:${LEAT_SANITIZE},thread>:-O0>)
   endif()
 endfunction()
 

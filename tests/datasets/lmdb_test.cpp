@@ -32,7 +32,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::message_of;
 
-std::string path_of(const std::string& name) { return std::string(LEAT_TEST_DATA) + "/lmdb/" + name; }
+std::string database_of(const std::string& name) { return std::string(LEAT_TEST_DATA) + "/lmdb/" + name; }
 
 std::string value_of(std::uint64_t number) {
   std::string text;
@@ -47,7 +47,7 @@ std::vector<std::string> names_of(const dataset& samples) {
 }
 
 TEST(lmdb, values_lie_in_leaves_and_on_pages_of_their_own_in_the_order_of_their_keys) {
-  const dataset samples = open(path_of("folder.lmdb"));
+  const dataset samples = open(database_of("folder.lmdb"));
   ASSERT_EQ(samples.size(), 180U);
   EXPECT_THAT(names_of(samples), ElementsAre("value"));
   testing::value_reader values(samples);
@@ -58,7 +58,7 @@ TEST(lmdb, values_lie_in_leaves_and_on_pages_of_their_own_in_the_order_of_their_
 }
 
 TEST(lmdb, keys_that_name_fields_and_numbers_are_samples_with_these_fields) {
-  const dataset samples = open(path_of("ocr.mdb"));
+  const dataset samples = open(database_of("ocr.mdb"));
   ASSERT_EQ(samples.size(), 30U);
   EXPECT_THAT(names_of(samples), ElementsAre("image", "label"));
   EXPECT_EQ(samples.fields()[0].kind, field_kind::picture);
@@ -70,31 +70,31 @@ TEST(lmdb, keys_that_name_fields_and_numbers_are_samples_with_these_fields) {
     if (i != 6) ASSERT_EQ(values.text(i, "label"), str_cat("word ", i + 1));
   }
   EXPECT_THROW(static_cast<void>(samples.read(6, "label")), error);
-  const dataset pictures = open(path_of("sizes.mdb"));
+  const dataset pictures = open(database_of("sizes.mdb"));
   ASSERT_EQ(pictures.size(), 12U);
   EXPECT_THAT(names_of(pictures), ElementsAre("64"));
   EXPECT_EQ(pictures.fields()[0].kind, field_kind::picture);
 }
 
 TEST(lmdb, named_databases_are_asked_for_and_what_is_not_read_is_named) {
-  EXPECT_THAT(message_of(errc::usage, [] { static_cast<void>(open(path_of("named.mdb"))); }),
+  EXPECT_THAT(message_of(errc::usage, [] { static_cast<void>(open(database_of("named.mdb"))); }),
               HasSubstr("first, second"));
-  const dataset second = open_lmdb(path_of("named.mdb"), {.database = "second"});
+  const dataset second = open_lmdb(database_of("named.mdb"), {.database = "second"});
   ASSERT_EQ(second.size(), 5U);
   EXPECT_EQ(testing::value_reader(second).text(3, "value"), "second3");
-  EXPECT_THAT(
-      message_of(errc::not_found, [] { static_cast<void>(open_lmdb(path_of("named.mdb"), {.database = "secnd"})); }),
-      HasSubstr("did you mean 'second'"));
-  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(path_of("duplicates.mdb"))); }),
+  EXPECT_THAT(message_of(errc::not_found,
+                         [] { static_cast<void>(open_lmdb(database_of("named.mdb"), {.database = "secnd"})); }),
+              HasSubstr("did you mean 'second'"));
+  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(database_of("duplicates.mdb"))); }),
               HasSubstr("DUPSORT"));
-  EXPECT_EQ(open(path_of("empty.mdb")).size(), 0U);
-  EXPECT_EQ(open({path_of("ocr.mdb"), path_of("ocr.mdb")}).size(), 60U);
+  EXPECT_EQ(open(database_of("empty.mdb")).size(), 0U);
+  EXPECT_EQ(open({database_of("ocr.mdb"), database_of("ocr.mdb")}).size(), 60U);
 }
 
 // Every value of every sample, of pickles of three protocols and of msgpack, is a field or a reason.
 TEST(lmdb, dicts_of_pickle_and_msgpack_are_fields) {
   for (const char* name : {"pickled.mdb", "msgpack.mdb"}) {
-    const dataset samples = open(path_of(name));
+    const dataset samples = open(database_of(name));
     ASSERT_EQ(samples.size(), 12U);
     EXPECT_THAT(names_of(samples),
                 ElementsAre("image", "label", "meta.id", "meta.again", "box", "seen", "nothing", "long"));
@@ -116,7 +116,7 @@ TEST(lmdb, dicts_of_pickle_and_msgpack_are_fields) {
                 HasSubstr("is None here"));
     EXPECT_TRUE(samples.read(3, "nothing").empty());
   }
-  const dataset tuples = open(path_of("tuples.mdb"));
+  const dataset tuples = open(database_of("tuples.mdb"));
   EXPECT_THAT(names_of(tuples), ElementsAre("0", "1"));
   testing::value_reader values(tuples);
   for (std::uint64_t i = 0; i < 12; ++i) {
@@ -124,7 +124,7 @@ TEST(lmdb, dicts_of_pickle_and_msgpack_are_fields) {
     EXPECT_EQ(values.text(i, "1"), std::to_string(static_cast<std::int64_t>(i) - 6));
   }
   // What makes objects stays bytes, which say how they may become more.
-  const dataset objects = open(path_of("objects.mdb"));
+  const dataset objects = open(database_of("objects.mdb"));
   EXPECT_THAT(names_of(objects), ElementsAre("value"));
   EXPECT_THAT(objects.notes(), Contains(AllOf(HasSubstr("the opcode 0x93"), HasSubstr("msgpack.packb"))));
 }
@@ -183,10 +183,10 @@ TEST(lmdb, records_that_are_damaged_or_hostile_are_refused) {
   // Cut anywhere or changed anywhere, a record comes to an end, and a value is no longer than what it lies in.
   std::mt19937_64 random(6);
   for (const char* name : {"pickled.mdb", "msgpack.mdb"}) {
-    const dataset samples = open(path_of(name));
+    const dataset samples = open(database_of(name));
     datasets::part_list parts;
     samples.model()->parts(1, parts);
-    std::ifstream from(path_of(name), std::ios::binary);
+    std::ifstream from(database_of(name), std::ios::binary);
     from.seekg(static_cast<std::streamoff>(parts.front().where.offset));
     std::string whole(parts.front().where.stored_bytes, '\0');
     from.read(whole.data(), static_cast<std::streamsize>(whole.size()));
@@ -219,7 +219,7 @@ TEST(lmdb, files_that_were_cut_or_changed_come_to_an_end) {
   const std::string path = (root.path() / "changed.mdb").string();
   std::mt19937_64 random(5);
   for (const char* name : {"folder.lmdb/data.mdb", "ocr.mdb", "named.mdb"}) {
-    std::ifstream from(path_of(name), std::ios::binary);
+    std::ifstream from(database_of(name), std::ios::binary);
     const std::string whole(std::istreambuf_iterator<char>(from), {});
     int refused = 0;
     for (int i = 0; i < 120; ++i) {
@@ -252,7 +252,7 @@ TEST(lmdb, files_that_were_cut_or_changed_come_to_an_end) {
 TEST(lmdb, keys_that_lie_over_one_another_are_refused) {
   const testing::temporary_directory root;
   const std::string path = (root.path() / "over.mdb").string();
-  std::ifstream from(path_of("folder.lmdb/data.mdb"), std::ios::binary);
+  std::ifstream from(database_of("folder.lmdb/data.mdb"), std::ios::binary);
   std::string content(std::istreambuf_iterator<char>(from), {});
   const auto number = [&](std::size_t at) {
     std::uint16_t value = 0;
@@ -277,14 +277,14 @@ TEST(lmdb, keys_that_lie_over_one_another_are_refused) {
 TEST(lmdb, a_file_of_another_version_is_refused_by_name) {
   const testing::temporary_directory root;
   const std::string path = (root.path() / "newer.mdb").string();
-  std::ifstream from(path_of("ocr.mdb"), std::ios::binary);
+  std::ifstream from(database_of("ocr.mdb"), std::ios::binary);
   std::string content(std::istreambuf_iterator<char>(from), {});
   content[20] = 2;
   std::ofstream(path, std::ios::binary) << content;
   EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(path)); }),
               AllOf(HasSubstr("version 2"), HasSubstr("mdb_dump")));
   // Of liblmdb 1.0.2, which lays its pages out otherwise.
-  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(path_of("newer.mdb"))); }),
+  EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(database_of("newer.mdb"))); }),
               AllOf(HasSubstr("newer.mdb: LMDB data of version 3"), HasSubstr("mdb_dump")));
 }
 

@@ -1,6 +1,7 @@
 // References to the chunks of arrays: what kerchunk wrote (tests/data/zarr/make.py), and what is made here of the hierarchies beside it.
 #include "datasets/references_writer.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
+#include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -30,7 +31,7 @@ using testing::message_of;
 using json = nlohmann::json;
 namespace fs = std::filesystem;
 
-const std::string data = std::string(LEAT_TEST_DATA) + "/zarr/";
+const std::string zarr_data = std::string(LEAT_TEST_DATA) + "/zarr/";
 
 std::string written(const datasets::referable_arrays& what) {
   std::string text;
@@ -62,9 +63,9 @@ std::string content_of(const fs::path& path) {
 // References to all that is in a hierarchy: metadata as text, files of up to so many bytes as base64, others by their paths.
 json references_to(const std::string& name, std::size_t inline_bytes_max) {
   json refs;
-  for (const auto& each : fs::recursive_directory_iterator(data + name)) {
+  for (const auto& each : fs::recursive_directory_iterator(zarr_data + name)) {
     if (!each.is_regular_file()) continue;
-    const std::string key = fs::relative(each.path(), data + name).string();
+    const std::string key = fs::relative(each.path(), zarr_data + name).string();
     const std::string file = each.path().filename().string();
     if (file.starts_with(".z") || file == "zarr.json") {
       refs[key] = content_of(each.path());
@@ -104,14 +105,14 @@ std::string row(const dataset& samples, std::uint64_t number) {
 }
 
 TEST_F(references, what_kerchunk_wrote_of_hdf5_is_read) {
-  const dataset samples = open(data + "kerchunk.json");
+  const dataset samples = open(zarr_data + "kerchunk.json");
   ASSERT_EQ(samples.size(), 12U);
   for (const char* name : {"zstd", "blosc_lz4", "blosc_zstd"}) expect_numbers(samples, {name, dtype::i32, {37}});
 }
 
 TEST_F(references, of_both_versions_of_zarr_give_what_the_folders_give) {
   for (const std::string name : {"v2.zarr", "v3.zarr"}) {
-    const dataset expected = open(data + name);
+    const dataset expected = open(zarr_data + name);
     for (const std::size_t inline_bytes_max : {std::size_t{0}, std::size_t{70}, std::size_t{100'000}}) {
       SCOPED_TRACE(name + ", inline up to " + std::to_string(inline_bytes_max));
       const json refs = references_to(name, inline_bytes_max);
@@ -196,7 +197,7 @@ TEST_F(references, a_damaged_chunk_in_the_json_is_the_samples_own) {
   chunk[chunk.size() / 2] = chunk[chunk.size() / 2] == 'A' ? 'B' : 'A';
   refs["zlib/1.1"] = chunk;
   const dataset samples = open(write(refs));
-  EXPECT_EQ(samples.read(4, "zlib"), open(data + "v2.zarr").read(4, "zlib"));
+  EXPECT_EQ(samples.read(4, "zlib"), open(zarr_data + "v2.zarr").read(4, "zlib"));
   EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(5, "zlib")); }),
               AllOf(HasSubstr("'zlib'"), HasSubstr("refs.json")));
 }
@@ -218,8 +219,8 @@ TEST_F(references, that_are_written_give_what_their_source_gives) {
       {"kerchunk.json", {}}};
   for (const auto& [source, fields] : sources) {
     SCOPED_TRACE(source);
-    const std::string text = written(datasets::arrays_to_refer_to(data + source, fields));
-    expect_same(open(write_text(text)), open(std::vector{data + source}, {.arrays = {.fields = fields}}));
+    const std::string text = written(datasets::arrays_to_refer_to(zarr_data + source, fields));
+    expect_same(open(write_text(text)), open(std::vector{zarr_data + source}, {.arrays = {.fields = fields}}));
     // All metadata in one place, for readers that list no groups.
     const json refs = json::parse(text)["refs"];
     const json consolidated = json::parse(refs[".zmetadata"].get<std::string>())["metadata"];
@@ -237,20 +238,22 @@ TEST_F(references, are_not_written_of_what_numcodecs_cannot_undo) {
   for (const std::string name : {"lzf", "lz4", "bitshuffle", "bitshuffle_lz4"}) {
     const std::vector<std::string> fields{name};
     EXPECT_THAT(
-        message_of(
-            errc::unsupported,
-            [&] { static_cast<void>(written(datasets::arrays_to_refer_to(data + "../hdf5/filters.h5", fields))); }),
+        message_of(errc::unsupported,
+                   [&] {
+                     static_cast<void>(written(datasets::arrays_to_refer_to(zarr_data + "../hdf5/filters.h5", fields)));
+                   }),
         AllOf(HasSubstr("'" + name + "'"), HasSubstr("filter '" + name.substr(0, 3))));
   }
   const std::vector<std::string> stored_as_it_is{"blosclz"};
   EXPECT_THAT(message_of(errc::unsupported,
                          [&] {
-                           static_cast<void>(
-                               written(datasets::arrays_to_refer_to(data + "../hdf5/filters.h5", stored_as_it_is)));
+                           static_cast<void>(written(
+                               datasets::arrays_to_refer_to(zarr_data + "../hdf5/filters.h5", stored_as_it_is)));
                          }),
               HasSubstr("without the filter 'blosc'"));
-  EXPECT_THAT(message_of(errc::usage, [] { static_cast<void>(datasets::arrays_to_refer_to(data + "make.py", {})); }),
-              HasSubstr("neither"));
+  EXPECT_THAT(
+      message_of(errc::usage, [] { static_cast<void>(datasets::arrays_to_refer_to(zarr_data + "make.py", {})); }),
+      HasSubstr("neither"));
 }
 
 TEST_F(references, are_not_written_of_chunks_that_others_would_misread) {
@@ -288,7 +291,7 @@ TEST_F(references, are_not_written_of_chunks_that_others_would_misread) {
 TEST_F(references, json_that_was_changed_comes_to_an_end) {
   std::mt19937_64 random(5);
   const std::string all = references_to("v3.zarr", 60).dump();
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < testing::seed_count(150); ++i) {
     std::string text = all;
     for (std::uint64_t k = 0; k <= random() % 4; ++k) {
       const std::size_t at = text.find_first_of("0123456789/[]", random() % text.size());

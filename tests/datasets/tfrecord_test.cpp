@@ -33,7 +33,7 @@ using testing::message_of;
 
 const std::string path = std::string(LEAT_TEST_DATA) + "/tfrecord/examples.tfrecord";
 
-std::string content_of(const std::string& file) {
+std::string text_in(const std::string& file) {
   std::ifstream from(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(from), {}};
 }
@@ -76,7 +76,7 @@ TEST(tfrecord, examples_have_a_field_for_each_feature) {
 TEST(tfrecord, damage_is_named_or_concerns_one_sample) {
   const testing::temporary_directory root;
   const std::string changed = (root.path() / "changed.tfrecord").string();
-  const std::string whole = content_of(path);
+  const std::string whole = text_in(path);
   std::ofstream(changed, std::ios::binary) << whole.substr(0, whole.size() - 1);
   EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open(changed)); }),
               AllOf(HasSubstr("changed.tfrecord"), HasSubstr("behind the end")));
@@ -106,7 +106,7 @@ TEST(tfrecord, checksums_of_records_are_verified_where_that_is_asked_for) {
   const std::string changed = (root.path() / "changed.tfrecord").string();
   const table_options verified{.checksums = true};
   for (const bool are_examples : {true, false}) {
-    std::string content = content_of(path);
+    std::string content = text_in(path);
     if (!are_examples) {
       // Records of one text each.
       content.clear();

@@ -1,5 +1,6 @@
 // Zarr hierarchies that zarr-python wrote (tests/data/zarr/make.py): every element is known from its place.
 #include "tests/datasets/numbered_arrays.hpp"
+#include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/dataset.hpp>
@@ -167,7 +168,7 @@ TEST(zarr, metadata_that_was_cut_or_changed_comes_to_an_end) {
       {"v2.zarr", "blosc/.zarray"}, {"v3.zarr", "sharded/zarr.json"}, {"v3.zarr", "transposed/zarr.json"}};
   for (const auto& [name, file] : files) {
     copied_hierarchy copy(root, name);
-    for (int i = 0; i < 60; ++i) {
+    for (int i = 0; i < testing::seed_count(60); ++i) {
       copy.change(file, [&](std::string& content) {
         if (i % 3 == 0) content.resize(random() % content.size());
         // Digits become others, so that sizes change and the JSON stays one.
