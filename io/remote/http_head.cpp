@@ -70,6 +70,7 @@ std::optional<http_head> parse_http_head(std::string_view head, std::string& ref
   found.location = view_of(message[http::field::location]);
   found.content_range = view_of(message[http::field::content_range]);
   found.content_encoding = view_of(message[http::field::content_encoding]);
+  found.crc32 = view_of(message["x-amz-checksum-crc32"]);
   found.crc32c = view_of(message["x-amz-checksum-crc32c"]);
   found.crc64nvme = view_of(message["x-amz-checksum-crc64nvme"]);
   found.bucket_region = printable(view_of(message["x-amz-bucket-region"]));

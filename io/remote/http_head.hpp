@@ -28,6 +28,7 @@ struct http_head {
   std::string bucket_region;  ///< of S3, printable
   std::string content_encoding;
   /// Of a store, of the whole object, in base64; of one that was put in parts, a sum of sums with their count behind it ("abc==-3").
+  std::string crc32;
   std::string crc32c;
   std::string crc64nvme;
 };

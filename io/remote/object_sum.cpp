@@ -6,6 +6,8 @@
 
 #include <absl/strings/escaping.h>
 
+#include <libdeflate.h>
+
 #include <cstdint>
 
 namespace leat::io {
@@ -21,16 +23,33 @@ std::string in_base64(std::uint64_t sum, unsigned bytes) {
 }  // namespace
 
 const char* object_sum::name() const noexcept {
-  return how == kind::crc32c ? "x-amz-checksum-crc32c" : "x-amz-checksum-crc64nvme";
+  switch (how) {
+    case kind::crc32:
+      return "x-amz-checksum-crc32";
+    case kind::crc32c:
+      return "x-amz-checksum-crc32c";
+    case kind::crc64nvme:
+      break;
+  }
+  return "x-amz-checksum-crc64nvme";
 }
 
 bool object_sum::is_of(std::span<const std::byte> bytes) const {
-  return told == (how == kind::crc32c ? in_base64(crc32c(bytes), 4) : in_base64(crc64nvme(bytes), 8));
+  switch (how) {
+    case kind::crc32:
+      return told == in_base64(::libdeflate_crc32(0, bytes.data(), bytes.size()), 4);
+    case kind::crc32c:
+      return told == in_base64(crc32c(bytes), 4);
+    case kind::crc64nvme:
+      break;
+  }
+  return told == in_base64(crc64nvme(bytes), 8);
 }
 
 std::optional<object_sum> object_sum_of(const http_head& head) {
   const auto is_of_all = [](const std::string& told) { return !told.empty() && told.find('-') == std::string::npos; };
   if (is_of_all(head.crc32c)) return object_sum{object_sum::kind::crc32c, head.crc32c};
+  if (is_of_all(head.crc32)) return object_sum{object_sum::kind::crc32, head.crc32};
   if (is_of_all(head.crc64nvme)) return object_sum{object_sum::kind::crc64nvme, head.crc64nvme};
   return std::nullopt;
 }

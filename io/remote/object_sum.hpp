@@ -15,7 +15,7 @@ namespace leat::io {
 ///   name   of the header: "x-amz-checksum-crc32c"
 ///   told   in base64
 struct object_sum {
-  enum class kind : std::uint8_t { crc32c, crc64nvme };
+  enum class kind : std::uint8_t { crc32, crc32c, crc64nvme };
   kind how;
   std::string told;
 

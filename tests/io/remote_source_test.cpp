@@ -322,6 +322,16 @@ std::string told(std::uint64_t sum, unsigned bytes) {
   return absl::Base64Escape(text);
 }
 
+// Of zlib and of boto3, bit by bit.
+std::uint32_t crc32_of(std::string_view text) {
+  std::uint32_t crc = ~std::uint32_t{0};
+  for (const char each : text) {
+    crc ^= static_cast<unsigned char>(each);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0xEDB88320U : 0);
+  }
+  return ~crc;
+}
+
 TEST_F(remote_faults, an_object_of_a_store_that_is_wanted_whole_is_compared_with_its_checksum) {
   const auto connect_to_store = [this] {
     if (source_) running_.call([this] { source_.reset(); });
@@ -348,6 +358,8 @@ TEST_F(remote_faults, an_object_of_a_store_that_is_wanted_whole_is_compared_with
     return server_.requests() - before;
   };
   EXPECT_EQ(requests_of(tag + "x-amz-checksum-crc32c: " + told(crc32c(bytes), 4) + "\r\n", 0, 100'000), 1);
+  EXPECT_EQ(crc32_of("123456789"), 0xCBF43926U);
+  EXPECT_EQ(requests_of(tag + "x-amz-checksum-crc32: " + told(crc32_of(content_), 4) + "\r\n", 0, 100'000), 1);
   EXPECT_EQ(requests_of(tag + "x-amz-checksum-crc64nvme: " + told(crc64nvme(bytes), 8) + "\r\n", 0, 100'000), 1);
   EXPECT_EQ(requests_of(tag + "x-amz-checksum-crc32c: " + told(1, 4) + "-3\r\n", 0, 100'000), 1) << "of parts";
   EXPECT_EQ(requests_of(tag + "x-amz-checksum-sha1: " + told(1, 4) + "\r\n", 0, 100'000), 1) << "not computed";
