@@ -5,6 +5,7 @@
 #include "base/hasher.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
+#include "io/remote/authorities.hpp"
 #include "io/remote/connection_limit.hpp"
 #include "io/remote/http_head.hpp"
 #include "io/remote/object_sum.hpp"
@@ -565,22 +566,13 @@ class http_client::impl {
     return str_cat(failure.message(), " ", when);
   }
 
-  // With the first connection that needs it: to read the system's authorities takes 30 to 50 ms of CPU.
+  // With the first connection that needs it.
   ssl::context& tls() {
     if (tls_) return *tls_;
     ssl::context made(ssl::context::tls_client);
     made.set_verify_mode(ssl::verify_peer);
     SSL_CTX_set_min_proto_version(made.native_handle(), TLS1_2_VERSION);
-    error_code failure;
-    made.set_default_verify_paths(failure);
-    if (!options_.ca_file.empty()) {
-      made.load_verify_file(options_.ca_file, failure);
-      if (failure) {
-        throw error(errc::usage,
-                    str_cat(options_.ca_file, ": no certificates in PEM can be read from it (", failure.message(),
-                            "); name the file of the authority that has signed the server's"));
-      }
-    }
+    SSL_CTX_set1_cert_store(made.native_handle(), authorities_with(options_.ca_file).get());
     return tls_.emplace(std::move(made));
   }
 

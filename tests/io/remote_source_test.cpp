@@ -7,6 +7,7 @@
 #include "io/make_ring_loop.hpp"
 #include "io/preadv_loop.hpp"
 #include "io/remote/address.hpp"
+#include "io/remote/authorities.hpp"
 #include "io/remote/connection_limit.hpp"
 #include "io/remote/describe_objects.hpp"
 #include "io/remote/http_head.hpp"
@@ -16,6 +17,7 @@
 #include "io/remote/slow_answers.hpp"
 #include "tests/io/loop_subject.hpp"
 #include "tests/io/source_contract.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -805,6 +807,14 @@ TEST(remote_tls, a_certificate_of_an_unknown_authority_or_of_another_name_is_ref
   // 127.0.0.2 is the same machine, and not in the certificate; the server listens on 127.0.0.1 alone.
   EXPECT_THAT(open(trusting, "https://127.0.0.2" + address.substr(address.rfind(':'))), HasSubstr("onnect"));
   EXPECT_THROW(static_cast<void>(io::http_client({.ca_file = "/no/such.pem"})), error);
+  // Authorities are read once, and anew where the file was written anew.
+  EXPECT_EQ(io::authorities_with(trusting.ca_file), io::authorities_with(trusting.ca_file));
+  EXPECT_NE(io::authorities_with(trusting.ca_file), io::authorities_with({}));
+  std::ofstream(trusting.ca_file) << "nothing of use";
+  EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(io::authorities_with(trusting.ca_file)); }),
+              ::testing::AllOf(HasSubstr(trusting.ca_file), HasSubstr("no certificates in PEM")));
+  std::ofstream(trusting.ca_file) << server.certificate();
+  EXPECT_EQ(open(trusting, address), "");
 }
 
 std::string hex(std::size_t number) {
