@@ -40,7 +40,9 @@ struct photo_place {
 
   [[nodiscard]] std::uint64_t offset() const noexcept { return std::uint64_t{block} * 512; }
   /// The least number of rows for which the marks suffice.
-  [[nodiscard]] std::uint32_t rows_per_mark() const noexcept { return (mcu_rows + marks_max) / (marks_max + 1); }
+  [[nodiscard]] std::uint32_t rows_per_mark() const noexcept {
+    return static_cast<std::uint32_t>((mcu_rows + marks_max) / (marks_max + 1));
+  }
   /// Sets the marks.
   ///   ends   of each row, counted from the first row's begin
   void mark(std::span<const std::uint32_t> ends) noexcept;

@@ -88,7 +88,9 @@ frame& frame_of(j_common_ptr cinfo) noexcept { return *static_cast<frame*>(cinfo
 
 bool means_unsupported(int code) noexcept {
   switch (code) {
+#if JPEG_LIB_VERSION < 70  // else no message
     case JERR_ARITH_NOTIMPL:
+#endif
     case JERR_BAD_PRECISION:
     case JERR_CCIR601_NOTIMPL:
     case JERR_COMPONENT_COUNT:

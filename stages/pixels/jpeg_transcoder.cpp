@@ -56,7 +56,9 @@ frame& frame_of(j_common_ptr cinfo) noexcept { return *static_cast<frame*>(cinfo
 void on_error(j_common_ptr cinfo) {
   frame& f = frame_of(cinfo);
   switch (cinfo->err->msg_code) {
+#if JPEG_LIB_VERSION < 70  // else no message
     case JERR_ARITH_NOTIMPL:
+#endif
     case JERR_BAD_MCU_SIZE:
     case JERR_BAD_PRECISION:
     case JERR_COMPONENT_COUNT:
