@@ -159,6 +159,12 @@ class source_files final : public input_files {
 
 }  // namespace
 
+std::optional<sized_file> input_files::find(const std::string& name) const {
+  if (!has(name)) return std::nullopt;
+  const std::unique_ptr<file_bytes> file = open(name);
+  return sized_file{name, file->size(), file->version()};
+}
+
 std::unique_ptr<input_files> files_on_disk(std::vector<std::string> paths) {
   return std::make_unique<disk_files>(std::move(paths));
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,7 +46,13 @@ class input_files {
 
   /// Of the files to open; a description or an index beside them need not be among these.
   [[nodiscard]] virtual const std::vector<std::string>& names() const noexcept = 0;
+  /// Whether names() are all that there are.
+  [[nodiscard]] virtual bool lists() const noexcept { return true; }
   [[nodiscard]] virtual bool has(const std::string& name) const = 0;
+  /// Size and version of a file, if it is there.
+  [[nodiscard]] virtual std::optional<sized_file> find(const std::string& name) const;
+  /// Says which files has(), find() and open() will be asked for: where each of them is a request, they are made together.
+  virtual void expect(std::span<const std::string> /*names*/) const {}
   /// Throws if there is no such file, or it cannot be read. This outlives the result. Thread: any, several at once.
   [[nodiscard]] virtual std::unique_ptr<file_bytes> open(const std::string& name) const = 0;
   [[nodiscard]] virtual placed_files place(std::span<const sized_file> files) const = 0;

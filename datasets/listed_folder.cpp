@@ -61,6 +61,11 @@ std::vector<listed_file> listed_folder::files_below() const {
   return files;
 }
 
+bool is_unlisted_folder(const std::string& address) {
+  const std::string shown = io::redacted(address);
+  return !io::is_s3(address) && (shown.ends_with('/') || shown.ends_with(".zarr"));
+}
+
 listed_folder list_folder(const std::string& address, const remote_options& options) {
   const auto with_slash = [](const std::string& path) { return path.ends_with('/') ? path : str_cat(path, "/"); };
   if (!io::is_s3(address)) refuse_to_list(with_slash(io::redacted(address)));

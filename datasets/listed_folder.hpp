@@ -47,6 +47,9 @@ class listed_folder {
 [[nodiscard]] std::optional<listed_folder> find_listed_folder(const io::named_object& named,
                                                               const remote_options& options);
 
+/// Whether an address that is not of s3:// can only be a folder: it ends with a slash, or with .zarr.
+[[nodiscard]] bool is_unlisted_folder(const std::string& address);
+
 /// The folder of an address that is told to be one, with or without a slash at its end.
 ///   throws   error{errc::not_found} nothing lies below it; error{errc::usage} it is not of s3://; as io::list_objects()
 [[nodiscard]] listed_folder list_folder(const std::string& address, const remote_options& options);

@@ -5,13 +5,12 @@
 #include "datasets/cursor.hpp"
 #include "datasets/file_window.hpp"
 #include "datasets/input_files.hpp"
-#include "datasets/listed_folder.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/raw_files.hpp"
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
-#include "io/remote/describe_objects.hpp"
+#include "datasets/source_folder.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -337,6 +336,7 @@ dataset open_mds_files(const input_files& files, const std::string& folder, cons
   if (shards.empty()) throw error(errc::not_found, str_cat(path, ": it lists no shard"));
   std::vector<std::string> paths;
   for (const mds_shard& each : shards) paths.push_back(each.path);
+  files.expect(paths);
   std::vector<record_table> tables(shards.size());
   std::vector<sized_file> sized(shards.size());
   for_each_parallel(shards.size(), threads_for_walking(options.threads), [&](std::size_t i) {
@@ -352,9 +352,8 @@ dataset open_mds_files(const input_files& files, const std::string& folder, cons
 
 dataset open_mds(const std::string& folder, const table_options& options) {
   if (datasets::is_remote(folder)) {
-    const datasets::listed_folder listed = datasets::list_folder(folder, options.remote);
-    return datasets::open_mds_files(*datasets::files_of_source(io::describe_objects(listed.objects(), options.remote)),
-                                    listed.path(), options);
+    const auto there = datasets::folder_at(folder, options.remote);
+    return datasets::open_mds_files(there->files(), there->path(), options);
   }
   return datasets::open_mds_files(*datasets::files_on_disk({}), folder, options);
 }

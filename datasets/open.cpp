@@ -9,10 +9,9 @@
 #include "datasets/raw_files.hpp"
 #include "datasets/record_columns.hpp"
 #include "datasets/remote_files.hpp"
-#include "datasets/saved_set.hpp"
+#include "datasets/source_folder.hpp"
 #include "datasets/tar_header.hpp"
 #include "datasets/zarr_references.hpp"
-#include "datasets/zarr_store.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/describe_objects.hpp"
 
@@ -184,14 +183,39 @@ dataset open_as(file_kind kind, const datasets::input_files& files, const open_o
                                    datasets::looks_like(*files.open(first))));
 }
 
-[[noreturn]] void refuse_table_of_paths(const std::string& table) {
-  throw error(errc::unsupported,
-              str_cat(table, ": a table of paths is read from a disk only, so far; copy it, with its pictures"));
+// Of an object: whether a JSON is references to chunks.
+bool are_references(const io::named_object& object, const remote_options& options) {
+  if (!io::redacted(object.address).ends_with(".json")) return false;
+  constexpr std::size_t looked_at_bytes = std::size_t{64} << 10;
+  const auto files = datasets::files_named_by(object, options);
+  return datasets::is_references(files->open(files->names().front())->read(0, looked_at_bytes));
+}
+
+bool is_text_table(const std::string& path) {
+  return path.ends_with(".jsonl") || path.ends_with(".ndjson") || path.ends_with(".csv") || path.ends_with(".tsv");
+}
+
+// One table, whose name says which of the two it is.
+dataset open_table_of_paths(const datasets::input_files& files, const open_options& options) {
+  const std::string& path = files.names().front();
+  table_options tables = table_options_of(options, path);
+  if (tables.path_column.empty()) tables.path_column = "file_name";
+  const bool is_csv = path.ends_with(".csv") || path.ends_with(".tsv");
+  return is_csv ? datasets::open_csv_files(files, tables) : datasets::open_jsonl_files(files, tables);
+}
+
+[[noreturn]] void refuse_unknown_folder(const std::string& path) {
+  throw error(
+      errc::not_found,
+      str_cat(path,
+              "/: a folder is listed of s3:// only, and this server cannot be asked which files it has; it has no "
+              "file that tells what it is (zarr.json, .zgroup, .zarray, data.mdb, index.json, state.json, "
+              "metadata.jsonl, metadata.csv): name its files by braces, as ",
+              path, "/train-{000..127}.tar"));
 }
 
 // Objects at addresses.
 std::vector<dataset> open_remote(std::span<const io::named_object> objects, const open_options& options) {
-  if (!options.tables.path_column.empty()) refuse_table_of_paths(io::redacted(objects.front().address));
   return datasets::open_objects(
       objects, options.remote,
       [&](file_kind kind, const datasets::input_files& files) {
@@ -211,7 +235,6 @@ std::vector<dataset> open_remote(std::span<const io::named_object> objects, cons
 dataset open(std::span<const std::string> sources, const open_options& options) {
   if (sources.empty()) throw error(errc::usage, "no source was given: name a folder of pictures, or tar shards");
   std::vector<dataset> parts;
-  const std::unique_ptr<datasets::input_files> on_disk = datasets::files_on_disk({});
   std::string with_classes;  // The last folder of each kind.
   std::string without_classes;
   const auto add_pictures = [&](const std::string& path, const dataset& pictures) {
@@ -244,58 +267,73 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     for (dataset& part : open_remote(addresses, options)) parts.push_back(std::move(part));
     addresses.clear();
   };
-  // A folder of objects: what it is is decided as of one on a disk.
-  const auto add_folder = [&](const datasets::listed_folder& folder) {
-    const std::string& path = folder.path();
-    const auto files = [&] {
-      open_addresses();
-      return datasets::files_of_source(io::describe_objects(folder.objects(), options.remote));
-    };
-    if (folder.has("zarr.json") || folder.has(".zgroup") || folder.has(".zarray")) {
-      parts.push_back(datasets::open_zarr_files(*files(), path, options.arrays));
-      return;
-    }
-    if (folder.has("data.mdb")) return addresses.push_back(*folder.find(str_cat(path, "/data.mdb")));
-    if (folder.has("index.json")) {
-      if (const auto inside = files(); datasets::is_mds(*inside, path)) {
-        parts.push_back(datasets::open_mds_files(*inside, path, table_options_of(options, path)));
-        return;
-      }
-    }
-    if (folder.has("state.json") || folder.has("dataset_dict.json")) {
-      const auto inside = files();
-      const auto has_folder = [&](const std::string& each) { return folder.has_folder(each); };
-      if (const auto saved = datasets::files_of_saved_set(*inside, has_folder, path)) {
-        const auto shards = datasets::files_of_source(io::describe_objects(*saved, options.remote));
-        parts.push_back(datasets::open_arrow_files(*shards, table_options_of(options, path)));
-        return;
-      }
-    }
-    for (const std::string_view table : {"metadata.jsonl", "metadata.csv"}) {
-      if (folder.has(table)) refuse_table_of_paths(str_cat(path, "/", table));
-    }
-    if (std::vector<io::named_object> shards = folder.objects_in(".tar"); !shards.empty()) {
-      std::move(shards.begin(), shards.end(), std::back_inserter(addresses));
-      return;
-    }
-    open_addresses();
-    refuse_windows(options.arrays, path);
-    refuse_table_options(options, path);
-    add_pictures(path, datasets::open_listed_pictures(folder, {}, options.remote));
-  };
   const auto add_file = [&](std::string path, file_kind of) {
     if (of != kind) open_files();
     kind = of;
     files.push_back(std::move(path));
   };
+  const auto add_folder = [&](const datasets::source_folder& folder, bool at_address) {
+    const std::string& path = folder.path();
+    const auto flush = [&] {
+      open_files();
+      open_addresses();
+    };
+    const auto add = [&](const std::string& file, file_kind of) {
+      at_address ? addresses.push_back(folder.object(file)) : add_file(file, of);
+    };
+    const datasets::folder_content content = datasets::content_of_folder(folder);
+    using content_kind = datasets::folder_content::kind;
+    switch (content.what) {
+      case content_kind::zarr:
+        flush();
+        parts.push_back(at_address ? datasets::open_zarr_files(folder.files(), path, options.arrays)
+                                   : open_zarr(path, options.arrays));
+        break;
+      case content_kind::lmdb:
+        add(content.files.front(), file_kind::lmdb);
+        break;
+      case content_kind::mds:
+        flush();
+        parts.push_back(datasets::open_mds_files(folder.files(), path, table_options_of(options, path)));
+        break;
+      case content_kind::arrow:
+        for (const std::string& each : content.files) add(each, file_kind::arrow);
+        break;
+      case content_kind::table:
+        flush();
+        parts.push_back(open_table_of_paths(*folder.files_of_table(content.files.front()), options));
+        break;
+      case content_kind::shards:
+        for (const std::string& each : content.files) add(each, file_kind::other);
+        break;
+      case content_kind::pictures:
+        flush();
+        refuse_windows(options.arrays, path);
+        refuse_table_options(options, path);
+        add_pictures(path, at_address ? datasets::open_listed_pictures(*folder.listing(), {}, options.remote)
+                                      : open_pictures(path, options.index));
+        break;
+      case content_kind::unknown:
+        refuse_unknown_folder(path);
+    }
+  };
   for (const std::string& source : sources) {
     if (datasets::is_remote(source)) {
       open_files();
       for (io::named_object& each : datasets::find_objects(source, options.remote)) {
-        if (const auto folder = datasets::find_listed_folder(each, options.remote)) {
-          add_folder(*folder);
+        if (auto listed = datasets::find_listed_folder(each, options.remote)) {
+          add_folder(*datasets::folder_of_listing(std::move(*listed), options.remote), true);
+        } else if (datasets::is_unlisted_folder(each.address)) {
+          add_folder(*datasets::folder_asked_for(each.address, options.remote), true);
+        } else if (!options.tables.path_column.empty() && is_text_table(io::redacted(each.address))) {
+          open_addresses();
+          parts.push_back(open_table_of_paths(*datasets::files_named_by(each, options.remote), options));
+        } else if (are_references(each, options.remote)) {
+          open_addresses();
+          array_options arrays = options.arrays;
+          arrays.remote = options.remote;
+          parts.push_back(open_references(each.address, arrays));
         } else {
-          datasets::refuse_folder(each.address);
           addresses.push_back(std::move(each));
         }
       }
@@ -303,52 +341,19 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     }
     open_addresses();
     for (std::string& path : paths_of(source)) {
-      if (!is_folder(path)) {
-        const file_kind found = datasets::kind_of_file(path);
-        if (found == file_kind::other && path.ends_with(".json") && datasets::is_references(path)) {
-          open_files();
-          parts.push_back(open_references(path, options.arrays));
-          continue;
-        }
-        if (found == file_kind::other && path.ends_with(".json")) refuse_description(path);
-        if (found == file_kind::other) check_shard(path);
-        add_file(std::move(path), found);
+      if (is_folder(path)) {
+        add_folder(*datasets::folder_on_disk(path), false);
         continue;
       }
-      if (datasets::is_zarr(path)) {
+      const file_kind found = datasets::kind_of_file(path);
+      if (found == file_kind::other && path.ends_with(".json") && datasets::is_references(path)) {
         open_files();
-        parts.push_back(open_zarr(path, options.arrays));
+        parts.push_back(open_references(path, options.arrays));
         continue;
       }
-      if (datasets::file_exists(str_cat(path, "/data.mdb"))) {
-        add_file(str_cat(path, path.ends_with('/') ? "data.mdb" : "/data.mdb"), file_kind::lmdb);
-        continue;
-      }
-      if (datasets::is_mds(*on_disk, path)) {
-        open_files();
-        parts.push_back(open_mds(path, table_options_of(options, path)));
-        continue;
-      }
-      if (const auto saved = datasets::files_of_saved_set(*on_disk, is_folder, path)) {
-        for (const std::string& file : *saved) add_file(file, file_kind::arrow);
-        continue;
-      }
-      if (const std::optional<std::string> table = datasets::table_of_pictures(path)) {
-        open_files();
-        table_options tables = table_options_of(options, path);
-        if (tables.path_column.empty()) tables.path_column = "file_name";
-        parts.push_back(table->ends_with(".csv") ? open_csv(*table, tables) : open_jsonl(*table, tables));
-        continue;
-      }
-      std::vector<std::string> inside = files_in(path, ".tar");
-      if (!inside.empty()) {
-        for (std::string& shard : inside) add_file(std::move(shard), file_kind::other);
-        continue;
-      }
-      open_files();
-      refuse_windows(options.arrays, path);
-      refuse_table_options(options, path);
-      add_pictures(path, open_pictures(path, options.index));
+      if (found == file_kind::other && path.ends_with(".json")) refuse_description(path);
+      if (found == file_kind::other) check_shard(path);
+      add_file(std::move(path), found);
     }
   }
   open_files();

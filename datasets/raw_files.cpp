@@ -54,14 +54,6 @@ bool file_exists(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
-std::optional<std::string> table_of_pictures(const std::string& folder) {
-  for (const std::string_view name : {"metadata.jsonl", "metadata.csv"}) {
-    std::string path = folder.ends_with('/') ? str_cat(folder, name) : str_cat(folder, "/", name);
-    if (file_exists(path)) return path;
-  }
-  return std::nullopt;
-}
-
 bool is_folder(const std::string& path) {
   struct stat status{};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);

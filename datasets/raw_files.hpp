@@ -45,8 +45,6 @@ enum class file_kind : std::uint8_t {
 [[nodiscard]] bool file_exists(const std::string& path);
 /// Whether the folder's index.json lists shards of MDS.
 [[nodiscard]] bool is_mds(const input_files& files, const std::string& folder);
-/// The metadata.jsonl or metadata.csv of a folder, which says what its pictures are.
-[[nodiscard]] std::optional<std::string> table_of_pictures(const std::string& folder);
 [[nodiscard]] bool is_folder(const std::string& path);
 /// The files directly in a folder whose names have this ending, sorted by byte. None for a folder that cannot be read: the
 /// function that opens it reports that.

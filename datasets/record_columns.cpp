@@ -2,10 +2,12 @@
 
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
+#include "datasets/asked_files.hpp"
 #include "datasets/file_window.hpp"
 #include "datasets/model.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/path_error.hpp"
+#include "io/remote/address.hpp"
 
 #include <leat/error.hpp>
 
@@ -140,6 +142,39 @@ std::uint64_t size_of_file(const std::string& path, const std::string& named_by)
   return static_cast<std::uint64_t>(status.st_size);
 }
 
+void find_sizes_on_disk(std::span<sized_file> files, const std::string& named_by, unsigned threads) {
+  constexpr std::size_t together = 256;
+  for_each_parallel((files.size() + together - 1) / together, threads_for_walking(threads), [&](std::size_t item) {
+    for (std::size_t i = item * together; i < std::min(files.size(), (item + 1) * together); ++i) {
+      files[i].size_bytes = size_of_file(files[i].name, named_by);
+    }
+  });
+}
+
+// All are asked for together. That one has changed is told by the read of it, not by looking at each anew.
+void find_sizes_at_addresses(std::span<sized_file> files, const std::string& named_by, const input_files& from) {
+  std::vector<std::string> names;
+  for (const sized_file& each : files) {
+    if (!io::is_address(each.name)) {
+      throw error(errc::usage,
+                  str_cat(named_by, " names ", each.name,
+                          ", a file of a disk; --root says what its paths are relative to, as s3://bucket/ "
+                          "(table_options::root)"));
+    }
+    names.push_back(each.name);
+  }
+  from.expect(names);
+  for (sized_file& each : files) {
+    const std::optional<sized_file> found = from.find(each.name);
+    if (!found) {
+      throw error(errc::not_found,
+                  str_cat(io::redacted(each.name), ": it is not there, and the table ", named_by,
+                          " names it; --root says what its paths are relative to (table_options::root)"));
+    }
+    each.size_bytes = found->size_bytes;
+  }
+}
+
 void check_is_there(std::span<record_table> tables, const std::string& name) {
   std::vector<std::string> names;
   std::string all;
@@ -218,9 +253,10 @@ std::string note_of_lists_with_nulls(std::string_view path, std::string_view col
                  "): such a row lacks the field; fill the nulls to have it");
 }
 
-void follow_paths(record_table& table, const file_bytes& file, const table_options& options) {
+void follow_paths(record_table& table, const file_bytes& file, const input_files& from, const table_options& options) {
   check_is_there({&table, 1}, options.path_column);
   const record_field paths = *field_named(table, options.path_column);
+  const bool at_address = io::is_address(table.title);
   const std::size_t slash = table.title.rfind('/');
   std::string root = options.root;
   if (root.empty() && slash != std::string::npos) root = table.title.substr(0, slash);
@@ -230,17 +266,18 @@ void follow_paths(record_table& table, const file_bytes& file, const table_optio
       fail_at(table.title, table.records[table.more_files.size()].offset,
               str_cat("no path in '", options.path_column, "'"));
     }
-    table.more_files.push_back({.name = path->starts_with('/') ? std::string(*path) : str_cat(root, *path)});
+    const bool is_whole = path->starts_with('/') || (at_address && io::is_address(*path));
+    table.more_files.push_back({.name = is_whole     ? std::string(*path)
+                                        : at_address ? resolved_name(root, *path)
+                                                     : str_cat(root, *path)});
     return true;
   });
   std::vector<sized_file>& files = table.more_files;
-  constexpr std::size_t together = 256;
-  for_each_parallel((files.size() + together - 1) / together, threads_for_walking(options.threads),
-                    [&](std::size_t item) {
-                      for (std::size_t i = item * together; i < std::min(files.size(), (item + 1) * together); ++i) {
-                        files[i].size_bytes = size_of_file(files[i].name, table.title);
-                      }
-                    });
+  if (at_address) {
+    find_sizes_at_addresses(files, table.title, from);
+  } else {
+    find_sizes_on_disk(files, table.title, options.threads);
+  }
   const std::string_view ending = files.empty()
                                       ? std::string_view()
                                       : std::string_view(files.front().name).substr(files.front().name.rfind('.') + 1);

@@ -63,8 +63,10 @@ void refuse_checksums(const table_options& options, std::string_view path);
                                                    std::uint64_t first);
 
 /// Replaces the field that has the paths of files by a field of these files: "jpg", of pictures, or "file".
-///   throws   error{errc::not_found} no such field, or a file that is not there
-void follow_paths(record_table& table, const file_bytes& file, const table_options& options);
+///   from     of a table at an address: its files are asked for there
+///   throws   error{errc::not_found} no such field, or a file that is not there; error{errc::usage} a table at an address that names a file of
+///            a disk
+void follow_paths(record_table& table, const file_bytes& file, const input_files& from, const table_options& options);
 
 /// Adds columns of texts, numbered over all tables.
 ///   texts   of each table: columns' names, and each row's text

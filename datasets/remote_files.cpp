@@ -1,9 +1,11 @@
 #include "datasets/remote_files.hpp"
 
 #include "base/text.hpp"
+#include "datasets/asked_files.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/indexes_beside.hpp"
 #include "datasets/input_files.hpp"
+#include "datasets/listed_folder.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
@@ -17,6 +19,7 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace leat::datasets {
@@ -201,6 +204,21 @@ std::unique_ptr<input_files> files_at(std::span<const std::string> patterns, con
   return files_of_source(source, std::move(names));
 }
 
+std::unique_ptr<input_files> files_named_by(const io::named_object& object, const remote_options& options) {
+  const address_parts parts = parts_of(object.address);
+  return files_asked_for(parts.folder + parts.query, options, {io::redacted(object.address)}, {&object, 1});
+}
+
+dataset open_tables_at(std::span<const std::string> patterns, const table_options& options, const table_opener& open) {
+  if (options.path_column.empty() || !are_remote(patterns)) return open(*files_at(patterns, options.remote), options);
+  std::vector<dataset> parts;
+  for (const io::named_object& each : find_all(patterns, options.remote)) {
+    refuse_folder(each.address);
+    parts.push_back(open(*files_named_by(each, options.remote), options));
+  }
+  return parts.size() == 1 ? parts.front() : concat(parts);
+}
+
 dataset open_shards_at(std::span<const std::string> patterns, const tar_options& options) {
   const std::vector<io::named_object> objects = find_all(patterns, options.remote);
   std::vector<std::string> shards;
@@ -237,9 +255,25 @@ std::vector<io::named_object> find_objects(std::string_view pattern, const remot
   return all;
 }
 
-std::vector<std::string> expand_addresses(std::string_view pattern, const remote_options& options) {
+std::vector<std::string> expand_addresses(std::string_view pattern, const remote_options& options,
+                                          std::string_view ending) {
   std::vector<std::string> addresses;
-  for (io::named_object& each : find_objects(pattern, options)) addresses.push_back(std::move(each.address));
+  for (io::named_object& each : find_objects(pattern, options)) {
+    const std::optional<listed_folder> folder = find_listed_folder(each, options);
+    if (!folder) {
+      refuse_folder(each.address);
+      addresses.push_back(std::move(each.address));
+      continue;
+    }
+    const std::size_t before = addresses.size();
+    for (const io::named_object& inside : ending.empty() ? folder->objects() : folder->objects_in(ending)) {
+      if (!inside.address.ends_with('/')) addresses.push_back(inside.address);
+    }
+    if (addresses.size() > before) continue;
+    throw error(errc::not_found, ending.empty() ? str_cat(folder->path(), "/: it has no object that is no folder")
+                                                : str_cat(folder->path(), "/: it has no object *", ending,
+                                                          " directly in it, and only these are wanted"));
+  }
   return addresses;
 }
 

@@ -36,6 +36,14 @@ using names_beside = std::function<std::vector<std::string>(const std::string& p
 [[nodiscard]] std::unique_ptr<input_files> files_at(std::span<const std::string> patterns,
                                                     const remote_options& options, const names_beside& beside = {});
 
+/// The files of files_at(), opened. Tables of paths at addresses are opened one by one, each with what it may name.
+using table_opener = std::function<dataset(const input_files& files, const table_options& options)>;
+[[nodiscard]] dataset open_tables_at(std::span<const std::string> patterns, const table_options& options,
+                                     const table_opener& open);
+/// A file at an address that may name others: those below its folder, and any by their whole addresses.
+[[nodiscard]] std::unique_ptr<input_files> files_named_by(const io::named_object& object,
+                                                          const remote_options& options);
+
 /// Whether these are addresses, all of them.
 ///   throws   error{errc::usage} some are, and some are paths
 [[nodiscard]] bool are_remote(std::span<const std::string> patterns);
@@ -51,7 +59,11 @@ void refuse_folder(const std::string& address);
 
 /// The addresses that one with brace lists stands for, of s3:// with globs as well. What follows the first '?' of others is of each of them.
 ///   throws   error{errc::usage} a glob, for which a server cannot be asked; as expand_braces() and io::match_objects()
-[[nodiscard]] std::vector<std::string> expand_addresses(std::string_view pattern, const remote_options& options);
+/// Of a folder of s3:// those below it, for who needs no more than their names.
+///   ending   of folders only objects directly in them whose names end so; empty: all below them
+///   throws   error{errc::not_found} a folder without one
+[[nodiscard]] std::vector<std::string> expand_addresses(std::string_view pattern, const remote_options& options,
+                                                        std::string_view ending = {});
 /// The same, with what listings have told: of globs, and of s3:// by braces where one listing takes less than looking at each.
 [[nodiscard]] std::vector<io::named_object> find_objects(std::string_view pattern, const remote_options& options);
 

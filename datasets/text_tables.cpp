@@ -159,7 +159,7 @@ dataset open_texts(const input_files& from, const table_options& options, const 
     check_is_text(*file);
     read(*file, threads, tables[i]);
     tables[i].samples = tables[i].records.size();
-    if (!options.path_column.empty()) follow_paths(tables[i], *file, options);
+    if (!options.path_column.empty()) follow_paths(tables[i], *file, from, options);
   }
   keep_what_was_asked(tables, from, options);
   return join_tables(std::move(tables), from, sized);
@@ -188,7 +188,7 @@ dataset open_csv_files(const input_files& from, const table_options& options) {
 
 dataset open_jsonl(std::span<const std::string> files, const table_options& options) {
   if (files.empty()) throw error(errc::usage, "open_jsonl: no file was given; name one, as train.jsonl");
-  return datasets::open_jsonl_files(*datasets::files_at(files, options.remote), options);
+  return datasets::open_tables_at(files, options, datasets::open_jsonl_files);
 }
 dataset open_jsonl(std::initializer_list<std::string_view> files, const table_options& options) {
   return open_jsonl(datasets::as_strings(files), options);
@@ -199,7 +199,7 @@ dataset open_jsonl(const std::string& files, const table_options& options) {
 
 dataset open_csv(std::span<const std::string> files, const table_options& options) {
   if (files.empty()) throw error(errc::usage, "open_csv: no file was given; name one, as train.csv");
-  return datasets::open_csv_files(*datasets::files_at(files, options.remote), options);
+  return datasets::open_tables_at(files, options, datasets::open_csv_files);
 }
 dataset open_csv(std::initializer_list<std::string_view> files, const table_options& options) {
   return open_csv(datasets::as_strings(files), options);

@@ -3,13 +3,12 @@
 #include "datasets/array_choice.hpp"
 #include "datasets/chunked_rows.hpp"
 #include "datasets/input_files.hpp"
-#include "datasets/listed_folder.hpp"
 #include "datasets/remote_files.hpp"
+#include "datasets/source_folder.hpp"
 #include "datasets/zarr_consolidated.hpp"
 #include "datasets/zarr_hierarchy.hpp"
 #include "datasets/zarr_references.hpp"
 #include "datasets/zarr_store.hpp"
-#include "io/remote/address.hpp"
 #include "io/remote/describe_objects.hpp"
 
 #include <leat/dataset.hpp>
@@ -68,10 +67,9 @@ dataset open_zarr_files(const input_files& files, const std::string& folder, con
 
 dataset open_zarr(const std::string& folder, const zarr_options& options) {
   if (datasets::is_remote(folder)) {
-    const datasets::listed_folder listed = datasets::list_folder(folder, options.remote);
-    const auto files = datasets::files_of_source(io::describe_objects(listed.objects(), options.remote));
-    refuse_other_folder(datasets::is_zarr(*files, listed.path()), listed.path());
-    return datasets::open_zarr_files(*files, listed.path(), options);
+    const auto there = datasets::folder_at(folder, options.remote);
+    refuse_other_folder(datasets::is_zarr(there->files(), there->path()), there->path());
+    return datasets::open_zarr_files(there->files(), there->path(), options);
   }
   refuse_other_folder(datasets::is_zarr(folder), folder);
   return open_store(*datasets::with_consolidated_metadata(datasets::zarr_in_folder(folder)),
@@ -80,8 +78,8 @@ dataset open_zarr(const std::string& folder, const zarr_options& options) {
 
 dataset open_references(const std::string& path, const zarr_options& options) {
   if (datasets::is_remote(path)) {
-    throw error(errc::unsupported,
-                str_cat(io::redacted(path), ": references are read from a disk only, so far; copy the file"));
+    const auto files = datasets::files_named_by({.address = path}, options.remote);
+    return open_store(*datasets::zarr_of_references(files->names().front(), *files), *files, options);
   }
   return open_store(*datasets::zarr_of_references(path), *datasets::files_on_disk({}), options);
 }

@@ -57,6 +57,9 @@ class consolidated_store final : public zarr_store {
     if (found == groups_.end()) return {};
     return {found->second.begin(), found->second.end()};
   }
+  void expect(std::uint64_t count, const std::function<std::string(std::uint64_t)>& key) const override {
+    store_->expect(count, key);
+  }
   zarr_object find(const std::string& key) const override { return store_->find(key); }
   std::vector<std::byte> read(const std::string& key, const zarr_object& object, std::uint64_t offset,
                               std::uint64_t bytes) const override {

@@ -76,6 +76,7 @@ class array_files {
     const std::vector<std::uint64_t> files = grid_of(array.shape, layout_.file_chunk);
     std::vector<zarr_object> objects(product(files, files_max, where));
     std::vector<std::vector<chunk_place>> inside(layout_.sharded ? objects.size() : 0);
+    store_.expect(objects.size(), [&](std::uint64_t i) { return key_of(coordinates_of(i, files)); });
     for_each_parallel(objects.size(), threads_for_walking(threads_), [&](std::size_t i) {
       const std::string key = key_of(coordinates_of(i, files));
       objects[i] = store_.find(key);

@@ -2,11 +2,14 @@
 
 #include "base/json_error.hpp"
 #include "base/text.hpp"
+#include "datasets/asked_files.hpp"
 #include "datasets/content.hpp"
 #include "datasets/file_bytes.hpp"
+#include "datasets/input_files.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
 #include "io/file_status.hpp"
+#include "io/remote/address.hpp"
 
 #include <leat/error.hpp>
 
@@ -20,6 +23,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -92,7 +96,9 @@ struct reference {
 
 class reference_store final : public zarr_store {
  public:
-  reference_store(const std::string& path, std::span<const std::byte> content) : path_(path), size_(content.size()) {
+  ///   from   of references at an address; else null
+  reference_store(const std::string& path, std::span<const std::byte> content, const input_files* from)
+      : path_(path), size_(content.size()), from_(from) {
     const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
     const json all = [&] {
       try {
@@ -107,15 +113,7 @@ class reference_store final : public zarr_store {
     const json& entries = refs != all.end() ? *refs : all;
     if (!entries.is_object()) fail("", "\"refs\" is no object");
     for (const auto& [key, value] : entries.items()) take(key, value);
-    for_each_parallel(files_.size(), threads_for_walking(0), [&](std::size_t i) {
-      referred_file& file = files_[i];
-      if (!file.refused.empty()) return;
-      io::file_status status{};
-      file.failure = io::look_at(file.path.c_str(), status);
-      if (file.failure == 0 && status.is_directory()) file.failure = EISDIR;
-      file.bytes = status.size_bytes;
-      file.version = status.version();
-    });
+    from_ != nullptr ? look_at_addresses() : look_at_disk();
   }
 
   const std::string& title() const noexcept override { return path_; }
@@ -161,7 +159,9 @@ class reference_store final : public zarr_store {
       const std::uint64_t begin = std::min(offset, object.bytes);
       return {object.held + begin, object.held + begin + std::min(bytes, object.bytes - begin)};
     }
-    return local_file(files_[references_.at(key).file].path).read(object.offset + offset, bytes);
+    const std::string& path = files_[references_.at(key).file].path;
+    if (from_ != nullptr) return from_->open(path)->read(object.offset + offset, bytes);
+    return local_file(path).read(object.offset + offset, bytes);
   }
 
   std::uint32_t number_of_file(const std::string& key, const zarr_object& object,
@@ -180,6 +180,33 @@ class reference_store final : public zarr_store {
   }
 
  private:
+  void look_at_disk() {
+    for_each_parallel(files_.size(), threads_for_walking(0), [&](std::size_t i) {
+      referred_file& file = files_[i];
+      if (!file.refused.empty()) return;
+      io::file_status status{};
+      file.failure = io::look_at(file.path.c_str(), status);
+      if (file.failure == 0 && status.is_directory()) file.failure = EISDIR;
+      file.bytes = status.size_bytes;
+      file.version = status.version();
+    });
+  }
+  void look_at_addresses() {
+    std::vector<std::string> names;
+    for (const referred_file& each : files_) {
+      if (each.refused.empty()) names.push_back(each.path);
+    }
+    from_->expect(names);
+    for (referred_file& file : files_) {
+      if (!file.refused.empty()) continue;
+      const std::optional<sized_file> found = from_->find(file.path);
+      file.failure = found ? 0 : ENOENT;
+      if (!found) continue;
+      file.bytes = found->size_bytes;
+      file.version = found->version;
+    }
+  }
+
   [[noreturn]] void fail(const std::string& key, std::string_view what) const {
     throw error(errc::format, str_cat(key.empty() ? path_ : str_cat(path_, ": \"", key, "\""), ": ", what));
   }
@@ -279,6 +306,7 @@ class reference_store final : public zarr_store {
   }
 
   referred_file resolved(std::string url) const {
+    if (from_ != nullptr) return resolved_at_address(std::move(url));
     referred_file file;
     for (const std::string_view scheme : {"file://", "local://"}) {
       if (url.starts_with(scheme)) url.erase(0, scheme.size());
@@ -295,8 +323,23 @@ class reference_store final : public zarr_store {
     return file;
   }
 
+  referred_file resolved_at_address(std::string url) const {
+    referred_file file;
+    const bool is_whole = io::is_address(url);
+    if (url.find("::") != std::string::npos || (!is_whole && url.find("://") != std::string::npos)) {
+      file.refused = str_cat(io::redacted(url),
+                             ": references at an address lead to files at s3://, https:// or relative "
+                             "to their folder; write such an address");
+    }
+    if (url.starts_with('/'))
+      file.refused = str_cat(url, ": a file of a disk, which references at an address cannot name");
+    file.path = is_whole ? std::move(url) : resolved_name(std::string_view(path_).substr(0, path_.rfind('/')), url);
+    return file;
+  }
+
   const std::string path_;
   const std::uint64_t size_;
+  const input_files* const from_;
   std::map<std::string, std::string> templates_;
   absl::flat_hash_map<std::string, reference> references_;
   std::vector<std::byte> held_;
@@ -305,6 +348,14 @@ class reference_store final : public zarr_store {
   std::vector<referred_file> files_;
   std::uint32_t own_number_ = referred_file::unnumbered;
 };
+
+std::vector<std::byte> references_in(const file_bytes& file) {
+  if (file.size() > references_bytes_max) {
+    throw error(errc::limit, str_cat(file.path(), ": ", file.size(), " bytes; leat reads references of up to ",
+                                     references_bytes_max, ": write one file for each part of the arrays"));
+  }
+  return file.read(0, file.size());
+}
 
 }  // namespace
 
@@ -321,16 +372,15 @@ bool is_references(const std::string& path) {
 }
 
 std::unique_ptr<zarr_store> zarr_of_references(const std::string& path, std::span<const std::byte> content) {
-  return std::make_unique<reference_store>(path, content);
+  return std::make_unique<reference_store>(path, content, nullptr);
 }
 
 std::unique_ptr<zarr_store> zarr_of_references(const std::string& path) {
-  const local_file file(path);
-  if (file.size() > references_bytes_max) {
-    throw error(errc::limit, str_cat(path, ": ", file.size(), " bytes; leat reads references of up to ",
-                                     references_bytes_max, ": write one file for each part of the arrays"));
-  }
-  return zarr_of_references(path, file.read(0, file.size()));
+  return zarr_of_references(path, references_in(local_file(path)));
+}
+
+std::unique_ptr<zarr_store> zarr_of_references(const std::string& path, const input_files& from) {
+  return std::make_unique<reference_store>(path, references_in(*from.open(path)), &from);
 }
 
 }  // namespace leat::datasets

@@ -10,6 +10,8 @@
 
 namespace leat::datasets {
 
+class input_files;
+
 /// Whether a file begins as references do: a JSON object with "refs", or with keys of Zarr's metadata.
 [[nodiscard]] bool is_references(std::span<const std::byte> start);
 /// The same of the first 64 KiB of a file.
@@ -26,5 +28,8 @@ namespace leat::datasets {
 /// The same of a file.
 ///   throws   error{errc::not_found}, error{errc::io}; error{errc::limit} more than 512 MiB
 [[nodiscard]] std::unique_ptr<zarr_store> zarr_of_references(const std::string& path);
+/// The same of a file at an address, which refers to files there: relative to its folder, or by whole addresses.
+///   from   has all of them, and outlives the result
+[[nodiscard]] std::unique_ptr<zarr_store> zarr_of_references(const std::string& path, const input_files& from);
 
 }  // namespace leat::datasets

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -99,6 +100,12 @@ class files_store final : public zarr_store {
     return file->read(0, file->size());
   }
   std::vector<std::string> names_in(const std::string& group) const override {
+    if (!files_.lists()) {
+      throw error(errc::unsupported,
+                  str_cat(where(group),
+                          ": a group, and this server cannot be asked which arrays it has; zarr.consolidate_metadata() "
+                          "writes their names where they are found, or give the address of one array"));
+    }
     std::vector<std::string> names;
     const auto found = groups_.find(group);
     if (found == groups_.end()) return names;
@@ -111,9 +118,15 @@ class files_store final : public zarr_store {
     return names;
   }
   zarr_object find(const std::string& key) const override {
-    if (!has(key)) return {};
-    const std::unique_ptr<file_bytes> file = files_.open(where(key));
-    return {.offset = 0, .bytes = file->size(), .version = file->version()};
+    const std::optional<sized_file> found = files_.find(where(key));
+    if (!found) return {};
+    return {.offset = 0, .bytes = found->size_bytes, .version = found->version};
+  }
+  void expect(std::uint64_t count, const std::function<std::string(std::uint64_t)>& key) const override {
+    if (files_.lists()) return;
+    std::vector<std::string> names;
+    for (std::uint64_t i = 0; i < count; ++i) names.push_back(where(key(i)));
+    files_.expect(names);
   }
   std::vector<std::byte> read(const std::string& key, const zarr_object&, std::uint64_t offset,
                               std::uint64_t bytes) const override {

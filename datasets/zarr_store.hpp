@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,8 +52,11 @@ class zarr_store {
   /// The key whose content has that of `key`: itself, or the root's, which may have the metadata of all.
   [[nodiscard]] virtual std::string metadata_key(const std::string& key) const { return key; }
   /// What lies directly below a group and may be a group or an array, sorted.
+  ///   throws   error{errc::unsupported} where nothing can be listed
   [[nodiscard]] virtual std::vector<std::string> names_in(const std::string& group) const = 0;
 
+  /// Says which keys find() will be asked for, as input_files::expect().
+  virtual void expect(std::uint64_t /*count*/, const std::function<std::string(std::uint64_t)>& /*key*/) const {}
   ///   throws   error{errc::io}; error{errc::not_found} a reference to a file that is not there; zarr_not_read one to what is no file
   [[nodiscard]] virtual zarr_object find(const std::string& key) const = 0;
   /// Bytes of an object that is there, from `offset` of it on; fewer where its file has fewer.

@@ -243,13 +243,10 @@ TEST_F(remote_epoch, has_the_batches_of_the_same_folder_on_a_disk_by_its_listing
   };
   EXPECT_THAT(refused("s3://bucket/none/", errc::not_found), HasSubstr("s3://bucket/none/: no object lies below it"));
   EXPECT_THAT(refused("s3://bucket/none", errc::not_found), HasSubstr("s3://bucket/none"));
-  EXPECT_THAT(refused(server_.address("set/"), errc::usage), HasSubstr("a folder is listed of s3:// only"));
+  EXPECT_THAT(refused(server_.address("set/"), errc::not_found), HasSubstr("a folder is listed of s3:// only"));
   server_.put("bucket/tables/a.parquet", "PAR1");
   EXPECT_THAT(refused("s3://bucket/tables/", errc::not_found),
               HasSubstr("name its .parquet files, 's3://bucket/tables/*.parquet'"));
-  server_.put("bucket/paths/metadata.csv", "file_name\n");
-  EXPECT_THAT(refused("s3://bucket/paths/", errc::unsupported),
-              HasSubstr("metadata.csv: a table of paths is read from a disk only"));
 }
 
 TEST_F(remote_epoch, has_them_too_where_one_request_in_five_goes_wrong) {

@@ -68,12 +68,13 @@ class remote_openers : public ::testing::Test {
  protected:
   remote_openers() {
     const fs::path data = LEAT_TEST_DATA;
-    for (const char* const each :
-         {"npz/mixed.npz", "hdf5/filters.h5", "parquet/pictures-packed.parquet", "parquet/hub.parquet",
-          "arrow/file.arrow", "lmdb/ocr.mdb", "lmdb/folder.lmdb/data.mdb", "tfrecord/examples.tfrecord"}) {
+    for (const char* const each : {"npz/mixed.npz", "hdf5/filters.h5", "parquet/pictures-packed.parquet",
+                                   "parquet/hub.parquet", "arrow/file.arrow", "lmdb/ocr.mdb",
+                                   "lmdb/folder.lmdb/data.mdb", "tfrecord/examples.tfrecord", "zarr/kerchunk.json"}) {
       put(each, file_text(data / each));
     }
-    for (const char* const folder : {"zarr/array.zarr", "mds/plain"}) {
+    for (const char* const folder : {"zarr/array.zarr", "zarr/consolidated-2.zarr", "zarr/consolidated-3.zarr",
+                                     "zarr/v3.zarr", "mds/plain", "arrow/saved"}) {
       for (const auto& each : fs::recursive_directory_iterator(data / folder)) {
         if (each.is_regular_file()) put(each.path().lexically_relative(data).string(), file_text(each.path()));
       }
@@ -108,7 +109,7 @@ class remote_openers : public ::testing::Test {
 struct opener {
   const char* source;
   std::function<dataset(const std::string& source, const remote_options& remote)> open;
-  bool is_listed = false;  // a folder, which https:// cannot list
+  bool is_listed = false;  // a folder of which https:// cannot say what it has
 };
 
 const opener openers[] = {
@@ -140,9 +141,14 @@ const opener openers[] = {
     {"megatron/m.bin", [](const auto& source, const auto& remote) { return open_tokens(source, {.remote = remote}); }},
     {"megatron/m.idx", [](const auto& source, const auto& remote) { return open_tokens(source, {.remote = remote}); }},
     {"megatron/m", [](const auto& source, const auto& remote) { return open_tokens(source, {.remote = remote}); }},
-    {"mds/plain", [](const auto& source, const auto& remote) { return open_mds(source, {.remote = remote}); }, true},
-    {"zarr/array.zarr", [](const auto& source, const auto& remote) { return open_zarr(source, {.remote = remote}); },
-     true},
+    {"mds/plain", [](const auto& source, const auto& remote) { return open_mds(source, {.remote = remote}); }},
+    {"zarr/array.zarr", [](const auto& source, const auto& remote) { return open_zarr(source, {.remote = remote}); }},
+    {"zarr/consolidated-2.zarr",
+     [](const auto& source, const auto& remote) { return open_zarr(source, {.remote = remote}); }},
+    {"zarr/consolidated-3.zarr",
+     [](const auto& source, const auto& remote) { return open_zarr(source, {.remote = remote}); }},
+    {"zarr/kerchunk.json",
+     [](const auto& source, const auto& remote) { return open_references(source, {.remote = remote}); }},
     {"classes/", [](const auto& source, const auto& remote) { return open_folder(source, {.remote = remote}); }, true},
 };
 
@@ -159,6 +165,127 @@ TEST_F(remote_openers, have_the_dataset_of_the_files) {
     EXPECT_EQ(everything_of(each.open(there + each.source, {.allow_http = true}), there), wanted);
     EXPECT_EQ(everything_of(each.open(there + each.source + "?signature=hush", {.allow_http = true}), there), wanted);
   }
+}
+
+TEST_F(remote_openers, find_out_what_a_folder_is_where_nothing_is_listed) {
+  const std::string here = folder_.path().string() + "/";
+  const std::string there = server_.address("bucket/");
+  for (const char* const folder : {"zarr/array.zarr", "zarr/consolidated-3.zarr", "mds/plain/", "lmdb/folder.lmdb/",
+                                   "arrow/saved/", "zarr/kerchunk.json"}) {
+    SCOPED_TRACE(folder);
+    const std::string wanted = everything_of(open(here + folder), here);
+    EXPECT_EQ(everything_of(open(there + folder, {.remote = {.allow_http = true}}), there), wanted);
+    EXPECT_EQ(everything_of(open(there + folder + "?signature=hush", {.remote = {.allow_http = true}}), there), wanted);
+    EXPECT_EQ(everything_of(open(std::string("s3://bucket/") + folder, {.remote = store()}), "s3://bucket/"), wanted);
+  }
+  const auto refused = [&](errc code, const std::string& folder) {
+    return testing::message_of(code,
+                               [&] { static_cast<void>(open(there + folder, {.remote = {.allow_http = true}})); });
+  };
+  EXPECT_THAT(refused(errc::not_found, "tar/"), HasSubstr("tar/: a folder is listed of s3:// only"));
+  EXPECT_THAT(refused(errc::unsupported, "zarr/v3.zarr"), HasSubstr("zarr.consolidate_metadata()"));
+}
+
+TEST_F(remote_openers, take_a_missing_chunk_for_its_fill_value) {
+  const fs::path array = folder_.path() / "zarr" / "array.zarr";
+  std::uint64_t chunks = 0;
+  std::string first;
+  for (const auto& each : fs::recursive_directory_iterator(array)) {
+    const std::string name = each.path().filename().string();
+    if (!each.is_regular_file() || name.starts_with('.') || name.ends_with(".json")) continue;
+    ++chunks;
+    if (first.empty() || each.path().string() < first) first = each.path().string();
+  }
+  ASSERT_GT(chunks, 1U);
+  const std::string with_all = everything_of(open_zarr(array.string()), folder_.path().string());
+  fs::remove(first);
+  const std::string gone = "/bucket/" + fs::path(first).lexically_relative(folder_.path()).string();
+  unsigned status = 404;
+  server_.set_rule([&](const testing::served_request& asked) {
+    return asked.target == gone ? testing::http_fault{.what = testing::http_fault::kind::status, .status = status}
+                                : testing::http_fault();
+  });
+  const std::string wanted = everything_of(open_zarr(array.string()), folder_.path().string() + "/");
+  ASSERT_NE(wanted, with_all);
+  const std::string there = server_.address("bucket/");
+  EXPECT_EQ(everything_of(open_zarr(there + "zarr/array.zarr", {.remote = {.allow_http = true}}), there), wanted);
+  // Of a chunk that may not be read nobody knows what is in it.
+  status = 403;
+  EXPECT_THAT(testing::message_of(
+                  errc::permission,
+                  [&] { static_cast<void>(open_zarr(there + "zarr/array.zarr", {.remote = {.allow_http = true}})); }),
+              HasSubstr(gone));
+}
+
+TEST_F(remote_openers, follow_the_paths_of_a_table) {
+  const std::string there = server_.address("bucket/");
+  constexpr int many = 40;
+  std::string csv = "file_name,label\n";
+  std::string lines;
+  for (int i = 0; i < many; ++i) {
+    const std::string name = "deep/a b+" + std::to_string(i) + ".jpg";
+    put("pictures/" + name, "picture " + std::to_string(i));
+    csv += name + "," + std::to_string(i % 3) + "\n";
+    lines += "{\"file_name\": \"" + name + "\", \"label\": 1}\n";
+  }
+  put("pictures/metadata.csv", csv);
+  put("pictures/other.jsonl", lines);
+  const std::string here = folder_.path().string() + "/";
+  const std::string wanted = everything_of(open(here + "pictures/"), here);
+  EXPECT_THAT(wanted, HasSubstr("picture"));
+  std::uint64_t before = server_.requests();
+  EXPECT_EQ(everything_of(open("s3://bucket/pictures/", {.remote = store()}), "s3://bucket/"), wanted);
+  const dataset counted = [&] {
+    before = server_.requests();
+    return open("s3://bucket/pictures/", {.remote = store()});
+  }();
+  EXPECT_LT(server_.requests() - before, 25U) << "pages of seven names, the table, and no picture by itself";
+  EXPECT_EQ(counted.size(), static_cast<std::uint64_t>(many));
+  // Samples are called by their addresses.
+  const auto as_address = [](std::string text) {
+    for (std::size_t at = text.find("a b"); at != std::string::npos; at = text.find("a b"))
+      text.replace(at, 3, "a%20b");
+    return text;
+  };
+  EXPECT_EQ(everything_of(open(there + "pictures/?signature=hush", {.remote = {.allow_http = true}}), there),
+            as_address(wanted));
+
+  const table_options by_name{.path_column = "file_name"};
+  const std::string rows = everything_of(open_jsonl(here + "pictures/other.jsonl", by_name), here);
+  table_options at_store = by_name;
+  at_store.remote = store();
+  EXPECT_EQ(everything_of(open_jsonl("s3://bucket/pictures/other.jsonl", at_store), "s3://bucket/"), rows);
+  EXPECT_EQ(
+      everything_of(open("s3://bucket/pictures/other.jsonl", {.tables = by_name, .remote = store()}), "s3://bucket/"),
+      rows);
+  table_options at_server = by_name;
+  at_server.remote.allow_http = true;
+  EXPECT_EQ(everything_of(open_jsonl(there + "pictures/other.jsonl?signature=hush", at_server), there),
+            as_address(rows));
+
+  // Whole addresses, and a root.
+  std::string whole = "file_name\n";
+  for (int i = 0; i < 3; ++i) whole += "s3://bucket/classes/" + std::to_string(i % 2) + "/x.jpg\n";
+  put("whole.csv", whole);
+  const dataset named = open_csv("s3://bucket/whole.csv", at_store);
+  ASSERT_EQ(named.size(), 3U);
+  EXPECT_EQ(named.read(2), open_csv("s3://bucket/whole.csv", at_store).read(0));
+  EXPECT_NE(named.read(1), named.read(0));
+  put("tables/up.csv", "file_name\n./../classes/0/x.jpg\n../../../classes/0/x.jpg\n");
+  EXPECT_EQ(open_csv("s3://bucket/tables/up.csv", at_store).read(0), named.read(0));
+  EXPECT_EQ(open_csv("s3://bucket/tables/up.csv", at_store).read(1), named.read(0)) << "a bucket has nothing above it";
+  put("tables/rooted.csv", "file_name\nclasses/0/x.jpg\n");
+  table_options rooted = at_store;
+  rooted.root = "s3://bucket/";
+  EXPECT_EQ(open_csv("s3://bucket/tables/rooted.csv", rooted).read(0), named.read(0));
+
+  const auto refused = [&](errc code, const std::string& content) {
+    put("bad.csv", content);
+    return testing::message_of(code, [&] { static_cast<void>(open_csv("s3://bucket/bad.csv", at_store)); });
+  };
+  EXPECT_THAT(refused(errc::not_found, "file_name\nnone.jpg\n"),
+              ::testing::AllOf(HasSubstr("s3://bucket/none.jpg"), HasSubstr("the table s3://bucket/bad.csv names it")));
+  EXPECT_THAT(refused(errc::usage, "file_name\n/data/x.jpg\n"), HasSubstr("a file of a disk"));
 }
 
 TEST_F(remote_openers, read_through_the_cache_that_they_are_given) {
@@ -205,6 +332,10 @@ TEST_F(remote_openers, say_what_is_wrong_with_what_is_named) {
               HasSubstr("megatron/none: neither it nor what it might stand for"));
   EXPECT_THAT(refused(errc::not_found, [&] { return open_records(there + "tokens/0.bin", {.remote = http}); }),
               HasSubstr("tokens/0.json"));
+  EXPECT_THAT(refused(errc::not_found, [&] { return open_zarr(there + "mds/plain", {.remote = http}); }),
+              HasSubstr("no Zarr"));
+  EXPECT_THAT(refused(errc::not_found, [&] { return open_mds(there + "classes", {.remote = http}); }),
+              HasSubstr("index.json"));
   EXPECT_THAT(refused(errc::not_found, [&] { return open_zarr("s3://bucket/mds/plain", {.remote = store()}); }),
               HasSubstr("no Zarr"));
 }

@@ -259,7 +259,7 @@ class fault_server::impl {
     }
     auto found = objects_.find(asked.target);
     if (found == objects_.end()) found = objects_.find(asked.target.substr(0, asked.target.find('?')));
-    if (found == objects_.end()) found = objects_.find(decoded(asked.target));
+    if (found == objects_.end()) found = objects_.find(decoded(asked.target.substr(0, asked.target.find('?'))));
     if (found == objects_.end()) return {"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone"};
     const auto& [content, tag] = found->second;
     if (const std::string wanted = asked.value("If-Match"); !wanted.empty() && wanted != tag) {
