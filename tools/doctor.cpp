@@ -31,7 +31,7 @@ struct doctor_arguments {
   bool json = false;
 };
 
-// Of each address the first object that it names.
+// Of each address the first object that it names, or of a folder has.
 std::vector<io::store_facts> look_at_stores(const std::vector<std::string>& addresses, const remote_options& remote) {
   std::vector<io::store_facts> all;
   for (const std::string& each : addresses) {
@@ -106,7 +106,9 @@ void add_doctor(CLI::App& leat, chosen_command& chosen) {
                  "in unless told");
   add_remote_options(app, arguments->remote);
   app.add_flag("--json", arguments->json, "all that was found, as one JSON object");
-  app.footer("  leat doctor /data\n  leat doctor /data /scratch --json\n  leat doctor s3://bucket/train-000000.tar");
+  app.footer(
+      "  leat doctor /data\n  leat doctor /data /scratch --json\n  leat doctor s3://bucket/train-000000.tar\n  leat "
+      "doctor s3://bucket/train/");
   app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return doctor(*arguments, stop); }; });
 }
 

@@ -40,7 +40,8 @@ std::vector<std::string> shards_of(const index_arguments& arguments) {
     if (datasets::is_remote(source) != datasets::is_remote(arguments.sources.front()))
       throw error(errc::usage, "shards at addresses and on a disk are indexed apart; give one kind of them");
     if (datasets::is_remote(source)) {
-      for (std::string& each : datasets::expand_addresses(source, arguments.remote)) all.push_back(std::move(each));
+      for (std::string& each : datasets::expand_addresses(source, arguments.remote, ".tar"))
+        all.push_back(std::move(each));
       continue;
     }
     for (std::string& path : datasets::expand_paths(source)) {

@@ -115,6 +115,7 @@ TEST(remote, an_index_is_written_beside_shards_by_index_and_by_pack_and_opened_b
     for (int i = 0; i < 10; ++i) made.file(std::to_string(i) + ".cls", std::to_string(shard));
     const std::string name = "a-" + std::to_string(shard) + ".tar";
     server.put(name, made.end().bytes());
+    server.put("bucket/set/" + name, made.bytes());
     write_file(folder.path() / name, made.bytes());
   }
   const auto epoch = [&](const std::string& source) {
@@ -147,6 +148,26 @@ TEST(remote, an_index_is_written_beside_shards_by_index_and_by_pack_and_opened_b
   ASSERT_EQ(remote.exit_code, 0) << remote.err;
   EXPECT_EQ(file_text(folder.path() / "to" / "a.index"), file_text(folder.path() / "a.index"));
   EXPECT_THAT(remote.out, Not(HasSubstr("hush")));
+  std::filesystem::create_directory(folder.path() / "listed");
+  const std::vector<std::string> of_store = {"--allow-http", "--anonymous", "--endpoint", server.address("")};
+  const auto at_store = [&](std::vector<std::string> words) {
+    words.insert(words.end(), of_store.begin(), of_store.end());
+    return run(words);
+  };
+  const ended listed = at_store({"index", "s3://bucket/set/", "--to", (folder.path() / "listed").string()});
+  ASSERT_EQ(listed.exit_code, 0) << listed.err;
+  EXPECT_EQ(file_text(folder.path() / "listed" / "a.index"), file_text(folder.path() / "a.index"));
+  server.put("bucket/empty/a.txt", "no shard");
+  const ended none = at_store({"index", "s3://bucket/empty/", "--to", (folder.path() / "listed").string()});
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_THAT(none.err, HasSubstr("it has no object *.tar directly in it"));
+  // All that lies below it is cached.
+  server.put("bucket/set/deep/x.txt", "x");
+  const ended warm = at_store(
+      {"cache", "warm", (folder.path() / "cache").string(), "s3://bucket/set/", "--cache-bytes", "64MiB", "--json"});
+  ASSERT_EQ(warm.exit_code, 0) << warm.err;
+  EXPECT_EQ(warm.json().at("objects"), 4);
+  EXPECT_EQ(warm.json().at("fetched_blocks"), 4);
   const ended packed = run({"pack", (folder.path() / "a-*.tar").string(),
                             (folder.path() / "to" / "b-{0..1}.tar").string(), "--write-index"});
   ASSERT_EQ(packed.exit_code, 0) << packed.err;
@@ -187,6 +208,10 @@ TEST(remote, doctor_measures_a_store_and_says_where_keys_were_found_and_what_is_
   const ended plain = doctor(server.address("a.tar?signature=hush"));
   ASSERT_EQ(plain.exit_code, 0) << plain.err << plain.out;
   EXPECT_EQ(plain.json().at("stores").at(0).at("keys_from"), "");
+  // Of a folder its first object.
+  const ended first = doctor("s3://bucket/", keys);
+  ASSERT_EQ(first.exit_code, 0) << first.err << first.out;
+  EXPECT_EQ(first.json().at("stores").at(0).at("bytes"), 1'000'000);
   // What is wrong is said, and where keys were looked for.
   const ended missing = doctor("s3://bucket/b.tar", keys);
   EXPECT_EQ(missing.exit_code, 1);
