@@ -215,9 +215,10 @@ class image_program final : public field_program {
 
   // By headers and sizes alone, so that every run decides alike.
   bool leave_jpeg(const decode_input& input, std::span<row_target> rows) const {
-    if (!pixels::is_plain_jpeg(input.encoded)) return false;
+    const pixels::byte_span file = pixels::plain_jpeg(input.encoded);
+    if (file.empty()) return false;
     const auto info =
-        pixels::peek(input.encoded, options_.exif_orientation ? pixels::look_for::orientation : pixels::look_for::size);
+        pixels::peek(file, options_.exif_orientation ? pixels::look_for::orientation : pixels::look_for::size);
     if (!info || std::int64_t{info->width} * info->height > options_.pixels_max) return false;
     const auto [width, height] = pixels::orientation(info->orientation).size(info->width, info->height);
     pixels::geometry drawn =
@@ -226,7 +227,7 @@ class image_program final : public field_program {
     if (to_mirror) drawn.flip = false;
     const std::optional<photo_plan> plan = plan_jpeg(*info, drawn);
     if (!plan || plan->scratch_bytes > photos_->photo_scratch_bytes() ||
-        !write_jpeg_slot(*plan, input.encoded, rows.front().bytes)) {
+        !write_jpeg_slot(*plan, file, rows.front().bytes)) {
       return false;
     }
     note_flip(to_mirror, rows);

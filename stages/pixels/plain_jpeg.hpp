@@ -5,9 +5,11 @@
 
 namespace leat::pixels {
 
-/// Whether a file is baseline (SOF0: Huffman codes, 8 bits) in one scan; grey, or YCbCr in 4:4:4, 4:2:2, 4:2:0 or 4:4:0; and ends with its end
-/// marker behind the scan's data, which a file that was cut off does not. The data itself is not looked at.
+/// The file up to its end marker; empty unless it is baseline (SOF0: Huffman codes, 8 bits) in one scan; grey, or YCbCr in 4:4:4, 4:2:2, 4:2:0 or
+/// 4:4:0; has all tables that it names; and its scan ends with the end marker, which a file that was cut off does not. What comes behind that,
+/// as the further pictures of a camera's file, is left away. So there is one frame header, whose size no decoder reads otherwise. The codes
+/// themselves are not looked at.
 ///   source   ITU-T T.81 annex B; Adobe Technical Note 5116; libjpeg-turbo's default_decompress_parms() for what is YCbCr
-[[nodiscard]] bool is_plain_jpeg(byte_span file) noexcept;
+[[nodiscard]] byte_span plain_jpeg(byte_span file) noexcept;
 
 }  // namespace leat::pixels
