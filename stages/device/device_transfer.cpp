@@ -241,23 +241,26 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
     failed_call failed;
     if (!is_pinned) failed = blocks_.synchronize_with_consumers(to);
     if (failed.status == device_ok) failed = queue(operation, to, copy, may_be_read);
-    if (failed.status != device_ok) {
-      operation.failure = note(failed, operation);
+    if (failed.status != device_ok && !failed.picture) {
+      operation.failure = failure_.note(failed);
       if (may_be_read) copies_.add(copy, std::move(*operation.memory));
       copies_.leave(copy);
       return;
     }
     copies_.add(copy, std::move(*operation.memory));
     on_device->hold(copy, end);
-    operation.on_device = std::move(on_device);
+    if (failed.picture) {
+      operation.failure = refusal(failed, operation);  // the block goes back
+    } else {
+      operation.on_device = std::move(on_device);
+    }
   } catch (...) {
     operation.failure = failure_.note(std::current_exception());
   }
 }
 
-// A picture that is refused is its sample's fault. Which one it is no host has decoded: no policy is asked any more.
-std::exception_ptr device_transfer::note(const failed_call& failed, const transfer_operation& of) noexcept {
-  if (!failed.picture) return failure_.note(failed);
+// A picture that is refused is its sample's fault, and not the device's. Which one it is no host has decoded: no policy is asked any more.
+std::exception_ptr device_transfer::refusal(const failed_call& failed, const transfer_operation& of) const noexcept {
   try {
     const std::string which =
         *failed.picture < of.samples.size() ? str_cat("sample ", of.samples[*failed.picture]) : "a sample";
@@ -267,12 +270,12 @@ std::exception_ptr device_transfer::note(const failed_call& failed, const transf
                         "; on_corrupt is not asked, as the file's headers were sound; take the sample out, or decode "
                         "with jpeg_decoder::turbo"));
   } catch (...) {
-    return failure_.note(std::current_exception());
+    return std::current_exception();
   }
 }
 
 // Exactly: wait for each consumer of what lay here, copy, write the word, run the operations, record. The word says that the host's memory is
-// free, so that it comes behind an operation that reads there.
+// free, so that it comes behind an operation that reads there. Where a picture is refused, what is queued by then ends as ever.
 failed_call device_transfer::queue(transfer_operation& operation, const device_block& to, const copy_in_flight& copy,
                                    bool& may_be_read) noexcept {
   failed_call failed = blocks_.wait_for_consumers(to, side_);
@@ -288,11 +291,12 @@ failed_call device_transfer::queue(transfer_operation& operation, const device_b
                                          [](const device_step& step) { return step.operation->reads_host(); });
   if (!is_read_later) failed = copies_.mark_read(copy, side_);
   if (failed.status == device_ok) failed = run_operations(operation, to);
+  const failed_call refused = failed.picture ? std::exchange(failed, {}) : failed_call{};
   if (failed.status == device_ok && is_read_later) failed = copies_.mark_read(copy, side_);
   // First, so that whoever has waited for the batch has waited for its time.
   if (failed.status == device_ok) failed = timing_.record_arrived(side_);
   if (failed.status == device_ok) failed = {calls_->record(copy.arrived, side_), "cudaEventRecord", {}};
-  return failed;
+  return failed.status == device_ok ? refused : failed;
 }
 
 failed_call device_transfer::run_operations(const transfer_operation& operation, const device_block& in) noexcept {

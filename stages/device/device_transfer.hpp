@@ -52,7 +52,8 @@ struct device_transfer_options {
 ///              one that waits for it is being captured, the block waits until that is over
 ///   fork()     in the child nothing of this is there: batches from before can be destroyed, and whatever else they are
 ///              asked for is a usage error
-///   errors     the first failing call, in words, is every later batch's failure. From then on no call is made: see device_failure
+///   errors     the first failing call, in words, is every later batch's failure. From then on no call is made: see device_failure.
+///              A picture that the device refuses is the failure of its own batch alone: the device is well
 class device_transfer final : public transfer, public std::enable_shared_from_this<device_transfer> {
  public:
   device_transfer(std::shared_ptr<device_calls> calls, const device_transfer_options& options);
@@ -78,7 +79,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   void send_in_order() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] bool next_can_go() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ship(transfer_operation& operation) noexcept;
-  std::exception_ptr note(const failed_call& failed, const transfer_operation& of) noexcept;
+  [[nodiscard]] std::exception_ptr refusal(const failed_call& failed, const transfer_operation& of) const noexcept;
   [[nodiscard]] failed_call queue(transfer_operation& operation, const device_block& to, const copy_in_flight& copy,
                                   bool& may_be_read) noexcept;
   [[nodiscard]] failed_call run_operations(const transfer_operation& operation, const device_block& in) noexcept;

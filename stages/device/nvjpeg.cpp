@@ -133,17 +133,15 @@ failed_call nvjpeg_decoder::decode(backend& by, std::span<const jpeg_on_device> 
 
 int nvjpeg_decoder::queue(backend& by, turn& in_turn, std::span<const jpeg_on_device> pictures, chosen which,
                           stream in) noexcept {
-  const unsigned char* files[jpegs_at_once];
-  std::size_t bytes[jpegs_at_once];
-  nvjpeg::image to[jpegs_at_once];
+  in_turn.to = {};
   for (std::size_t i = 0; i < which.size(); ++i) {
     const jpeg_on_device& picture = pictures[which[i]];
-    files[i] = reinterpret_cast<const unsigned char*>(picture.encoded.data());
-    bytes[i] = picture.encoded.size();
-    to[i] = {};
+    nvjpeg::image& to = in_turn.to[i];
+    in_turn.encoded[i] = reinterpret_cast<const unsigned char*>(picture.encoded.data());
+    in_turn.encoded_bytes[i] = picture.encoded.size();
     for (std::size_t plane = 0; plane < 3; ++plane) {
-      to[i].channel[plane] = picture.planes[plane];
-      to[i].pitch[plane] = picture.stride;
+      to.channel[plane] = picture.planes[plane];
+      to.pitch[plane] = picture.stride;
     }
   }
   const auto count = static_cast<std::uint32_t>(which.size());
@@ -153,7 +151,8 @@ int nvjpeg_decoder::queue(backend& by, turn& in_turn, std::span<const jpeg_on_de
     if (status != nvjpeg::success) return status;
     in_turn.files = count;
   }
-  return library_.decode_batch(by.handle, in_turn.state, files, bytes, to, in.handle());
+  return library_.decode_batch(by.handle, in_turn.state, in_turn.encoded.data(), in_turn.encoded_bytes.data(),
+                               in_turn.to.data(), in.handle());
 }
 
 // The run ends with this, so that it may wait.
@@ -171,6 +170,7 @@ failed_call nvjpeg_decoder::find_refused(backend& by, turn& in_turn, std::span<c
     break;
   }
   static_cast<void>(calls_.finish(in));
+  in_turn.files = 0;
   return failed;
 }
 

@@ -98,11 +98,15 @@ class nvjpeg_decoder {
   [[nodiscard]] failed_call decode(std::span<const jpeg_on_device> pictures, stream in) noexcept;
 
  private:
+  // What a call is given lies here, since nvJPEG does not say that it has no use for it later.
   struct turn {
     nvjpeg::state* state = nullptr;
     device_event passed = device_event::none;
     bool in_use = false;
     std::uint32_t files = 0;  // that it has begun batches of
+    std::array<const unsigned char*, jpegs_at_once> encoded = {};
+    std::array<std::size_t, jpegs_at_once> encoded_bytes = {};
+    std::array<nvjpeg::image, jpegs_at_once> to = {};
   };
   struct backend {
     nvjpeg::handle* handle = nullptr;

@@ -572,6 +572,39 @@ TEST(loader_device, ends_with_the_sample_that_nvjpeg_refuses) {
   EXPECT_THAT(got.message, HasSubstr("corrupt sample " + std::to_string(baseline) + ","));
 }
 
+// The device is well: what was handed over before stays usable, and a loader that comes next finds all of the device's memory.
+TEST(loader_device, keeps_nothing_of_a_device_for_a_picture_that_nvjpeg_refuses) {
+  const watchdog dog("a picture that is refused, and its neighbours");
+  std::vector<testing::fake_sample> from = jpegs();
+  loader_options options = testing::small_options();
+  options.shuffle = false;
+  options.digests = false;
+  std::size_t refused = options.batch_size;  // not in the first batch
+  while (refused % 3 == 0 || from[refused].find("jpg") == nullptr) ++refused;
+  std::vector<std::byte>& file = from[refused].find("jpg")->bytes;
+  file.resize(file.size() / 2);
+  file.insert(file.end(), {std::byte{0xFF}, std::byte{0xD9}});
+  const auto device = std::make_shared<simulated_device>();
+  options.device_calls = device;
+  {
+    const stream consumer = device->make_consumer();
+    loader train(fake_dataset(from), options, {image("jpg").resize(29, 23).decoder(jpeg_decoder::nvjpeg)});
+    std::vector<batch> before;
+    const std::string message = testing::message_of(errc::corrupt, [&] {
+      while (auto delivered = train.next_blocking()) before.push_back(std::move(*delivered));
+    });
+    EXPECT_THAT(message, HasSubstr("corrupt sample " + std::to_string(refused) + ","));
+    EXPECT_EQ(before.size(), refused / options.batch_size);
+    for (batch& each : before) each.wait_on(consumer);
+    before.clear();
+    device->finish_all(consumer);
+  }
+  const simulated_device::counts left = device->count();
+  EXPECT_EQ(left.memory, 0U);
+  EXPECT_EQ(left.pinned, 0U);
+  EXPECT_EQ(left.events, 0U);
+}
+
 TEST(loader_device, says_in_its_plan_what_it_takes_of_the_devices_memory) {
   const watchdog dog("plan");
   const auto device = std::make_shared<simulated_device>();

@@ -197,6 +197,11 @@ TEST_F(nvjpegs, name_the_file_that_is_refused) {
   ASSERT_TRUE(failed.picture);
   EXPECT_EQ(*failed.picture, 2U);
   EXPECT_THAT(stages::describe_nvjpeg(failed.status), HasSubstr("BAD_JPEG"));
+  // Others are decoded as ever, and the state that has refused one begins anew.
+  library.log.clear();
+  EXPECT_EQ(decode("k").status, device_ok);
+  EXPECT_EQ(decode("k").status, device_ok);
+  EXPECT_THAT(library.log, ElementsAre("state 2 for 1", "kernels: k0", "state 1 for 1", "kernels: k0"));
 }
 
 TEST_F(nvjpegs, name_no_file_where_it_is_the_gpu_that_fails) {
