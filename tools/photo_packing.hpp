@@ -28,7 +28,7 @@ class photo_packing {
     std::uint64_t rewritten = 0;
     std::uint64_t bytes_before = 0;  ///< of those
     std::uint64_t bytes_after = 0;
-    std::uint64_t left = 0;  ///< photographs that stay as they are
+    std::uint64_t left = 0;  ///< pictures that stay as they are, for want of a pack or, on the way back, of a JPEG
   };
 
   ///   verify   unpack each pack and compare

@@ -267,6 +267,27 @@ TEST(pack, shards_of_packs_have_an_index_of_them) {
   EXPECT_THAT(back.err, HasSubstr("--verify off: it is of --photos fast"));
 }
 
+TEST(pack, pictures_that_are_no_jpegs_stay_as_they_are_and_are_named) {
+  const temporary_directory directory;
+  const std::filesystem::path folder = directory.path() / "photos";
+  write_file(folder / "a" / "1.jpg", photo_jpeg(1, 96, 64));
+  write_file(folder / "a" / "2.PNG", {0x89, 'P', 'N', 'G', 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13, 'I', 'H', 'D', 'R'});
+  write_file(folder / "a" / "3.jpg", {'n', 'o', ' ', 'J', 'P', 'E', 'G'});
+  write_file(folder / "a" / "4.jpg", {});
+  const std::string fast = (directory.path() / "fast.tar").string();
+  const json done = run({"pack", folder.string(), fast, "--photos", "fast", "--json"}).json().at("photos");
+  EXPECT_EQ(done.at("rewritten"), 1);
+  EXPECT_EQ(done.at("left"), 3) << "and no labels";
+  EXPECT_EQ(done.at("left_members"),
+            json({"a/2.PNG: PNG, which is not packed", "a/3.jpg: of no known format, which is not packed",
+                  "a/4.jpg: empty: zero bytes"}));
+  // What is packed already is not left.
+  const json again =
+      run({"pack", fast, (directory.path() / "again.tar").string(), "--photos", "fast", "--json"}).json().at("photos");
+  EXPECT_EQ(again.at("rewritten"), 0);
+  EXPECT_EQ(again.at("left"), 3);
+}
+
 TEST(pack, class_folders_may_hold_packs) {
   const temporary_directory directory;
   const auto path = [&](const char* name) { return (directory.path() / name).string(); };
