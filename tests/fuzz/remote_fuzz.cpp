@@ -78,7 +78,8 @@ void read_text(std::string_view bytes) {
   demand(text.size() <= bytes_max && text == whole.take());
 }
 
-// Profiles may name a program, which is run, and a file that is sent: not here.
+// Profiles may name a program, which is run, and a file that is sent: not here. A role is asked for at an address that keys may not go to, and
+// so not at all.
 void read_profile(std::string_view text) {
   for (const char* const lends : {"credential_process", "web_identity"}) {
     if (text.find(lends) != std::string_view::npos) return;
@@ -90,6 +91,7 @@ void read_profile(std::string_view text) {
     return asked == "AWS_SHARED_CREDENTIALS_FILE"      ? path
            : asked == "AWS_CONFIG_FILE"                ? path
            : asked == "AWS_EC2_METADATA_DISABLED"      ? std::string("true")
+           : asked == "AWS_ENDPOINT_URL_STS"           ? std::string("http://sts.invalid/")
            : asked == "AWS_PROFILE" && text.size() % 2 ? std::string("b")
                                                        : std::string();
   };
