@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace leat::stages {
@@ -33,6 +34,12 @@ std::uint64_t blocks_wanted(const field_info& field, const array_crop* crop) {
     of_crop *= static_cast<std::uint64_t>(std::min(all, (crop->shape()[axis] - 1) / chunk + 2));
   }
   return std::min(field.blocks_max, of_crop);
+}
+
+// As pictures are named (datasets::picture_names()), "fjpg" and its likes among them.
+bool is_photo_pack(const field_info& field) {
+  const std::string_view extension = std::string_view(field.name).substr(field.name.rfind('.') + 1);
+  return field.kind == field_kind::picture && extension.starts_with("fjp");
 }
 
 // Rows are planned some at a time, and a read that waits for memory keeps those behind it from being planned: reads are no
@@ -63,9 +70,8 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
     }
     blocks += layout.rows_max() * in_row;
     leased = leased && !reads_into_rows(dataset, *program);
-    const bool is_pack = std::any_of(program->reads().begin(), program->reads().end(), [&](std::uint16_t field) {
-      return dataset.fields()[field].name.find("fjp") != std::string::npos;
-    });
+    const bool is_pack = std::any_of(program->reads().begin(), program->reads().end(),
+                                     [&](std::uint16_t field) { return is_photo_pack(dataset.fields()[field]); });
     if (is_pack && in_two < fetched.size()) ++in_two;
   }
   const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true)) + in_two;
