@@ -83,7 +83,7 @@ void check_nvjpeg(const loader_options& options, std::span<const field> fields, 
     const bool asked_for = options.device.type == device::kind::host;
     throw error(errc::unsupported,
                 str_cat("image '", name, "': jpeg_decoder::nvjpeg decodes on a GPU: ",
-                        asked_for ? "loader_options::device is the host" : to.report().use.why,
+                        asked_for ? "loader_options::device is the host; give it a GPU" : to.report().use.why,
                         "; jpeg_decoder::turbo decodes on the host, to pixels that differ slightly"));
   }
   if (!options.finish_on_device) {
