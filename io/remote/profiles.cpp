@@ -76,6 +76,8 @@ class role_chain {
                            .duration_s = duration_of(of),
                            .region = of.value("region")};
     if (settings.region.empty()) settings.region = region;
+    if (!is_region(settings.region))
+      fail(of, str_cat("its region '", settings.region, "' is no name of one, as us-east-1 is"));
     return keys_by_role(settings, source_of(of, settings.region), options_, from_);
   }
 
@@ -94,6 +96,13 @@ class role_chain {
     return seconds;
   }
 
+  // What stands in a header of a request.
+  static role_source checked(const profile& of, role_source source) {
+    if (const std::string_view why = what_is_wrong_with(source.keys); !why.empty())
+      fail(of, str_cat("its keys, of ", source.from, ", will not do: ", why));
+    return source;
+  }
+
   // A profile that has keys and a role lends its keys, as with AWS's tools; one that names itself does.
   role_source source_of(const profile& of, const std::string& region) {
     if (const std::string way = of.value("credential_source"); of.value("source_profile").empty())
@@ -105,9 +114,9 @@ class role_chain {
                        files_.config_path()));
     }
     if (!source.value("aws_access_key_id").empty()) {
-      return {.keys = {source.value("aws_access_key_id"), source.value("aws_secret_access_key"),
-                       source.value("aws_session_token")},
-              .from = who};
+      return checked(of, {.keys = {source.value("aws_access_key_id"), source.value("aws_secret_access_key"),
+                                   source.value("aws_session_token")},
+                          .from = who});
     }
     if (source.takes_role()) return {.lent = role_of(source, region), .from = who};
     lender_settings settings;
@@ -128,6 +137,7 @@ class role_chain {
     if (way == "Environment") {
       found.keys = {from_("AWS_ACCESS_KEY_ID"), from_("AWS_SECRET_ACCESS_KEY"), from_("AWS_SESSION_TOKEN")};
       if (found.keys.empty()) fail(of, "its credential_source is Environment, and AWS_ACCESS_KEY_ID is not set");
+      return checked(of, std::move(found));
     } else if (way == "EcsContainer") {
       found.lent = keys_by_container(options_, from_);
       if (!found.lent) fail(of, "its credential_source is EcsContainer, and the environment names no agent");

@@ -26,13 +26,23 @@ bool has_role_of_environment(const remote_options& options, const environment& f
   return options.profile.empty() && !from("AWS_ROLE_ARN").empty() && !from("AWS_WEB_IDENTITY_TOKEN_FILE").empty();
 }
 
+}  // namespace
+
 bool is_region(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char letter) {
     return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-';
   });
 }
 
-}  // namespace
+std::string_view what_is_wrong_with(const access_keys& keys) {
+  if (keys.secret.empty()) return "an access key for s3:// was given without its secret; give both";
+  const auto has_blanks = [](const std::string& text) {
+    return std::any_of(text.begin(), text.end(), [](char letter) { return letter <= 0x20 || letter > 0x7E; });
+  };
+  if (has_blanks(keys.id) || has_blanks(keys.token))
+    return "the access key or session token for s3:// has blanks or line ends in it; copy it again";
+  return {};
+}
 
 environment of_process() {
   return [](const char* name) {
@@ -133,14 +143,8 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
                                                                : std::string("the machine (IMDSv2)");
     }
   }
-  if (found.keys.secret.empty())
-    throw error(errc::usage, "an access key for s3:// was given without its secret; give both");
-  const auto has_control = [](const std::string& text) {
-    return std::any_of(text.begin(), text.end(), [](char letter) { return letter <= 0x20 || letter > 0x7E; });
-  };
-  if (has_control(found.keys.id) || has_control(found.keys.token)) {
-    throw error(errc::usage, "the access key or session token for s3:// has blanks or line ends in it; copy it again");
-  }
+  if (const std::string_view why = what_is_wrong_with(found.keys); !why.empty())
+    throw error(errc::usage, std::string(why));
   return found;
 }
 
@@ -154,6 +158,11 @@ s3_name parse_s3_name(std::string_view text) {
                            return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') ||
                                   letter == '-' || letter == '.' || letter == '_';
                          });
+  if (text.starts_with("s3://") && !found.bucket.empty() && !is_bucket) {
+    throw error(errc::usage, str_cat(redacted(text), ": '", redacted(found.bucket),
+                                     "' is no name of a bucket, which has 3 to 63 small letters, digits, dots and "
+                                     "hyphens; check it"));
+  }
   if (!text.starts_with("s3://") || !is_bucket || found.key.empty()) {
     throw error(errc::usage, str_cat(redacted(text), ": this is no address of an object; write s3://bucket/key"));
   }

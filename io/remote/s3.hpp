@@ -35,6 +35,11 @@ struct s3_access {
 using environment = std::function<std::string(const char* name)>;
 [[nodiscard]] environment of_process();
 
+/// Whether it may be a region's name: small letters, digits and hyphens.
+[[nodiscard]] bool is_region(std::string_view text);
+/// Why requests cannot be signed with them, with what to do; empty where they can.
+[[nodiscard]] std::string_view what_is_wrong_with(const access_keys& keys);
+
 /// Options come first, then the environment (AWS_ACCESS_KEY_ID and its kin, AWS_REGION, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), then the profile
 /// (AWS_PROFILE, "default") in ~/.aws/credentials and ~/.aws/config, or where AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say, its role
 /// (keys_of_role()) before its keys; then who lends keys, as find_lent_keys() has it, a role of the environment before the profile. Blocks

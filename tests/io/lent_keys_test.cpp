@@ -245,6 +245,10 @@ TEST_F(lent_keys, of_a_role_come_from_where_its_profile_says_or_not_at_all) {
          "[profile odd]\nrole_arn = arn:r\ncredential_source = Moon\n"
          "[profile here]\nrole_arn = arn:r\ncredential_source = Environment\n"
          "[profile there]\nrole_arn = arn:r\ncredential_source = EcsContainer\n"
+         "[profile keyless]\naws_access_key_id = HALF\n[profile half]\nrole_arn = arn:r\nsource_profile = keyless\n"
+         "[profile torn]\naws_access_key_id = TO RN\naws_secret_access_key = hush\n"
+         "[profile odd-keys]\nrole_arn = arn:r\nsource_profile = torn\n"
+         "[profile nowhere]\nrole_arn = arn:r\nsource_profile = own\nregion = example.org/\n"
          // As AWS's tools have it: its own keys, which are the role's source.
          "[profile own]\nrole_arn = arn:r\nsource_profile = own\naws_access_key_id = OWN\n"
          "aws_secret_access_key = hush\n";
@@ -258,6 +262,11 @@ TEST_F(lent_keys, of_a_role_come_from_where_its_profile_says_or_not_at_all) {
   EXPECT_THAT(said_of("odd"), HasSubstr("Ec2InstanceMetadata"));
   EXPECT_THAT(said_of("here"), HasSubstr("AWS_ACCESS_KEY_ID is not set"));
   EXPECT_THAT(said_of("there"), HasSubstr("no agent"));
+  EXPECT_THAT(said_of("half"), AllOf(HasSubstr("the profile 'keyless'"), HasSubstr("without its secret")));
+  EXPECT_THAT(said_of("odd-keys"),
+              AllOf(HasSubstr("the profile 'torn'"), HasSubstr("has blanks"), Not(HasSubstr("TO RN"))));
+  EXPECT_THAT(said({{"AWS_PROFILE", "nowhere"}, {"AWS_REGION", "eu-west-1"}}), HasSubstr("is no name of one"));
+  EXPECT_THAT(said({{"AWS_PROFILE", "here"}, {"AWS_ACCESS_KEY_ID", "E"}}), HasSubstr("without its secret"));
   EXPECT_EQ(server_.requests(), 0);
   server_.set_rule([](const served_request& asked) {
     if (asked.target == "/agent") return answer(keys_text("AGENT"));
