@@ -1,5 +1,6 @@
 #include "io/remote/block_cache.hpp"
 
+#include "base/clock.hpp"
 #include "base/crc32c.hpp"
 #include "base/descriptor.hpp"
 #include "base/errno_words.hpp"
@@ -411,8 +412,10 @@ bool block_cache::reserve(std::uint64_t bytes) {
   };
   if (is_broken_.load(std::memory_order_relaxed)) return false;
   if (fits()) return true;
-  if (is_full_.load(std::memory_order_relaxed)) return false;
+  const auto is_full = [&] { return now_ns() < full_until_ns_.load(std::memory_order_relaxed); };
+  if (is_full()) return false;
   const mutex_lock lock(evicting_);
+  if (is_full()) return false;  // another one has looked
   std::vector<cache_entry> others = entries();
   std::erase_if(others, [](const cache_entry& each) { return each.in_use; });
   std::sort(others.begin(), others.end(),
@@ -421,7 +424,8 @@ bool block_cache::reserve(std::uint64_t bytes) {
     if (evict(each.file) && fits()) return true;
   }
   if (fits()) return true;
-  is_full_.store(true, std::memory_order_relaxed);
+  full_until_ns_.store(now_ns() + static_cast<std::uint64_t>(std::chrono::nanoseconds(options_.full_time).count()),
+                       std::memory_order_relaxed);
   return false;
 }
 

@@ -30,6 +30,8 @@ struct block_cache_options {
   std::string directory;
   std::uint64_t bytes_max = 0;
   std::uint32_t block_bytes = 0;  ///< a multiple of cache_page_bytes
+  /// Where it is full and all is held, how long until it is looked again for what is not: each object's index is read for that.
+  std::chrono::milliseconds full_time = std::chrono::minutes(1);
 };
 
 class block_cache;
@@ -164,8 +166,8 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
   const block_cache_options options_;
   int header_ = -1;
   shared_header* shared_ = nullptr;
-  std::uint64_t mine_ = 0;              // the word of blocks that this fills
-  std::atomic<bool> is_full_{false};    // and nothing can be evicted
+  std::uint64_t mine_ = 0;  // the word of blocks that this fills
+  std::atomic<std::uint64_t> full_until_ns_{0};
   std::atomic<bool> is_broken_{false};  // writing has failed
   mutex evicting_;
 };

@@ -177,6 +177,22 @@ TEST_F(block_cache, never_takes_more_room_than_it_has_and_evicts_what_nobody_hol
   EXPECT_FALSE(fs::exists(path() / "old.data"));
 }
 
+TEST_F(block_cache, that_is_full_of_what_is_held_looks_again_after_a_while) {
+  for (const auto full_time : {std::chrono::milliseconds(0), std::chrono::milliseconds(std::chrono::hours(1))}) {
+    const std::string folder = (root_.path() / std::to_string(full_time.count())).string();
+    std::string refusal;
+    const auto cache = io::block_cache::open(
+        {.directory = folder, .bytes_max = block_bytes, .block_bytes = block_bytes, .full_time = full_time}, refusal);
+    ASSERT_NE(cache, nullptr) << refusal;
+    auto old = object(*cache, "old");
+    fill(*old, 0);
+    const auto now = object(*cache, "now");
+    EXPECT_EQ(now->claim(0), state::refused) << "the other one is held";
+    old.reset();
+    EXPECT_EQ(now->claim(0), full_time.count() == 0 ? state::claimed : state::refused);
+  }
+}
+
 TEST_F(block_cache, counts_anew_what_is_there_when_nobody_else_uses_it) {
   {
     const auto cache = open();
