@@ -269,6 +269,25 @@ std::string epoch_report::as_text(const terminal& screen) const {
         str_cat(bytes_text(stats.bytes_from_files), absl::StrFormat(", %.2f times the ", share),
                 bytes_text(stats.bytes_read), " of the samples: O_DIRECT reads whole blocks"));
   }
+  if (const remote_stats& remote = stats.remote; remote.requests > 0 || remote.bytes_from_cache > 0) {
+    row(text, screen, "network",
+        str_cat(counted(remote.requests, "request", "requests"),
+                remote.requests > 0 ? str_cat(", ", bytes_text(remote.bytes)) : "",
+                remote.connections > 0
+                    ? str_cat(", ", counted(remote.connections, "connection", "connections"), " opened")
+                    : "",
+                remote.retries > 0 ? str_cat(", ", count_text(remote.retries), " tried again") : "",
+                remote.hedges > 0 ? str_cat(", ", count_text(remote.hedges), " beside late ones") : ""));
+  }
+  if (const remote_stats& remote = stats.remote; remote.cache.starts_with("off: ")) {
+    row(text, screen, "cache", screen.warning(in_flags(one_line(remote.cache))));
+  } else if (remote.cache != "off") {
+    row(text, screen, "cache",
+        str_cat(bytes_text(remote.bytes_from_cache), " read from it, ",
+                counted(remote.cached_blocks, "block", "blocks"), " written",
+                remote.damaged_reads > 0 ? str_cat(", ", count_text(remote.damaged_reads), " damaged reads") : "",
+                remote.cache == "on" ? "" : str_cat("; ", in_flags(one_line(remote.cache)))));
+  }
   row(text, screen, "bottleneck", in_flags(emphasised(screen, stats.verdict)));
   if (first_batch_ms) {
     row(text, screen, "waiting",

@@ -18,6 +18,8 @@
 namespace leat::testing {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -74,6 +76,18 @@ TEST(remote, a_cache_is_filled_by_an_epoch_listed_verified_and_dropped) {
   EXPECT_EQ(warm.json().at("remote").at("requests"), 0);
   EXPECT_GT(warm.json().at("remote").at("bytes_from_cache"), 0);
   EXPECT_EQ(run({"epoch", server.address("a.tar"), "--allow-http", "--cache", cache}).exit_code, 2);
+  const auto words = [&](const std::string& where) {
+    return run({"epoch", server.address("a.tar?signature=hush"), "--allow-http", "--batch-size", "4", "--cache", where,
+                "--cache-bytes", "8MiB"});
+  };
+  EXPECT_THAT(words(cache).out, AllOf(ContainsRegex("network +0 requests"), ContainsRegex("cache +.* read from it"),
+                                      Not(HasSubstr("hush"))));
+  const std::filesystem::path shared = folder.path() / "shared";
+  std::filesystem::create_directory(shared);
+  std::filesystem::permissions(shared, std::filesystem::perms::all);
+  const ended without = words(shared.string());
+  EXPECT_EQ(without.exit_code, 0) << without.err;
+  EXPECT_THAT(without.out, AllOf(ContainsRegex("network +[1-9]"), ContainsRegex("cache +off: .*chmod 700")));
   const ended listed = run({"cache", "ls", cache, "--json"});
   ASSERT_EQ(listed.exit_code, 0) << listed.err;
   EXPECT_EQ(listed.json().at("objects").at(0).at("name"), server.address("a.tar"));
