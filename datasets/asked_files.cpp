@@ -94,7 +94,7 @@ class asked_files final : public input_files {
       from = entry.from;
       called = entry.name;
     }
-    if (!from) throw error(errc::not_found, str_cat(name, ": it is not there; check the address"));
+    if (!from) throw error(errc::not_found, str_cat(io::redacted(name), ": it is not there; check the address"));
     return from->open(called);
   }
   placed_files place(std::span<const sized_file> files) const override {

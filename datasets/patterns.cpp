@@ -248,13 +248,17 @@ void refuse_address(std::string_view source) {
       : scheme == "hf" ? "download it first, as with `hf download OWNER/NAME --repo-type dataset --local-dir FOLDER`, "
                          "and give what is in FOLDER"
       : scheme == "s3" ? "leat::open() reads it; else copy it, as with `aws s3 sync`, and give the path"
-      : scheme == "gs" ? "copy it first, as with `gcloud storage cp -r`, or mount it, and give the path"
+      : scheme == "gs" ? "write s3:// and give the endpoint https://storage.googleapis.com and HMAC keys; or copy it "
+                         "first, as with `gcloud storage cp -r`, and give the path"
       : scheme == "file" ? "leave 'file://' out"
       : scheme == "http" || scheme == "https"
           ? "leat::open() reads it; else download it, as with `curl -LO`, and give the path"
           : "copy or mount it, and give the path";
+  const bool is_read = scheme == "s3" || scheme == "http" || scheme == "https";
   throw error(errc::unsupported, str_cat(is_pipe ? std::string(source) : io::redacted(source),
-                                         ": this reads and writes local files only, so far; ", remedy));
+                                         is_read ? ": this reads and writes local files only, so far; "
+                                                 : ": leat reads local files, https:// and s3:// only, so far; ",
+                                         remedy));
 }
 
 std::vector<std::string> expand_paths(std::string_view pattern) {

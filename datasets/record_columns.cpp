@@ -259,6 +259,12 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
   const bool at_address = io::is_address(table.title);
   const std::size_t slash = table.title.rfind('/');
   std::string root = options.root;
+  if (!at_address && io::is_address(root)) {
+    throw error(errc::usage,
+                str_cat(table.title, ": --root is ", io::redacted(root),
+                        " (table_options::root), and a table on a disk names files of a disk; put the table "
+                        "where the files are, and give its address"));
+  }
   if (root.empty() && slash != std::string::npos) root = table.title.substr(0, slash);
   if (!root.empty() && !root.ends_with('/')) root += '/';
   for_each_value(file, table, paths, [&](std::optional<std::string_view> path) {
