@@ -13,7 +13,9 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <variant>
 
 namespace leat::datasets {
 namespace {
@@ -122,6 +124,30 @@ class source_files final : public input_files {
 
   const std::vector<std::string>& names() const noexcept override { return names_; }
   bool has(const std::string& name) const override { return numbers_.contains(name); }
+  std::optional<sized_file> find(const std::string& name) const override {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end()) return std::nullopt;
+    {
+      const mutex_lock lock(mutex_);
+      const auto look = looks_.find(found->second);
+      if (look != looks_.end()) return sized_file{name, look->second.size_bytes, look->second.version};
+    }
+    return input_files::find(name);
+  }
+  // Those that cannot be opened are left to find(), which says why.
+  void expect(std::span<const std::string> names) const override {
+    std::vector<std::uint32_t> numbers;
+    for (const std::string& each : names) {
+      const auto found = numbers_.find(each);
+      if (found != numbers_.end()) numbers.push_back(found->second);
+    }
+    blocking_sources connected;
+    const auto looks = connected.of(*source_).try_to_look(numbers);
+    const mutex_lock lock(mutex_);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (const auto* const look = std::get_if<blocking_source::file_look>(&looks[i])) looks_[numbers[i]] = *look;
+    }
+  }
   std::unique_ptr<file_bytes> open(const std::string& name) const override {
     return std::make_unique<source_file>(name, *source_, number_of(name), connections_);
   }
@@ -155,6 +181,8 @@ class source_files final : public input_files {
   std::vector<std::string> names_;
   absl::flat_hash_map<std::string, std::uint32_t> numbers_;
   mutable connections connections_;
+  mutable mutex mutex_;
+  mutable absl::flat_hash_map<std::uint32_t, blocking_source::file_look> looks_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

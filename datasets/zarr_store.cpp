@@ -123,7 +123,6 @@ class files_store final : public zarr_store {
     return {.offset = 0, .bytes = found->size_bytes, .version = found->version};
   }
   void expect(std::uint64_t count, const std::function<std::string(std::uint64_t)>& key) const override {
-    if (files_.lists()) return;
     std::vector<std::string> names;
     for (std::uint64_t i = 0; i < count; ++i) names.push_back(where(key(i)));
     files_.expect(names);
