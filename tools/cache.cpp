@@ -59,8 +59,11 @@ std::shared_ptr<io::block_cache> open_cache(const std::string& directory) {
 std::vector<io::cache_entry> chosen(const io::block_cache& cache, const std::string& source) {
   std::vector<io::cache_entry> all = cache.entries();
   std::erase_if(all, [&](const io::cache_entry& each) { return !each.name.starts_with(source); });
-  if (all.empty() && !source.empty())
-    throw refused_name(str_cat(source, ": the cache has nothing whose name begins so"));
+  if (all.empty() && !source.empty()) {
+    const bool is_pattern = source.find_first_of("*?{") != std::string::npos;
+    throw refused_name(str_cat(source, ": the cache has nothing whose name begins so",
+                               is_pattern ? "; patterns are not expanded here: give what the names begin with" : ""));
+  }
   return all;
 }
 
@@ -182,6 +185,10 @@ CLI::App& add_one(CLI::App& cache, const char* name, const char* what, cache_arg
 void add_cache(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<cache_arguments>();
   CLI::App& cache = *leat.add_subcommand("cache", "say what a cache of objects holds, verify it, fill it, empty it");
+  // Before: a subcommand gets its own from what is there.
+  cache.footer(
+      "  leat cache ls /nvme/leat\n  leat cache warm /nvme/leat 's3://bucket/train-*.tar' --cache-bytes 200GiB\n  leat "
+      "cache drop /nvme/leat s3://bucket/train-");
   CLI::App& ls = add_one(cache, "ls", "list the objects in a cache", *arguments);
   ls.add_flag("--json", arguments->json, "as one JSON object");
   ls.callback([arguments, &chosen] { chosen = [arguments](interruption&) { return list(*arguments); }; });
@@ -202,9 +209,6 @@ void add_cache(CLI::App& leat, chosen_command& chosen) {
     chosen = [arguments](interruption&) { return drop(*arguments); };
   });
   cache.get_help_ptr()->group("");  // After: a subcommand gets its own from one that is listed.
-  cache.footer(
-      "  leat cache ls /nvme/leat\n  leat cache warm /nvme/leat 's3://bucket/train-*.tar' --cache-bytes 200GiB\n  leat "
-      "cache drop /nvme/leat s3://bucket/train-");
 }
 
 }  // namespace leat::tools

@@ -286,7 +286,7 @@ std::string epoch_report::as_text(const terminal& screen) const {
         str_cat(bytes_text(remote.bytes_from_cache), " read from it, ",
                 counted(remote.cached_blocks, "block", "blocks"), " written",
                 remote.damaged_reads > 0 ? str_cat(", ", count_text(remote.damaged_reads), " damaged reads") : "",
-                remote.cache == "on" ? "" : str_cat("; ", in_flags(one_line(remote.cache)))));
+                remote.cache == "on" ? "" : in_flags(one_line(remote.cache.substr(2)))));
   }
   row(text, screen, "bottleneck", in_flags(emphasised(screen, stats.verdict)));
   if (first_batch_ms) {

@@ -100,6 +100,8 @@ TEST(remote, a_cache_is_filled_by_an_epoch_listed_verified_and_dropped) {
   EXPECT_EQ(damaged.exit_code, 1);
   EXPECT_THAT(damaged.out, HasSubstr("1 block, 1 damaged"));
   EXPECT_EQ(run({"cache", "drop", cache, "https://elsewhere/"}).exit_code, 2);
+  EXPECT_THAT(run({"cache", "drop", cache, "https://elsewhere/*.tar"}).err, HasSubstr("patterns are not expanded"));
+  EXPECT_THAT(run({"cache", "drop", "--help"}).out, HasSubstr("leat cache drop /nvme/leat"));
   EXPECT_EQ(run({"cache", "drop", cache}).exit_code, 0);
   EXPECT_EQ(run({"cache", "ls", cache, "--json"}).json().at("objects").size(), 0U);
   // What was fetched before it was wanted.
