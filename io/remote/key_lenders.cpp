@@ -100,7 +100,14 @@ bool is_near(const address& where) {
          (::inet_pton(AF_INET6, where.host.c_str(), &v6) == 1 && IN6_IS_ADDR_LINKLOCAL(&v6));
 }
 void refuse_far(const std::string& variable, const std::string& url) {
-  if (is_near(parse_address(url))) return;
+  const auto where = [&] {
+    try {
+      return parse_address(url);
+    } catch (const error& failed) {
+      throw error(failed.code(), str_cat(variable, ": ", failed.what()));
+    }
+  }();
+  if (is_near(where)) return;
   throw error(errc::usage, str_cat(variable, " is ", redacted(url),
                                    ": keys come over https:// only, or from this machine's own link (127.0.0.1, "
                                    "169.254.170.2)"));
@@ -148,7 +155,10 @@ key_lender by_role(const role_settings& settings, const role_source& source, con
     try {
       told = ask({.url = std::move(url), .signs = &signs}, options);
     } catch (const error& failed) {
-      throw error(failed.code(), str_cat(who, ": ", failed.what()));
+      throw error(
+          failed.code(),
+          str_cat(who, ": ", failed.what(),
+                  failed.code() == errc::permission ? " (who may take the role is said by its trust policy)" : ""));
     }
     return parsed(who, std::move(told), parse_role_keys);
   };

@@ -225,12 +225,14 @@ TEST_F(lent_keys, of_a_role_are_asked_for_with_those_of_another_profile) {
   });
   EXPECT_THAT(said(of_profile("train")),
               AllOf(HasSubstr("the role arn:aws:iam::1:role/train, asked for with the keys of the profile 'base'"),
-                    HasSubstr("403 As Told, AccessDenied")));
+                    HasSubstr("403 As Told, AccessDenied"), HasSubstr("trust policy")));
   server_.set_rule([](const served_request&) { return answer("<html>hush</html>"); });
   EXPECT_THAT(said(of_profile("train")), HasSubstr("no keys in it"));
   auto far = of_profile("train");
   far["AWS_ENDPOINT_URL_STS"] = "http://example.org/";
   EXPECT_THAT(said(far), HasSubstr("https:// only"));
+  far["AWS_ENDPOINT_URL_STS"] = "sts.example.org";
+  EXPECT_THAT(said(far), HasSubstr("AWS_ENDPOINT_URL_STS: sts.example.org"));
 }
 
 TEST_F(lent_keys, of_a_role_come_from_where_its_profile_says_or_not_at_all) {
