@@ -187,9 +187,11 @@ std::unique_ptr<input_files> files_at(std::span<const std::string> patterns, con
     if (each.is_there) {
       together.push_back(each.named);
     } else if (each.companions.empty()) {
-      throw error(errc::not_found, str_cat(io::redacted(each.named.address),
-                                           ": neither it nor what it might stand for is there, or may be read; check "
-                                           "the name"));
+      std::string looked_for;
+      for (const std::string& name : beside(io::redacted(each.named.address)))
+        str_append(looked_for, looked_for.empty() ? "" : ", ", name);
+      throw error(errc::not_found, str_cat(io::redacted(each.named.address), ": none of ", looked_for,
+                                           " is there, or may be read; check the name"));
     }
   }
   for (const object& each : all) {
