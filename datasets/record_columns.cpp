@@ -284,12 +284,16 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
   } else {
     find_sizes_on_disk(files, table.title, options.threads);
   }
-  const std::string_view ending = files.empty()
-                                      ? std::string_view()
-                                      : std::string_view(files.front().name).substr(files.front().name.rfind('.') + 1);
-  std::string lower(ending);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  const auto ending_of = [](std::string_view name) {
+    std::string lower(name.substr(name.rfind('.') + 1));
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+    return lower;
+  };
+  const std::string_view first = files.empty() ? std::string_view() : std::string_view(files.front().name);
+  std::string lower = ending_of(first);
+  // An address may be signed.
+  if (at_address && kind_of(lower) != field_kind::picture) lower = ending_of(first.substr(0, first.find('?')));
   const bool are_pictures = kind_of(lower) == field_kind::picture;
   record_field content{.name = are_pictures ? "jpg" : "file"};
   content.kind = are_pictures ? field_kind::picture : field_kind::bytes;

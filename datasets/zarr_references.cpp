@@ -94,6 +94,9 @@ struct reference {
   bool whole = false;
 };
 
+// An address may be signed.
+std::string shown(const std::string& path) { return io::is_address(path) ? io::redacted(path) : path; }
+
 class reference_store final : public zarr_store {
  public:
   ///   from   of references at an address; else null
@@ -141,14 +144,15 @@ class reference_store final : public zarr_store {
     if (!file.refused.empty()) throw zarr_not_read{file.refused};
     if (file.failure != 0) {
       const bool is_missing = file.failure == ENOENT;
-      throw error(is_missing ? errc::not_found : errc::io,
-                  str_cat(where(key), ": it lies in ", file.path, ": ", std::generic_category().message(file.failure),
-                          is_missing ? "; relative paths are taken from the folder of the references" : ""));
+      throw error(
+          is_missing ? errc::not_found : errc::io,
+          str_cat(where(key), ": it lies in ", shown(file.path), ": ", std::generic_category().message(file.failure),
+                  is_missing ? "; relative paths are taken from the folder of the references" : ""));
     }
     if (to.whole) return {.offset = 0, .bytes = file.bytes};
     if (to.offset > file.bytes || to.bytes > file.bytes - to.offset) {
       throw error(errc::format, str_cat(where(key), ": it has ", to.bytes, " bytes at offset ", to.offset, " of ",
-                                        file.path, ", which has ", file.bytes, "; was that file written anew?"));
+                                        shown(file.path), ", which has ", file.bytes, "; was that file written anew?"));
     }
     return {.offset = to.offset, .bytes = to.bytes};
   }

@@ -274,6 +274,10 @@ TEST_F(remote_openers, follow_the_paths_of_a_table) {
   put("tables/up.csv", "file_name\n./../classes/0/x.jpg\n../../../classes/0/x.jpg\n");
   EXPECT_EQ(open_csv("s3://bucket/tables/up.csv", at_store).read(0), named.read(0));
   EXPECT_EQ(open_csv("s3://bucket/tables/up.csv", at_store).read(1), named.read(0)) << "a bucket has nothing above it";
+  put("tables/signed.csv", "file_name\n" + there + "classes/0/x.jpg?signature=hush.2\n");
+  const dataset of_signed = open_csv(there + "tables/signed.csv", at_server);
+  EXPECT_EQ(of_signed.fields().front().name, "jpg");
+  EXPECT_EQ(of_signed.read(0), named.read(0));
   put("tables/rooted.csv", "file_name\nclasses/0/x.jpg\n");
   table_options rooted = at_store;
   rooted.root = "s3://bucket/";
@@ -286,6 +290,23 @@ TEST_F(remote_openers, follow_the_paths_of_a_table) {
   EXPECT_THAT(refused(errc::not_found, "file_name\nnone.jpg\n"),
               ::testing::AllOf(HasSubstr("s3://bucket/none.jpg"), HasSubstr("the table s3://bucket/bad.csv names it")));
   EXPECT_THAT(refused(errc::usage, "file_name\n/data/x.jpg\n"), HasSubstr("a file of a disk"));
+}
+
+TEST_F(remote_openers, show_no_signature_of_what_references_lead_to) {
+  const std::string there = server_.address("bucket/");
+  const auto said = [&](errc code, const std::string& file, const std::string& bytes) {
+    put("refs/bad.json",
+        R"({".zgroup": "{\"zarr_format\": 2}", "x/.zarray": "{\"zarr_format\": 2, \"shape\": [2], \"chunks\": [2], )"
+        R"(\"dtype\": \"<f4\", \"compressor\": null, \"fill_value\": 0, \"order\": \"C\", \"filters\": null}", )"
+        R"("x/0": [")" +
+            there + file + R"(?signature=hush", 0, )" + bytes + "]}");
+    return testing::message_of(
+        code, [&] { static_cast<void>(open_references(there + "refs/bad.json", {.remote = {.allow_http = true}})); });
+  };
+  EXPECT_THAT(said(errc::not_found, "none.bin", "8"),
+              ::testing::AllOf(HasSubstr("bucket/none.bin: "), ::testing::Not(HasSubstr("hush"))));
+  EXPECT_THAT(said(errc::format, "classes/0/x.jpg", "8000000"),
+              ::testing::AllOf(HasSubstr("bucket/classes/0/x.jpg, which has"), ::testing::Not(HasSubstr("hush"))));
 }
 
 TEST_F(remote_openers, read_through_the_cache_that_they_are_given) {
