@@ -356,7 +356,8 @@ using zarr_options = array_options;
 /// Arrays of a Zarr hierarchy, version 2 or 3, in a folder: a field each, as open_hdf5() has them. Chunks in files of their own or in
 /// shards (`sharding_indexed`); the codecs gzip, zlib, zstd, lz4, blosc, shuffle, fletcher32 and crc32c, which are verified, and
 /// transpose; C's order and Fortran's; integers, floats and bool, of either byte order; fill values, which chunks that were never written are.
-///   folder   that has zarr.json, .zgroup or .zarray; or s3://bucket/folder/, by its listing
+///   folder   that has zarr.json, .zgroup or .zarray; or an address, of s3:// by its listing, of https:// by the names of its chunks: there
+///            groups have to have consolidated metadata
 ///   throws   error{errc::not_found} a folder that is no Zarr, or a field, with those that are there; error{errc::format} metadata or
 ///            the index of a shard that is damaged, by name; error{errc::unsupported} a wanted field of another dtype or codec,
 ///            with what to do; error{errc::usage} fields of different lengths
@@ -365,9 +366,10 @@ using zarr_options = array_options;
 
 /// Arrays of a Zarr hierarchy whose chunks lie anywhere in other files, as a JSON of references says: what kerchunk writes of HDF5, NetCDF
 /// and others, and `leat inspect --references`. Versions 0 and 1; values are text, "base64:...", [url] or [url, offset, length].
-///   path     of the JSON, on a disk. A url is a path, relative to its folder, or file://; "templates" may be names of texts
+///   path     of the JSON. A url is a path, relative to its folder, or file://; "templates" may be names of texts. Of a JSON at an address a
+///            url is relative to its folder, or an address
 ///   throws   as open_zarr(); error{errc::format} what is no such JSON, or a chunk beyond its file; error{errc::unsupported} "gen",
-///            templates that compute, and chunks at other addresses (s3://, https://); error{errc::limit} more than 512 MiB
+///            templates that compute, and of a JSON on a disk chunks at addresses; error{errc::limit} more than 512 MiB
 ///   source   fsspec.github.io/kerchunk/spec.html
 [[nodiscard]] dataset open_references(const std::string& path, const zarr_options& options = {});
 
@@ -375,8 +377,9 @@ using zarr_options = array_options;
 ///   fields    by their names; empty: all whose values lie in the file as they are
 ///   columns   numbers that are kept with the dataset, and texts that are classes: up to 65,536 different ones, which are then numbered
 ///             in their order. "label", "cls" and "class" need not be named where they are numbers, nor need the Hub's classes
-///   path_column   of JSONL and CSV: it has paths, and each sample is the file of its path, the field "jpg". Other columns are fields as ever
-///   root      what these paths are relative to; empty: the folder of the table
+///   path_column   of JSONL and CSV: it has paths, and each sample is the file of its path, the field "jpg". Other columns are fields as ever.
+///             Of a table at an address they may be addresses
+///   root      what these paths are relative to, an address where the table is at one; empty: the folder of the table
 ///   checksums   of TFRecord: each record is read with the checksum behind it, and is corrupt where that is another one
 ///   threads   that read headers and indexes; 0: chosen from the machine
 ///   remote    of files at addresses
@@ -470,7 +473,7 @@ struct lmdb_options {
 /// ones of one dtype their elements; others are bytes.
 ///   throws   error{errc::not_found} a folder without index.json, or a shard; error{errc::format} an index or a shard that is damaged, with
 ///            the offset; error{errc::unsupported} compressed shards and other versions, with what to do
-///   folder   or s3://bucket/folder/, by its listing
+///   folder   or an address
 ///   source   github.com/mosaicml/streaming: streaming/base/format/mds
 [[nodiscard]] dataset open_mds(const std::string& folder, const table_options& options = {});
 
@@ -537,7 +540,7 @@ struct open_options {
 /// .zgroup or .zarray is Zarr; one with data.mdb is LMDB, with an index.json of shards MDS, with metadata.jsonl or metadata.csv the pictures
 /// that this lists; any other folder is one of pictures; a file is what its first bytes and the files beside it say (.npy, .npz,
 /// HDF5, Parquet, Arrow, LMDB, TFRecord, references to chunks, records, tokens), or its name (.jsonl, .csv, .tsv), else a shard; brace lists and globs stand for several. Several become one, in their order.
-/// An https://, http:// or s3:// address is a file, too, which is read by ranges (docs/remote.md).
+/// An https://, http:// or s3:// address is a file, too, which is read by ranges, or a folder where it ends with a slash (docs/remote.md).
 ///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported} an
 ///            address that leat does not read (hf://), or a file of a kind that leat does not read; error{errc::usage} names a folder of
 ///            classes and one without, whose pictures would have no label, and a .bin file that nothing tells about
