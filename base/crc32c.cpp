@@ -1,7 +1,8 @@
 #include "base/crc32c.hpp"
 
+#include "base/crc_tables.hpp"
+
 #include <array>
-#include <bit>
 #include <cassert>
 #include <cstring>
 
@@ -12,42 +13,8 @@
 namespace leat {
 namespace {
 
-constexpr std::size_t tables = 8;
-using crc_tables = std::array<std::array<std::uint32_t, 256>, tables>;
-
-// Eight bytes at a time: table k has what a byte becomes that k more bytes follow.
-constexpr crc_tables make_tables() {
-  constexpr std::uint32_t polynomial = 0x82F63B78;
-  crc_tables all{};
-  for (std::uint32_t value = 0; value < 256; ++value) {
-    std::uint32_t crc = value;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? polynomial : 0);
-    all[0][value] = crc;
-  }
-  for (std::size_t k = 1; k < tables; ++k) {
-    for (std::size_t value = 0; value < 256; ++value) {
-      all[k][value] = (all[k - 1][value] >> 8) ^ all[0][all[k - 1][value] & 0xFF];
-    }
-  }
-  return all;
-}
-
-constexpr crc_tables crc_of = make_tables();
-
-static_assert(std::endian::native == std::endian::little);
-
 std::uint32_t by_tables(std::span<const std::byte> bytes) noexcept {
-  std::uint32_t crc = ~std::uint32_t{0};
-  while (bytes.size() >= tables) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof word);
-    word ^= crc;
-    crc = 0;
-    for (std::size_t k = 0; k < tables; ++k) crc ^= crc_of[tables - 1 - k][(word >> (8 * k)) & 0xFF];
-    bytes = bytes.subspan(tables);
-  }
-  for (const std::byte each : bytes) crc = (crc >> 8) ^ crc_of[0][(crc ^ std::to_integer<std::uint32_t>(each)) & 0xFF];
-  return ~crc;
+  return ~crc_by_tables<std::uint32_t, 0x82F63B78>(bytes, ~std::uint32_t{0});
 }
 
 #ifdef __x86_64__

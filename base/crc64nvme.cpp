@@ -1,8 +1,8 @@
 #include "base/crc64nvme.hpp"
 
+#include "base/crc_tables.hpp"
+
 #include <array>
-#include <bit>
-#include <cstring>
 
 #ifdef __x86_64__
 #include <emmintrin.h>
@@ -12,51 +12,17 @@
 namespace leat {
 namespace {
 
-// Reflected: the lowest bit is the coefficient of x^63.
 constexpr std::uint64_t polynomial = 0x9A6C9329AC4BC9B5;
-constexpr std::size_t tables = 8;
-using crc_tables = std::array<std::array<std::uint64_t, 256>, tables>;
 
-constexpr std::uint64_t times_x(std::uint64_t value) { return (value >> 1) ^ ((value & 1) != 0 ? polynomial : 0); }
-
-// Eight bytes at a time: table k has what a byte becomes that k more bytes follow.
-constexpr crc_tables make_tables() {
-  crc_tables all{};
-  for (std::uint64_t value = 0; value < 256; ++value) {
-    std::uint64_t crc = value;
-    for (int bit = 0; bit < 8; ++bit) crc = times_x(crc);
-    all[0][value] = crc;
-  }
-  for (std::size_t k = 1; k < tables; ++k) {
-    for (std::size_t value = 0; value < 256; ++value) {
-      all[k][value] = (all[k - 1][value] >> 8) ^ all[0][all[k - 1][value] & 0xFF];
-    }
-  }
-  return all;
-}
-constexpr crc_tables crc_of = make_tables();
-
-static_assert(std::endian::native == std::endian::little);
-
-// Goes on from the state `crc`, which is not inverted.
 std::uint64_t by_tables(std::span<const std::byte> bytes, std::uint64_t crc) noexcept {
-  while (bytes.size() >= tables) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof word);
-    word ^= crc;
-    crc = 0;
-    for (std::size_t k = 0; k < tables; ++k) crc ^= crc_of[tables - 1 - k][(word >> (8 * k)) & 0xFF];
-    bytes = bytes.subspan(tables);
-  }
-  for (const std::byte each : bytes) crc = (crc >> 8) ^ crc_of[0][(crc ^ std::to_integer<std::uint64_t>(each)) & 0xFF];
-  return crc;
+  return crc_by_tables<std::uint64_t, polynomial>(bytes, crc);
 }
 
 #ifdef __x86_64__
 // x^exponent modulo the polynomial.
 constexpr std::uint64_t power_of_x(unsigned exponent) {
   std::uint64_t value = std::uint64_t{1} << 63;
-  for (unsigned i = 0; i < exponent; ++i) value = times_x(value);
+  for (unsigned i = 0; i < exponent; ++i) value = crc_times_x<std::uint64_t, polynomial>(value);
   return value;
 }
 
