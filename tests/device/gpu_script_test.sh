@@ -5,7 +5,7 @@
 set -euo pipefail
 script=$1
 # scripts/gpu itself may have started us, told by these what is not meant for us.
-unset LEAT_GPU_LOGS LEAT_GPU_CMAKE LEAT_BUILD_SECONDS LEAT_SEEDS
+for each in "${!LEAT_@}"; do unset "$each"; done
 where=$(mktemp -d)
 trap 'rm -rf -- "$where"' EXIT
 mkdir "$where/bin"
