@@ -82,8 +82,13 @@ while (($#)); do
 done
 END
 fake compute-sanitizer <<'END'
-[[ ! -e $FAKE/hangs || $2 != memcheck ]] || sleep 600
-exit 0
+echo "[ RUN      ] one"
+if grep -qs "$2" "$FAKE/finds"; then
+  echo "========= Invalid __global__ read of size 4 bytes"
+  echo "========= ERROR SUMMARY: 1 error"
+  exit 9
+fi
+echo "========= ERROR SUMMARY: 0 errors"
 END
 
 # Time is made up too where FAKE_CLOCK is set, since `timeout` is: a command that is one of "hangs" takes its whole limit, has to be
@@ -133,7 +138,7 @@ not() { ! "$@"; }
 
 echo 90 >"$where/capabilities"
 LEAT_GPU_LOGS=$where/logs run "a GPU, and all is well"
-for log in configure build tests loader_tests; do expect "keeps the log" [ -e "$where/logs/$log.log" ]; done
+for log in configure build tests loader_tests checks; do expect "keeps the log" [ -e "$where/logs/$log.log" ]; done
 rm -rf -- "$where/logs"
 expect "ends with 0" [ "$result" -eq 0 ]
 expect "is compiled for that GPU" called '^cmake --preset .*-DLEAT_CUDA_ARCHITECTURES=90-real( |$)'
@@ -145,11 +150,21 @@ for tool in memcheck initcheck; do
     expect "looks at it" called "^compute-sanitizer --tool $tool .*tests/device/$program "
   done
 done
+expect "says what was found" says "compute-sanitizer memcheck, cuda_tests: ERROR SUMMARY: 0 errors"
 expect "races" called '^compute-sanitizer --tool racecheck .*kernels'
 expect "writes the result" [ -s "$(echo "$where"/results/gpu-nvidia-fake-1-*.json)" ]
 expect "names the driver and the commit" called 'device_benchmark .*driver=580.1 .*commit=abc'
 for connections in 1 8; do expect "probes the driver" called "^driver_probe with $connections$"; done
 expect "shows what it found" grep -q '^| probed |$' "$where"/results/gpu-nvidia-fake-1-*.md
+
+echo initcheck >"$where/finds"
+LEAT_GPU_LOGS=$where/logs run "a check finds something"
+rm "$where/finds"
+expect "does not end with 0" [ "$result" -ne 0 ]
+expect "says which" says "failed: compute-sanitizer initcheck, cuda_tests;"
+expect "shows it" says "========= Invalid __global__ read of size 4 bytes"
+expect "has all of them in the log" [ "$(grep -c '^\[ RUN ' "$where/logs/checks.log")" -eq 5 ]
+rm -rf -- "$where/logs"
 
 run "packing, which needs no GPU" --pack "$where/packed"
 expect "ends with 0" [ "$result" -eq 0 ]
