@@ -16,21 +16,61 @@ namespace {
 
 constexpr unsigned threads_per_block = 256;
 constexpr unsigned grid_rows_max = 65535;  // of gridDim.y, CUDA C++ Programming Guide, "Technical Specifications"
+/// Of a multiprocessor: what bounds the registers of a thread. Mixing f32 by four would spill on compute capability 10.0 and later.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr unsigned blocks_that_mix = 3;
+#else
+constexpr unsigned blocks_that_mix = 4;
+#endif
+template <bool mixed>
+constexpr unsigned blocks_at_once = mixed ? blocks_that_mix : 6;
+/// The most rows that a thread finishes, but where there are more than the grid has numbers for; and fewer than there would be blocks for all
+/// multiprocessors.
+constexpr unsigned rows_in_turn_max = 4;
+constexpr std::size_t blocks_wanted = 1024;
 
+// An element in a word of what is stored; of 16 bits two.
 struct as_f32 {
   using element = float;
+  static constexpr unsigned per_word = 1;
   static __device__ float from(float value) { return value; }
   static __device__ float value_of(float element) { return element; }
+  static __device__ std::uint32_t packed(const float (&values)[1]) { return __float_as_uint(values[0]); }
+  static __device__ void unpack(std::uint32_t word, float (&values)[1]) { values[0] = __uint_as_float(word); }
 };
 struct as_f16 {
   using element = __half;
+  static constexpr unsigned per_word = 2;
   static __device__ __half from(float value) { return __float2half_rn(value); }
   static __device__ float value_of(__half element) { return __half2float(element); }
+  static __device__ std::uint32_t packed(const float (&values)[2]) {
+    const __half2 pair = __floats2half2_rn(values[0], values[1]);
+    std::uint32_t word;
+    memcpy(&word, &pair, sizeof word);
+    return word;
+  }
+  static __device__ void unpack(std::uint32_t word, float (&values)[2]) {
+    __half2 pair;
+    memcpy(&pair, &word, sizeof pair);
+    values[0] = __low2float(pair);
+    values[1] = __high2float(pair);
+  }
 };
 struct as_bf16 {
   using element = __nv_bfloat16;
+  static constexpr unsigned per_word = 2;
   static __device__ __nv_bfloat16 from(float value) { return __float2bfloat16_rn(value); }
   static __device__ float value_of(__nv_bfloat16 element) { return __bfloat162float(element); }
+  static __device__ std::uint32_t packed(const float (&values)[2]) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(values[0], values[1]);
+    std::uint32_t word;
+    memcpy(&word, &pair, sizeof word);
+    return word;
+  }
+  static __device__ void unpack(std::uint32_t word, float (&values)[2]) {
+    values[0] = __uint_as_float(word << 16);
+    values[1] = __uint_as_float(word & 0xFFFF0000U);
+  }
 };
 
 /// scale and bias of three channels, beginning with any of them.
@@ -46,9 +86,14 @@ struct channels {
 };
 
 // Two roundings. The intrinsics are never fused, whatever the flags say.
-template <class As>
-__device__ typename As::element finished(unsigned pixel, float scale, float bias) {
-  return As::from(__fadd_rn(__fmul_rn(static_cast<float>(pixel), scale), bias));
+__device__ inline float finished(float pixel, float scale, float bias) {
+  return __fadd_rn(__fmul_rn(pixel, scale), bias);
+}
+
+/// The i-th byte of some words as a number. The bits of 2^23 + b are those of 2^23 with b at their end: that is put together and 2^23
+/// taken away, exactly, which is twice as fast as a conversion.
+__device__ inline float byte_of(const std::uint32_t* words, unsigned i) {
+  return __fadd_rn(__uint_as_float(__byte_perm(words[i / 4], 0x4B000000U, 0x7440U + i % 4)), -8388608.0F);
 }
 
 /// Elements of the widest store, which is of 16 bytes; and of the narrowest, which is as many as one word of pixels has.
@@ -58,7 +103,20 @@ constexpr unsigned elements_per_store_least = 4;
 
 template <class As, unsigned count>
 struct alignas(count * sizeof(typename As::element)) store_of {
-  typename As::element values[count];
+  static constexpr unsigned word_count = count / As::per_word;
+  std::uint32_t words[word_count];
+
+  /// value(i): the i-th element's, not rounded to its type.
+  template <class Value>
+  __device__ void fill(Value&& value) {
+#pragma unroll
+    for (unsigned w = 0; w < word_count; ++w) {
+      float values[As::per_word];
+#pragma unroll
+      for (unsigned k = 0; k < As::per_word; ++k) values[k] = value(w * As::per_word + k);
+      words[w] = As::packed(values);
+    }
+  }
 };
 
 /// How pictures lie in memory, and what is done to them.
@@ -74,17 +132,28 @@ struct source {
   [[nodiscard]] __device__ unsigned partner(unsigned row) const { return row + 1 == rows ? 0 : row + 1; }
 };
 
-// How a row is mixed is the same for all threads of a block, which therefore take the same branches; and the partner is loaded only by
-// those that use it.
 [[nodiscard]] __device__ inline bool is_blended(const mix_row& how) { return how.other != 0; }
 /// Whether any of `count` pixels from x on lie in the box.
 [[nodiscard]] __device__ inline bool meets_box(const mix_row& how, unsigned x, unsigned count, unsigned y) {
   return x + count > how.left && x < how.right && y >= how.top && y < how.bottom;
 }
 
-template <class As>
-__device__ typename As::element blended(const mix_row& how, typename As::element own, typename As::element other) {
-  return As::from(__fadd_rn(__fmul_rn(how.own, As::value_of(own)), __fmul_rn(how.other, As::value_of(other))));
+__device__ inline float blended(const mix_row& how, float own, float other) {
+  return __fadd_rn(__fmul_rn(how.own, own), __fmul_rn(how.other, other));
+}
+
+template <class As, unsigned count>
+__device__ void blend(const mix_row& how, store_of<As, count>& own, const store_of<As, count>& other) {
+#pragma unroll
+  for (unsigned w = 0; w < store_of<As, count>::word_count; ++w) {
+    float values[As::per_word];
+    float others[As::per_word];
+    As::unpack(own.words[w], values);
+    As::unpack(other.words[w], others);
+#pragma unroll
+    for (unsigned k = 0; k < As::per_word; ++k) values[k] = blended(how, values[k], others[k]);
+    own.words[w] = As::packed(values);
+  }
 }
 
 /// Past the caches: a batch is larger than they are, and what they hold is the trainer's.
@@ -102,174 +171,236 @@ __device__ void store_streaming(Store* to, const Store& made) {
   }
 }
 
-/// Pixels side by side, as many as one store holds of a plane. A plane's width is a multiple of that, so that they lie in
-/// one line, mirrored or not.
-template <class As, unsigned pixels>
-struct run_of_pixels {
-  std::uint32_t words[pixels * 3 / 4];
-  bool mirrored;
-
-  __device__ run_of_pixels(const source& pictures, unsigned row, unsigned first) : mirrored(pictures.mirrored(row)) {
-    unsigned at = first;
-    if (mirrored) {
-      const unsigned x = first % pictures.width;
-      at = first - x + (pictures.width - pixels - x);
-    }
-    const auto* const packed =
-        reinterpret_cast<const std::uint32_t*>(pictures.from + (std::size_t{row} * pictures.plane + at) * 3);
-#pragma unroll
-    for (unsigned i = 0; i < pixels * 3 / 4; ++i) words[i] = packed[i];
-  }
-
-  [[nodiscard]] __device__ typename As::element finished_at(unsigned i, unsigned c, const channels& how) const {
-    const unsigned ahead = i * 3 + c;
-    const unsigned behind = (pixels - 1 - i) * 3 + c;
-    const unsigned pixel_ahead = words[ahead / 4] >> ahead % 4 * 8 & 0xFFU;
-    const unsigned pixel_behind = words[behind / 4] >> behind % 4 * 8 & 0xFFU;
-    return finished<As>(mirrored ? pixel_behind : pixel_ahead, how.scale[c], how.bias[c]);
-  }
-};
-
-/// One thread: a run of pixels in all three planes.
-template <class As, bool mixed, unsigned pixels>
-__global__ void __launch_bounds__(threads_per_block)
-    to_planes(source pictures, typename As::element* to, channels how) {
-  const unsigned first = (blockIdx.x * threads_per_block + threadIdx.x) * pixels;
-  if (first >= pictures.plane) return;
-  for (unsigned row = blockIdx.y; row < pictures.rows; row += gridDim.y) {
-    const run_of_pixels<As, pixels> own(pictures, row, first);
-    store_of<As, pixels> made[3];
-#pragma unroll
-    for (unsigned c = 0; c < 3; ++c) {
-#pragma unroll
-      for (unsigned i = 0; i < pixels; ++i) made[c].values[i] = own.finished_at(i, c, how);
-    }
-    if constexpr (mixed) {
-      const mix_row mix = pictures.mixed[row];
-      const unsigned y = first / pictures.width;
-      const unsigned x = first - y * pictures.width;
-      if (is_blended(mix)) {
-        const run_of_pixels<As, pixels> other(pictures, pictures.partner(row), first);
-#pragma unroll
-        for (unsigned c = 0; c < 3; ++c) {
-#pragma unroll
-          for (unsigned i = 0; i < pixels; ++i) {
-            made[c].values[i] = blended<As>(mix, made[c].values[i], other.finished_at(i, c, how));
-          }
-        }
-      }
-      if (meets_box(mix, x, pixels, y)) {
-        const run_of_pixels<As, pixels> other(pictures, pictures.partner(row), first);
-#pragma unroll
-        for (unsigned c = 0; c < 3; ++c) {
-#pragma unroll
-          for (unsigned i = 0; i < pixels; ++i) {
-            if (meets_box(mix, x + i, 1, y)) made[c].values[i] = other.finished_at(i, c, how);
-          }
-        }
-      }
-    }
-#pragma unroll
-    for (unsigned c = 0; c < 3; ++c) {
-      auto* const at = to + (std::size_t{row} * 3 + c) * pictures.plane + first;
-      store_streaming(reinterpret_cast<store_of<As, pixels>*>(at), made[c]);
-    }
-  }
-}
-
 /// Four bytes of `low` and then `high`, from the `first`-th of these eight on: 0 to 4.
 [[nodiscard]] __device__ inline std::uint32_t four_bytes(std::uint32_t low, std::uint32_t high, unsigned first) {
-  return static_cast<std::uint32_t>((std::uint64_t{high} << 32 | low) >> first * 8);
+  return __byte_perm(low, high, 0x3210U + first * 0x1111U);
 }
 
-/// Elements side by side, as many as one store holds. A line is a multiple of that, and so of words. A thread that stored a
-/// whole run of pixels, as to_planes does, would leave 32 bytes between its stores, and each sector of memory would be
-/// written twice by half: here the stores of a warp lie side by side, mirrored or not.
-template <class As, unsigned elements>
-struct run_of_elements {
-  static constexpr unsigned word_count = elements / 4;
-  std::uint32_t words[word_count];
+/// The four pixels in three words, the last one first.
+__device__ inline void turn(std::uint32_t* words) {
+  const std::uint32_t a = words[0];
+  const std::uint32_t b = words[1];
+  const std::uint32_t c = words[2];
+  words[0] = __byte_perm(c, b, 0x6321U);
+  words[1] = __byte_perm(__byte_perm(b, c, 0x0043U), __byte_perm(b, a, 0x0007U), 0x5410U);
+  words[2] = __byte_perm(a, b, 0x2105U);
+}
 
-  __device__ run_of_elements(const source& pictures, unsigned row, unsigned first) {
-    const auto* const picture =
-        reinterpret_cast<const std::uint32_t*>(pictures.from + std::size_t{row} * pictures.plane * 3);
-    if (!pictures.mirrored(row)) {
+/// Pixels side by side, as many as one store holds of a plane, for all three planes. A plane's width is a multiple of that, so that they
+/// lie in one line, mirrored or not.
+template <class As, unsigned pixels>
+class run_of_pixels {
+ public:
+  static constexpr unsigned store_count = 3;
+  using store = store_of<As, pixels>;
+  struct bytes {
+    std::uint32_t words[pixels * 3 / 4];
+    bool mirrored;
+  };
+
+  [[nodiscard]] static __device__ bool is_inside(const source& pictures, unsigned thread) {
+    return thread * pixels < pictures.plane;
+  }
+  __device__ run_of_pixels(const source& pictures, unsigned thread, const channels& how)
+      : first_(thread * pixels),
+        y_(first_ / pictures.width),
+        x_(first_ - y_ * pictures.width),
+        mirror_first_(first_ - x_ + (pictures.width - pixels - x_)),
+        how_(how) {}
+
+  [[nodiscard]] __device__ bytes load(const source& pictures, unsigned row) const {
+    bytes loaded;
+    loaded.mirrored = pictures.mirrored(row);
+    const unsigned at = loaded.mirrored ? mirror_first_ : first_;
+    const auto* const packed =
+        reinterpret_cast<const std::uint32_t*>(pictures.from + std::size_t{row} * pictures.plane * 3) + at / 4 * 3;
 #pragma unroll
-      for (unsigned i = 0; i < word_count; ++i) words[i] = picture[first / 4 + i];
-      return;
-    }
-    const unsigned first_pixel = first / 3;
-    const unsigned y = first_pixel / pictures.width;
-    load_mirrored(picture + y * (pictures.width * 3 / 4), pictures.width - (first_pixel - y * pictures.width),
-                  first - first_pixel * 3);
+    for (unsigned i = 0; i < pixels * 3 / 4; ++i) loaded.words[i] = packed[i];
+    return loaded;
   }
 
-  /// The pixels wanted lie before the `end`-th of the line, the last of them first, and its first `channel` elements left
-  /// out: words are loaded where they begin, shifted to the pixels' end, their pixels turned round, and shifted again.
-  __device__ void load_mirrored(const std::uint32_t* line, unsigned end, unsigned channel) {
-    constexpr unsigned turned_count = word_count + 1;  // all of the pixels that `elements` may touch
-    const unsigned end_word = (end * 3 + 3) / 4;
-    std::uint32_t loaded[turned_count + 1];
+  __device__ void finish(bytes loaded, store (&made)[3]) const {
+    if (loaded.mirrored) {
 #pragma unroll
-    for (unsigned i = 0; i <= turned_count; ++i) {
-      const unsigned at = end_word + i;  // The first may lie before the line, and is not looked at then.
-      loaded[i] = line[at > turned_count ? at - (turned_count + 1) : 0];
-    }
-    std::uint32_t ahead[turned_count];
-#pragma unroll
-    for (unsigned i = 0; i < turned_count; ++i) ahead[i] = four_bytes(loaded[i], loaded[i + 1], (end * 3 + 3) % 4 + 1);
-    std::uint32_t turned[turned_count] = {};
-#pragma unroll
-    for (unsigned i = 0; i < turned_count * 4 / 3 * 3; ++i) {
-      const unsigned from = turned_count * 4 - (i / 3 + 1) * 3 + i % 3;
-      turned[i / 4] |= (ahead[from / 4] >> from % 4 * 8 & 0xFFU) << i % 4 * 8;
+      for (unsigned i = 0; i < pixels / 4; ++i) turn(loaded.words + i * 3);
     }
 #pragma unroll
-    for (unsigned i = 0; i < word_count; ++i) words[i] = four_bytes(turned[i], turned[i + 1], channel);
+    for (unsigned c = 0; c < 3; ++c) {
+      made[c].fill([&](unsigned i) {
+        // Groups of four pixels, of which the last one comes first.
+        const unsigned group = i / 4;
+        const std::uint32_t* const ahead = loaded.words + group * 3;
+        const std::uint32_t* const behind = loaded.words + (pixels / 4 - 1 - group) * 3;
+        std::uint32_t three[3];
+#pragma unroll
+        for (unsigned k = 0; k < 3; ++k) three[k] = loaded.mirrored ? behind[k] : ahead[k];
+        return finished(byte_of(three, i % 4 * 3 + c), how_.scale[c], how_.bias[c]);
+      });
+    }
   }
 
-  /// `turned`: beginning with the first element's channel.
-  [[nodiscard]] __device__ typename As::element finished_at(unsigned i, const channels& turned) const {
-    const unsigned pixel = words[i / 4] >> i % 4 * 8 & 0xFFU;
-    return finished<As>(pixel, turned.scale[i % 3], turned.bias[i % 3]);
+  [[nodiscard]] __device__ bool meets(const mix_row& how) const { return meets_box(how, x_, pixels, y_); }
+  [[nodiscard]] __device__ bool meets(const mix_row& how, unsigned i) const { return meets_box(how, x_ + i, 1, y_); }
+
+  __device__ void put(const source& pictures, typename As::element* to, unsigned row, const store (&made)[3]) const {
+#pragma unroll
+    for (unsigned c = 0; c < 3; ++c) {
+      auto* const at = to + (std::size_t{row} * 3 + c) * pictures.plane + first_;
+      store_streaming(reinterpret_cast<store*>(at), made[c]);
+    }
   }
+
+ private:
+  unsigned first_;
+  unsigned y_;
+  unsigned x_;
+  unsigned mirror_first_;
+  const channels& how_;
 };
 
-/// One thread: a run of elements.
-template <class As, bool mixed, unsigned elements>
-__global__ void __launch_bounds__(threads_per_block)
-    to_pixels(source pictures, typename As::element* to, channels how) {
-  const unsigned first = (blockIdx.x * threads_per_block + threadIdx.x) * elements;
-  if (first >= pictures.plane * 3) return;
-  const unsigned first_pixel = first / 3;
-  const unsigned first_channel = first - first_pixel * 3;
-  const channels turned = how.beginning_with(first_channel);
-  for (unsigned row = blockIdx.y; row < pictures.rows; row += gridDim.y) {
-    const run_of_elements<As, elements> own(pictures, row, first);
-    store_of<As, elements> made;
+/// Elements side by side, as many as one store holds. A line is a multiple of that, and so of words. A thread that stored a
+/// whole run of pixels, as above, would leave 32 bytes between its stores, and each sector of memory would be
+/// written twice by half: here the stores of a warp lie side by side, mirrored or not.
+template <class As, unsigned elements>
+class run_of_elements {
+ public:
+  static constexpr unsigned store_count = 1;
+  using store = store_of<As, elements>;
+  static constexpr unsigned word_count = elements / 4;
+  static constexpr unsigned turned_count = word_count + 1;  // all of the pixels that `elements` may touch
+  struct bytes {
+    std::uint32_t words[turned_count + 1];  // of a mirrored run as they were loaded
+    bool mirrored;
+  };
+
+  [[nodiscard]] static __device__ bool is_inside(const source& pictures, unsigned thread) {
+    return thread * elements < pictures.plane * 3;
+  }
+  __device__ run_of_elements(const source& pictures, unsigned thread, const channels& how) : first_(thread * elements) {
+    const unsigned pixel = first_ / 3;
+    channel_ = first_ - pixel * 3;
+    y_ = pixel / pictures.width;
+    x_ = pixel - y_ * pictures.width;
+    how_ = how.beginning_with(channel_);
+    // Mirrored, the pixels wanted lie before this byte, the last of them first.
+    const unsigned end = (y_ * pictures.width + pictures.width - x_) * 3;
+    end_word_ = (end + 3) / 4;
+    shift_ = (end + 3) % 4 + 1;
+  }
+
+  [[nodiscard]] __device__ bytes load(const source& pictures, unsigned row) const {
+    const auto* const picture =
+        reinterpret_cast<const std::uint32_t*>(pictures.from + std::size_t{row} * pictures.plane * 3);
+    bytes loaded;
+    loaded.mirrored = pictures.mirrored(row);
+    if (!loaded.mirrored) {
 #pragma unroll
-    for (unsigned i = 0; i < elements; ++i) made.values[i] = own.finished_at(i, turned);
-    if constexpr (mixed) {
-      const mix_row mix = pictures.mixed[row];
-      const unsigned y = first_pixel / pictures.width;
-      const unsigned x = first_pixel - y * pictures.width;
-      if (is_blended(mix)) {
-        const run_of_elements<As, elements> other(pictures, pictures.partner(row), first);
+      for (unsigned i = 0; i < word_count; ++i) loaded.words[i] = picture[first_ / 4 + i];
+    } else {
 #pragma unroll
-        for (unsigned i = 0; i < elements; ++i) {
-          made.values[i] = blended<As>(mix, made.values[i], other.finished_at(i, turned));
-        }
-      }
-      if (meets_box(mix, x, (first_channel + elements + 2) / 3, y)) {
-        const run_of_elements<As, elements> other(pictures, pictures.partner(row), first);
-#pragma unroll
-        for (unsigned i = 0; i < elements; ++i) {
-          if (meets_box(mix, x + (first_channel + i) / 3, 1, y)) made.values[i] = other.finished_at(i, turned);
-        }
+      for (unsigned i = 0; i <= turned_count; ++i) {
+        const unsigned at = end_word_ + i;  // The first may lie before the picture, and is not looked at then.
+        loaded.words[i] = picture[at > turned_count ? at - (turned_count + 1) : 0];
       }
     }
-    auto* const at = to + std::size_t{row} * pictures.plane * 3 + first;
-    store_streaming(reinterpret_cast<store_of<As, elements>*>(at), made);
+    return loaded;
+  }
+
+  __device__ void finish(bytes loaded, store (&made)[1]) const {
+    if (loaded.mirrored) {
+      std::uint32_t ahead[turned_count];
+#pragma unroll
+      for (unsigned i = 0; i < turned_count; ++i) {
+        ahead[i] = four_bytes(loaded.words[i], loaded.words[i + 1], shift_);
+      }
+      if constexpr (turned_count == 3) {
+        turn(ahead);
+#pragma unroll
+        for (unsigned i = 0; i < word_count; ++i) loaded.words[i] = four_bytes(ahead[i], ahead[i + 1], channel_);
+      } else {
+        // Two pixels at the end of 8 bytes: of the last one from this channel on, and then of the other one.
+        loaded.words[0] = __byte_perm(ahead[0], ahead[1], channel_ == 0 ? 0x2765U : channel_ == 1 ? 0x3276U : 0x4327U);
+      }
+    }
+    made[0].fill([&](unsigned i) { return finished(byte_of(loaded.words, i), how_.scale[i % 3], how_.bias[i % 3]); });
+  }
+
+  [[nodiscard]] __device__ bool meets(const mix_row& how) const {
+    return meets_box(how, x_, (channel_ + elements + 2) / 3, y_);
+  }
+  [[nodiscard]] __device__ bool meets(const mix_row& how, unsigned i) const {
+    return meets_box(how, x_ + (channel_ + i) / 3, 1, y_);
+  }
+
+  __device__ void put(const source& pictures, typename As::element* to, unsigned row, const store (&made)[1]) const {
+    store_streaming(reinterpret_cast<store*>(to + std::size_t{row} * pictures.plane * 3 + first_), made[0]);
+  }
+
+ private:
+  unsigned first_;
+  unsigned channel_;
+  unsigned y_;
+  unsigned x_;
+  unsigned end_word_;
+  unsigned shift_;
+  channels how_;  // beginning with the first element's
+};
+
+// How a row is mixed is the same for all threads of a block, which therefore take the same branches.
+template <class As, class Run>
+__device__ void mix(const Run& run, const mix_row& how, typename Run::store (&own)[Run::store_count],
+                    const typename Run::store (&partner)[Run::store_count]) {
+  if (is_blended(how)) {
+#pragma unroll
+    for (unsigned c = 0; c < Run::store_count; ++c) blend<As>(how, own[c], partner[c]);
+  }
+  if (!run.meets(how)) return;
+  constexpr std::uint32_t whole_element = As::per_word == 1 ? ~std::uint32_t{0} : 0xFFFF;
+#pragma unroll
+  for (unsigned w = 0; w < Run::store::word_count; ++w) {
+    std::uint32_t inside = 0;
+#pragma unroll
+    for (unsigned k = 0; k < As::per_word; ++k) {
+      if (run.meets(how, w * As::per_word + k)) inside |= whole_element << k * 16;
+    }
+#pragma unroll
+    for (unsigned c = 0; c < Run::store_count; ++c) {
+      own[c].words[w] = (own[c].words[w] & ~inside) | (partner[c].words[w] & inside);
+    }
+  }
+}
+
+/// One thread: the same run in `together` rows, one behind the other. The next row is loaded while one is finished; and where rows are mixed,
+/// a row's partner, which is the next, is finished once for both.
+template <class As, class Run, bool mixed>
+__global__ void __launch_bounds__(threads_per_block, blocks_at_once<mixed>)
+    in_turn(source pictures, typename As::element* to, channels how, unsigned together) {
+  const unsigned thread = blockIdx.x * threads_per_block + threadIdx.x;
+  if (!Run::is_inside(pictures, thread)) return;
+  const Run run(pictures, thread, how);
+  const unsigned first = blockIdx.y * together;
+  const unsigned end = together < pictures.rows - first ? first + together : pictures.rows;
+  typename Run::store made[Run::store_count];
+  unsigned to_load = first;
+  if constexpr (mixed) {
+    run.finish(run.load(pictures, first), made);
+    to_load = pictures.partner(first);
+  }
+  typename Run::bytes next = run.load(pictures, to_load);
+  for (unsigned row = first; row < end; ++row) {
+    const typename Run::bytes now = next;
+    if (row + 1 < end) next = run.load(pictures, mixed ? pictures.partner(row + 1) : row + 1);
+    if constexpr (mixed) {
+      typename Run::store partner[Run::store_count];
+      run.finish(now, partner);
+      mix<As>(run, pictures.mixed[row], made, partner);
+      run.put(pictures, to, row, made);
+#pragma unroll
+      for (unsigned c = 0; c < Run::store_count; ++c) made[c] = partner[c];
+    } else {
+      run.finish(now, made);
+      run.put(pictures, to, row, made);
+    }
   }
 }
 
@@ -289,11 +420,14 @@ __global__ void __launch_bounds__(threads_per_block)
     typename As::element* const picture = to + std::size_t{row} * pictures.plane * 3;
 #pragma unroll
     for (unsigned c = 0; c < 3; ++c) {
-      typename As::element made = finished<As>(pixel_of(row)[c], how.scale[c], how.bias[c]);
+      const auto finished_of = [&](unsigned which) {
+        return As::from(finished(static_cast<float>(pixel_of(which)[c]), how.scale[c], how.bias[c]));
+      };
+      typename As::element made = finished_of(row);
       if constexpr (mixed) {
         const mix_row mix = pictures.mixed[row];
-        const auto other = finished<As>(pixel_of(pictures.partner(row))[c], how.scale[c], how.bias[c]);
-        if (is_blended(mix)) made = blended<As>(mix, made, other);
+        const auto other = finished_of(pictures.partner(row));
+        if (is_blended(mix)) made = As::from(blended(mix, As::value_of(made), As::value_of(other)));
         if (meets_box(mix, x, 1, y)) made = other;
       }
       picture[planes ? std::size_t{c} * pictures.plane + at : std::size_t{at} * 3 + c] = made;
@@ -303,23 +437,36 @@ __global__ void __launch_bounds__(threads_per_block)
 
 // Not <<<>>>: this answers for the one launch, and leaves the trainer's last error to the trainer.
 template <class... Parameters>
-int launch(void (*kernel)(Parameters...), const picture_batch& pictures, std::size_t threads, stream in,
-           Parameters... parameters) {
+int launch(void (*kernel)(Parameters...), std::size_t threads, unsigned rows, stream in, Parameters... parameters) {
   cudaLaunchConfig_t how{};
   how.gridDim.x = static_cast<unsigned>((threads + threads_per_block - 1) / threads_per_block);
-  how.gridDim.y = pictures.rows < grid_rows_max ? pictures.rows : grid_rows_max;
+  how.gridDim.y = rows < grid_rows_max ? rows : grid_rows_max;
   how.blockDim.x = threads_per_block;
   how.stream = in.handle();
   return static_cast<int>(cudaLaunchKernelEx(&how, kernel, parameters...));
 }
 
+unsigned rows_in_turn(unsigned rows, std::size_t threads) {
+  const std::size_t blocks = (threads - 1) / threads_per_block + 1;
+  const auto for_all = static_cast<unsigned>(blocks * rows / blocks_wanted);
+  const unsigned turns = for_all < 1 ? 1 : for_all < rows_in_turn_max ? for_all : rows_in_turn_max;
+  const unsigned least = (rows - 1) / grid_rows_max + 1;
+  return turns < least ? least : turns;
+}
+
+template <class As, class Run, bool mixed>
+int launch_in_turn(const source& from, std::size_t threads, typename As::element* to, const channels& how, stream in) {
+  const unsigned together = rows_in_turn(from.rows, threads);
+  return launch(&in_turn<As, Run, mixed>, threads, (from.rows - 1) / together + 1, in, from, to, how, together);
+}
+
 template <class As, bool mixed, unsigned elements>
-int launch_in_runs(const picture_batch& pictures, const source& from, typename As::element* to, const channels& how,
-                   stream in) {
-  if (pictures.order == layout::nchw) {
-    return launch(&to_planes<As, mixed, elements>, pictures, from.plane / elements, in, from, to, how);
+int launch_in_runs(layout order, const source& from, typename As::element* to, const channels& how, stream in) {
+  if (order == layout::nchw) {
+    return launch_in_turn<As, run_of_pixels<As, elements>, mixed>(from, from.plane / elements, to, how, in);
   }
-  return launch(&to_pixels<As, mixed, elements>, pictures, std::size_t{from.plane} * 3 / elements, in, from, to, how);
+  return launch_in_turn<As, run_of_elements<As, elements>, mixed>(from, std::size_t{from.plane} * 3 / elements, to, how,
+                                                                  in);
 }
 
 template <class As, bool mixed>
@@ -330,12 +477,12 @@ int launch_as(const picture_batch& pictures, stream in) {
                      {pictures.bias[0], pictures.bias[1], pictures.bias[2]}};
   auto* const to = static_cast<typename As::element*>(pictures.to);
   if (pictures.width % elements_per_store<As> == 0) {
-    return launch_in_runs<As, mixed, elements_per_store<As>>(pictures, from, to, how, in);
+    return launch_in_runs<As, mixed, elements_per_store<As>>(pictures.order, from, to, how, in);
   }
   if (pictures.width % elements_per_store_least == 0) {
-    return launch_in_runs<As, mixed, elements_per_store_least>(pictures, from, to, how, in);
+    return launch_in_runs<As, mixed, elements_per_store_least>(pictures.order, from, to, how, in);
   }
-  return launch(&one_by_one<As, mixed>, pictures, from.plane, in, from, to, pictures.order == layout::nchw, how);
+  return launch(&one_by_one<As, mixed>, from.plane, pictures.rows, in, from, to, pictures.order == layout::nchw, how);
 }
 
 template <class As>
@@ -351,8 +498,8 @@ cudaError_t load(void (*kernel)(Parameters...)) {
 
 template <class As, bool mixed, unsigned elements>
 cudaError_t load_in_runs() {
-  const cudaError_t status = load(&to_planes<As, mixed, elements>);
-  return status != cudaSuccess ? status : load(&to_pixels<As, mixed, elements>);
+  const cudaError_t status = load(&in_turn<As, run_of_pixels<As, elements>, mixed>);
+  return status != cudaSuccess ? status : load(&in_turn<As, run_of_elements<As, elements>, mixed>);
 }
 
 template <class As, bool mixed>

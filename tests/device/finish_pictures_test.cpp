@@ -215,6 +215,20 @@ TEST(finish_pictures, takes_as_many_elements_a_thread_as_a_store_of_8_or_16_byte
   }
 }
 
+// A thread finishes several rows in turn where there are many: numbers of rows that are no multiple of that, and more than a grid has.
+TEST(finish_pictures, gives_the_bits_of_the_host_path_for_any_number_of_rows) {
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      for (const std::uint32_t rows : {1U, 2049U, 3074U, 4099U, 65537U}) {
+        some_pictures pictures(rows, rows, 1, rows > 5000 ? 4 : 8, type, order, imagenet);
+        expect_all_agree(pictures);
+        pictures.mix(rows);
+        expect_all_agree(pictures);
+      }
+    }
+  }
+}
+
 // Words are loaded where the pixels wanted begin and end within them: AddressSanitizer sees one that is not of the batch.
 TEST(finish_pictures, reads_nothing_before_the_first_picture_or_behind_the_last) {
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {

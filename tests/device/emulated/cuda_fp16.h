@@ -17,3 +17,9 @@ inline float __half2float(__half value) {
   return std::copysign(magnitude, static_cast<float>(sign));
 }
 inline __half __float2half_rn(float value) { return {leat::f16_bits(value)}; }
+struct __half2 {
+  __half x, y;
+};
+inline __half2 __floats2half2_rn(float x, float y) { return {__float2half_rn(x), __float2half_rn(y)}; }
+inline float __low2float(__half2 pair) { return __half2float(pair.x); }
+inline float __high2float(__half2 pair) { return __half2float(pair.y); }

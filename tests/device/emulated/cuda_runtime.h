@@ -2,11 +2,13 @@
 // a kernel computes can so be tested on every machine; what it costs, and how its threads meet, cannot.
 #pragma once
 
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 
 #define __global__
 #define __device__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
@@ -62,3 +64,13 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, void (*)(Parameters...)) 
 
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fadd_rn(float a, float b) { return a + b; }
+inline std::uint32_t __float_as_uint(float value) { return std::bit_cast<std::uint32_t>(value); }
+inline float __uint_as_float(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+/// Four of the eight bytes of `low` and then `high`, each named by 4 bits of the selector, of which the last is not used here.
+inline std::uint32_t __byte_perm(std::uint32_t low, std::uint32_t high, std::uint32_t selector) {
+  const std::uint64_t all = std::uint64_t{high} << 32 | low;
+  std::uint32_t made = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    made |= static_cast<std::uint32_t>(all >> (selector >> i * 4 & 7) * 8 & 0xFF) << i * 8;
+  return made;
+}
