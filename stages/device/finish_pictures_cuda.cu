@@ -29,6 +29,14 @@ constexpr unsigned blocks_at_once = mixed ? blocks_that_mix : 6;
 constexpr unsigned rows_in_turn_max = 4;
 constexpr std::size_t blocks_wanted = 1024;
 
+/// The bits of two elements.
+template <class Pair>
+__device__ std::uint32_t word_of(const Pair& pair) {
+  std::uint32_t word;
+  memcpy(&word, &pair, sizeof word);
+  return word;
+}
+
 // An element in a word of what is stored; of 16 bits two.
 struct as_f32 {
   using element = float;
@@ -44,10 +52,7 @@ struct as_f16 {
   static __device__ __half from(float value) { return __float2half_rn(value); }
   static __device__ float value_of(__half element) { return __half2float(element); }
   static __device__ std::uint32_t packed(const float (&values)[2]) {
-    const __half2 pair = __floats2half2_rn(values[0], values[1]);
-    std::uint32_t word;
-    memcpy(&word, &pair, sizeof word);
-    return word;
+    return word_of(__floats2half2_rn(values[0], values[1]));
   }
   static __device__ void unpack(std::uint32_t word, float (&values)[2]) {
     __half2 pair;
@@ -62,10 +67,7 @@ struct as_bf16 {
   static __device__ __nv_bfloat16 from(float value) { return __float2bfloat16_rn(value); }
   static __device__ float value_of(__nv_bfloat16 element) { return __bfloat162float(element); }
   static __device__ std::uint32_t packed(const float (&values)[2]) {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(values[0], values[1]);
-    std::uint32_t word;
-    memcpy(&word, &pair, sizeof word);
-    return word;
+    return word_of(__floats2bfloat162_rn(values[0], values[1]));
   }
   static __device__ void unpack(std::uint32_t word, float (&values)[2]) {
     values[0] = __uint_as_float(word << 16);
@@ -90,8 +92,8 @@ __device__ inline float finished(float pixel, float scale, float bias) {
   return __fadd_rn(__fmul_rn(pixel, scale), bias);
 }
 
-/// The i-th byte of some words as a number. The bits of 2^23 + b are those of 2^23 with b at their end: that is put together and 2^23
-/// taken away, exactly, which is twice as fast as a conversion.
+/// The i-th byte of some words as a number, without a conversion. The bits of 2^23 + b are those of 2^23 with b at their end: that is put
+/// together and 2^23 taken away, exactly.
 __device__ inline float byte_of(const std::uint32_t* words, unsigned i) {
   return __fadd_rn(__uint_as_float(__byte_perm(words[i / 4], 0x4B000000U, 0x7440U + i % 4)), -8388608.0F);
 }
