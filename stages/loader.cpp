@@ -595,7 +595,7 @@ loader_stats loader::pipeline::stats() const {
   now.batches_ready = handed.ready;
   now.batches_out = handed.out;
   now.reader = io_.report();
-  now.photo_packs_unpacked = !pixels::photo_packs_are_read_by_rows();
+  now.photo_packs_recoded = pixels::photo_packs_are_recoded();
   now.device = transfer_->report();
   add_photos(now.device, options_, *transfer_, run_.programs());
   now.verdict = windows_.judge_last(counted, setting(counted));

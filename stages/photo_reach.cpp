@@ -43,9 +43,7 @@ std::optional<datasets::photo_place> place_of_photo(std::span<const std::byte> p
 datasets::photo_range photo_bytes_wanted(const datasets::photo_place& photo, const pixels::pipeline& steps,
                                          const pixels::draw_key& key, const pixels::decode_options& options) noexcept {
   const datasets::photo_range all{photo.head_bytes, photo.bytes};
-  const bool by_rows = options.own_huffman && pixels::photo_packs_are_read_by_rows() &&
-                       std::int64_t{photo.width} * photo.height <= options.pixels_max;
-  if (!by_rows) return all;
+  if (std::int64_t{photo.width} * photo.height > options.pixels_max) return all;
   const pixels::picture_info info{.what = pixels::format::photo_pack,
                                   .width = photo.width,
                                   .height = photo.height,

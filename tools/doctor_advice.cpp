@@ -386,11 +386,11 @@ std::vector<finding> examine(const machine_facts& facts) {
   std::vector<finding> all = {check_kernel(facts), check_io_uring(facts),   check_locked_memory(facts),
                               check_files(facts),  check_huge_pages(facts), check_memory(facts),
                               check_cores(facts),  check_numa(facts)};
-  if (facts.photo_packs_unpacked) {
+  if (facts.photo_packs_recoded) {
     all.push_back(
         {.concern = "photo packs",
          .how = grade::lower,
-         .found = "unpacked to JPEGs first, and read whole: no faster than these",
+         .found = "coded again for libjpeg-turbo, row by row: slower than JPEGs",
          .advice =
              "the libjpeg-turbo that is loaded is none whose inner structure leat knows (2 and 3, jpegint.h beside "
              "jpeglib.h): build and run with the same one of them"});

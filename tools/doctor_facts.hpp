@@ -78,7 +78,7 @@ struct machine_facts {
   std::uint32_t cores_online = 0;
   std::optional<double> cores_quota;  ///< of the control group, in cores
   std::uint32_t numa_nodes = 1;
-  bool photo_packs_unpacked = false;  ///< loader_stats::photo_packs_unpacked
+  bool photo_packs_recoded = false;  ///< loader_stats::photo_packs_recoded
 
   bool built_with_cuda = false;
   std::string why_no_gpu;             ///< where there is none to be used

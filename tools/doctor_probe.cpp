@@ -303,7 +303,7 @@ machine_facts look_at_machine(const std::vector<std::string>& paths) {
   facts.memory_bytes =
       static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   facts.cores_usable = usable_cores();
-  facts.photo_packs_unpacked = !pixels::photo_packs_are_read_by_rows();
+  facts.photo_packs_recoded = pixels::photo_packs_are_recoded();
   facts.cores_online = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   facts.cores_quota = find_cores_quota();
   facts.numa_nodes = count_numa_nodes();

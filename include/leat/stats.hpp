@@ -182,8 +182,8 @@ struct loader_stats {
   std::uint64_t batches_out = 0;    ///< held by the consumer
 
   reader_report reader;
-  /// Photo packs are unpacked to JPEGs before they are decoded, and read whole: this libjpeg-turbo's inner structure is not known.
-  bool photo_packs_unpacked = false;
+  /// Rows of photo packs are coded again for libjpeg-turbo to decode, whose inner structure is not known: slower, and the same pixels.
+  bool photo_packs_recoded = false;
   device_report device;
   leat::verdict verdict;  ///< of the last window
 };

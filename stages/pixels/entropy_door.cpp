@@ -76,12 +76,12 @@ bool look_at_the_door() noexcept {
 
 }  // namespace
 
-bool photo_packs_are_read_by_rows() noexcept {
+bool photo_packs_are_recoded() noexcept {
 #ifdef LEAT_ENTROPY_DOOR
   static const bool open = look_at_the_door();
-  return open;
+  return !open;
 #else
-  return false;
+  return true;
 #endif
 }
 

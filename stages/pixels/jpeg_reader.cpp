@@ -4,10 +4,9 @@
 #include "stages/pixels/jpeg_claims.hpp"
 #include "stages/pixels/jpeg_memory.hpp"
 #include "stages/pixels/photo_entropy.hpp"
+#include "stages/pixels/photo_mcus.hpp"
+#include "stages/pixels/photo_source.hpp"
 #include "stages/pixels/resample_kernels.hpp"
-
-#include <leat/error.hpp>
-#include <leat/photo_pack.hpp>
 
 #include <jerror.h>
 
@@ -46,8 +45,10 @@ struct frame {
   jpeg_progress_mgr progress;
   jpeg_memory memory;
   baseline_huffman huffman;
-  photo_entropy photo;
   photo_pack_view pack;
+  photo_mcus photo;
+  photo_entropy photo_stage;
+  photo_source photo_jpeg;
   std::jmp_buf jump;
 
   // The reason for a jump.
@@ -61,7 +62,8 @@ struct frame {
   const std::atomic<bool>* stop;
   rectangle region;
   int decimation;
-  bool is_pack;  // read by `photo`
+  bool is_pack;
+  bool recoded;  // by `photo_jpeg`; else `photo_stage` is put into libjpeg
   bool own_huffman;
   bool plain;
 
@@ -176,7 +178,11 @@ bool run(frame& f, void (*step)(frame&)) {
 }
 
 void open_step(frame& f) {
-  jpeg_mem_src(&f.cinfo, f.encoded, static_cast<unsigned long>(f.encoded_bytes));
+  if (f.recoded) {
+    f.photo_jpeg.begin(&f.cinfo, f.pack);
+  } else {
+    jpeg_mem_src(&f.cinfo, f.encoded, static_cast<unsigned long>(f.encoded_bytes));
+  }
   f.in_headers = true;
   jpeg_read_header(&f.cinfo, TRUE);
   f.in_headers = false;
@@ -226,6 +232,42 @@ bool columns_can_be_cut(const jpeg_decompress_struct& c) noexcept {
   return true;
 }
 
+// jdsample.c, jinit_upsampler(). False where a sample is no whole number of pixels.
+bool choose_upsampling(const jpeg_decompress_struct& c, const jpeg_component_info& from, int max_h, int max_v,
+                       photo_layout::component& to) {
+  const int in_h = to.across * to.side / dct_size_min(c);
+  const int in_v = to.down * to.side / dct_size_min(c);
+  const bool fancy = dct_size_min(c) > 1;
+  const bool fancy_across = fancy && from.downsampled_width > 2;
+  if (in_h * 2 == max_h && in_v == max_v && fancy_across) {
+    to.how = upsampling_kind::h2v1_fancy;
+  } else if (in_h * 2 == max_h && in_v * 2 == max_v && fancy_across) {
+    to.how = upsampling_kind::h2v2_fancy;
+  } else if (in_h == max_h && in_v * 2 == max_v && fancy) {
+    to.how = upsampling_kind::h1v2_fancy;
+  } else {
+    to.how = upsampling_kind::replicated;
+    if (in_h == 0 || in_v == 0 || max_h % in_h != 0 || max_v % in_v != 0) return false;
+    to.expand_x = max_h / in_h;
+    to.expand_y = max_v / in_v;
+  }
+  return true;
+}
+
+// Whether upsampling looks at the lines above and below: then libjpeg decodes the one above the region, too.
+bool lines_have_context(const jpeg_decompress_struct& c) {
+  for (int i = 0; i < c.num_components; ++i) {
+    const jpeg_component_info& from = c.comp_info[i];
+    photo_layout::component each{};
+    each.across = from.h_samp_factor;
+    each.down = from.v_samp_factor;
+    each.side = dct_size(from);
+    if (!choose_upsampling(c, from, c.max_h_samp_factor, c.max_v_samp_factor, each)) continue;
+    if (each.how == upsampling_kind::h2v2_fancy || each.how == upsampling_kind::h1v2_fancy) return true;
+  }
+  return false;
+}
+
 [[noreturn]] void on_give_up(j_decompress_ptr cinfo) {
   frame& f = frame_of(reinterpret_cast<j_common_ptr>(cinfo));
   f.gave_up = true;
@@ -242,20 +284,21 @@ void on_damaged_row(j_decompress_ptr cinfo, std::uint32_t row) {
   std::longjmp(f.jump, 1);
 }
 
-// Gives up if libjpeg's internals are not those that we know: the pack must be unpacked to a JPEG first.
 void install_pack(frame& f) {
   jpeg_decompress_struct& c = f.cinfo;
-  auto* const scratch = static_cast<std::uint8_t*>(c.mem->alloc_large(reinterpret_cast<j_common_ptr>(&c), JPOOL_IMAGE,
-                                                                      photo_row::scratch_bytes(f.pack.row_blocks())));
-  switch (f.photo.install(&c, f.pack, scratch, on_damaged_row, f.plain)) {
-    case photo_entropy::installed::yes:
-      return;
-    case photo_entropy::installed::door_is_shut:
-      on_give_up(&c);
-    case photo_entropy::installed::other_picture:
-      f.failed = stages::outcome_kind::corrupt;
-      std::strcpy(f.message, "photo pack: its head and its JPEG's head tell of two pictures");
-      std::longjmp(f.jump, 1);
+  const auto take = [&c](std::size_t bytes) {
+    return c.mem->alloc_large(reinterpret_cast<j_common_ptr>(&c), JPOOL_IMAGE, bytes);
+  };
+  auto* const scratch = static_cast<std::uint8_t*>(take(photo_row::scratch_bytes(f.pack.row_blocks())));
+  if (!f.photo.begin(c, f.pack, scratch, on_damaged_row, f.plain)) {
+    f.failed = stages::outcome_kind::corrupt;
+    std::strcpy(f.message, "photo pack: its head and its JPEG's head tell of two pictures");
+    std::longjmp(f.jump, 1);
+  }
+  if (f.recoded) {
+    f.photo_jpeg.install(f.photo, static_cast<std::byte*>(take(photo_source::buffer_bytes)));
+  } else if (!f.photo_stage.install(&c, f.photo)) {
+    on_give_up(&c);
   }
 }
 
@@ -289,7 +332,7 @@ void start_step(frame& f) {
 
   const auto above = static_cast<JDIMENSION>(f.region.y);
   const auto rows_per_mcu = static_cast<JDIMENSION>(c.max_v_samp_factor * dct_size_min(c));
-  f.needed_mcu_row = (above > 0 ? above - 1 : 0) / rows_per_mcu;
+  f.needed_mcu_row = (above > 0 && lines_have_context(c) ? above - 1 : above) / rows_per_mcu;
   // columns as in jpeg_crop_scanline()
   const auto mcu_width = static_cast<JDIMENSION>(dct_size_min(c) * (c.num_components == 1 ? 1 : c.max_h_samp_factor));
   const JDIMENSION first_column = left / mcu_width;
@@ -371,29 +414,8 @@ std::size_t bytes_of(frame& f, bool packed) {
     bytes += packed ? jpeg_packed_bytes(across, down, 5 * v) : jpeg_blocks_bytes(across, down);
   }
   if (f.is_pack) bytes += scratch_arena::rounded(photo_row::scratch_bytes(f.pack.row_blocks()));
+  if (f.recoded) bytes += scratch_arena::rounded(photo_source::buffer_bytes);
   return bytes + strip_lines * scratch_arena::rounded(line_bytes(c));
-}
-
-// jdsample.c, jinit_upsampler(). False where a sample is no whole number of pixels.
-bool choose_upsampling(const jpeg_decompress_struct& c, const jpeg_component_info& from, int max_h, int max_v,
-                       photo_layout::component& to) {
-  const int in_h = to.across * to.side / dct_size_min(c);
-  const int in_v = to.down * to.side / dct_size_min(c);
-  const bool fancy = dct_size_min(c) > 1;
-  const bool fancy_across = fancy && from.downsampled_width > 2;
-  if (in_h * 2 == max_h && in_v == max_v && fancy_across) {
-    to.how = upsampling_kind::h2v1_fancy;
-  } else if (in_h * 2 == max_h && in_v * 2 == max_v && fancy_across) {
-    to.how = upsampling_kind::h2v2_fancy;
-  } else if (in_h == max_h && in_v * 2 == max_v && fancy) {
-    to.how = upsampling_kind::h1v2_fancy;
-  } else {
-    to.how = upsampling_kind::replicated;
-    if (in_h == 0 || in_v == 0 || max_h % in_h != 0 || max_v % in_v != 0) return false;
-    to.expand_x = max_h / in_h;
-    to.expand_y = max_v / in_v;
-  }
-  return true;
 }
 
 // After size_step().
@@ -462,26 +484,7 @@ struct jpeg_reader::state {
   // The struct as jpeg_create_decompress() left it, which every picture starts from: libjpeg itself would keep one
   // picture's tables for the next, and a file that lacks its own would depend on what this thread decoded before.
   jpeg_decompress_struct fresh{};
-  std::vector<std::byte> unpacked;  // of a pack that libjpeg reads alone
-  stages::failure too_little;       // the failure if packed coefficients lack room
-
-  /// What libjpeg reads of a pack: the JPEG's head, after which `photo` takes over; or the whole JPEG, unpacked.
-  stages::outcome<byte_span> view(byte_span pack) {
-    const stages::outcome<photo_pack_view> seen = view_photo_pack(pack);
-    if (!seen) return seen.error();
-    f.pack = *seen;
-    f.is_pack = true;
-    return f.pack.jpeg_head;
-  }
-  stages::outcome<byte_span> unpack(byte_span pack) {
-    try {
-      unpacked = unpack_photo(pack);
-    } catch (const error& failure) {
-      return failure.code() == errc::unsupported ? stages::unsupported(failure.what())
-                                                 : stages::corrupt(failure.what());
-    }
-    return byte_span(unpacked);
-  }
+  stages::failure too_little;  // the failure if packed coefficients lack room
 
   [[nodiscard]] stages::failure why() const { return f.memory.has_room ? failure_of(f) : too_little; }
 };
@@ -513,11 +516,13 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
   f.memory.begin(state_->arena);
   f.cinfo.mem = &f.memory.methods;
   f.cinfo.progress = &f.progress;
-  f.is_pack = false;
-  if (begins_as_photo_pack(encoded)) {
-    const auto what = how.library_only ? state_->unpack(encoded) : state_->view(encoded);
-    if (!what) return what.error();
-    encoded = *what;
+  f.is_pack = begins_as_photo_pack(encoded);
+  f.recoded = f.is_pack && (how.library_only || photo_packs_are_recoded());
+  if (f.is_pack) {
+    const stages::outcome<photo_pack_view> seen = view_photo_pack(encoded);
+    if (!seen) return seen.error();
+    f.pack = *seen;
+    encoded = f.pack.jpeg_head;  // after it libjpeg gets what lies in the rows
   }
   f.encoded = reinterpret_cast<const unsigned char*>(encoded.data());
   f.encoded_bytes = encoded.size();

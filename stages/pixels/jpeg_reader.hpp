@@ -13,7 +13,7 @@ namespace leat::pixels {
 
 /// One thread's JPEG decoder. Baseline pictures are decoded by our Huffman stage where it can (baseline_huffman.hpp); where
 /// that finds the picture damaged, gave_up() says so. A photo pack's coefficients are put in their place (photo_entropy.hpp). All else,
-/// and all with reading::library_only, is libjpeg-turbo's; a pack is then unpacked first, into memory that the arena does not count.
+/// and all with reading::library_only, is libjpeg-turbo's; the rows of a pack are then coded again for it (photo_source.hpp).
 class jpeg_reader final : public picture_reader {
  public:
   explicit jpeg_reader(scratch_arena& arena);

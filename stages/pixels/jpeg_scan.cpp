@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -16,8 +15,8 @@ namespace {
 
 // More than one block's codes take, and what is read ahead.
 constexpr std::size_t segment_padding_bytes = 320;
-// Bytes of a block at most: 64 codes and values of 31 bits, each byte stuffed; and a restart marker.
-constexpr std::size_t block_bytes_max = 2 * 64 * 4 + 8;
+// A block and a restart marker.
+constexpr std::size_t block_bytes_max = huffman_writer::block_bytes_max + 8;
 
 [[noreturn]] void refuse(const std::string& why) {
   throw error(errc::unsupported, std::string("JPEG: ") + why + ", which is not packed");
@@ -305,103 +304,39 @@ jpeg_scan_encoder::jpeg_scan_encoder(const jpeg_head& head, bool pad_by_ones, st
       pad_by_ones_(pad_by_ones),
       to_(to),
       left_(head.restart_interval),
-      codes_(new codes[2 * NUM_HUFF_TBLS]()),
+      codes_(new huffman_codes[2 * NUM_HUFF_TBLS]()),
       row_(new std::byte[head.row_blocks() * block_bytes_max]) {
   for (std::size_t i = 0; i < NUM_HUFF_TBLS; ++i) {
-    build(head.dc[i], codes_[i]);
-    build(head.ac[i], codes_[NUM_HUFF_TBLS + i]);
+    codes_[i].build(head.dc[i]);
+    codes_[NUM_HUFF_TBLS + i].build(head.ac[i]);
   }
-}
-
-void jpeg_scan_encoder::build(const JHUFF_TBL& from, codes& to) noexcept {
-  std::size_t at = 0;
-  std::uint32_t code = 0;
-  for (std::size_t length = 1; length <= 16; ++length, code <<= 1) {
-    for (int i = 0; i < from.bits[length]; ++i, ++at, ++code) {
-      const std::uint8_t symbol = from.huffval[at];
-      if (to.length[symbol] != 0) continue;  // the shorter of two
-      to.code[symbol] = static_cast<std::uint16_t>(code);
-      to.length[symbol] = static_cast<std::uint8_t>(length);
-    }
-  }
-}
-
-// At most 31 bits, and fewer than 32 have been left before.
-void jpeg_scan_encoder::put(std::uint32_t code, unsigned bits) noexcept {
-  bits_ = bits_ << bits | code;
-  count_ += bits;
-  while (count_ >= 8) {
-    count_ -= 8;
-    const auto byte = static_cast<std::uint8_t>(bits_ >> count_);
-    *at_++ = std::byte{byte};
-    if (byte == 0xFF) *at_++ = std::byte{0};
-  }
-}
-
-void jpeg_scan_encoder::pad() noexcept {
-  const unsigned missing = (8 - count_) & 7U;
-  put(pad_by_ones_ ? (1U << missing) - 1 : 0, missing);
-}
-
-bool jpeg_scan_encoder::encode_block(int component, const std::int16_t* block) {
-  const jpeg_head::component& of = head_.component_of[component];
-  const auto size_of = [](int value) {
-    return static_cast<unsigned>(std::bit_width(static_cast<unsigned>(std::abs(value))));
-  };
-  bool has_codes = true;
-  const auto put_symbol = [&](const codes& table, unsigned symbol, int value, unsigned size) {
-    const unsigned length = table.length[symbol];
-    has_codes = has_codes && length != 0;
-    const auto bits = static_cast<std::uint32_t>(value < 0 ? value - 1 : value) & ((1U << size) - 1);
-    put(static_cast<std::uint32_t>(table.code[symbol]) << size | bits, length + size);
-  };
-  const int difference = block[0] - dc_[component];
-  dc_[component] = block[0];
-  const unsigned dc_size = size_of(difference);
-  if (dc_size > 15) return false;
-  put_symbol(codes_[of.dc], dc_size, difference, dc_size);
-  const codes& ac = codes_[NUM_HUFF_TBLS + of.ac];
-  std::uint64_t nonzero = 0;
-  for (std::size_t k = 1; k < 64; ++k) {
-    nonzero |= static_cast<std::uint64_t>(block[natural_of_zigzag[k]] != 0) << k;
-  }
-  int last = 0;
-  for (; nonzero != 0; nonzero &= nonzero - 1) {
-    const int k = std::countr_zero(nonzero);
-    int run = k - last - 1;
-    last = k;
-    for (; run >= 16; run -= 16) put_symbol(ac, 0xF0, 0, 0);
-    const int value = block[natural_of_zigzag[static_cast<std::size_t>(k)]];
-    const unsigned size = size_of(value);
-    if (size > 15) return false;
-    put_symbol(ac, static_cast<unsigned>(run) << 4 | size, value, size);
-  }
-  if (last != 63) put_symbol(ac, 0, 0, 0);
-  return has_codes;
 }
 
 bool jpeg_scan_encoder::encode_row(const std::int16_t* blocks) {
-  at_ = row_.get();
+  writer_.at = row_.get();
   bool good = true;
   for (std::uint32_t column = 0; column < head_.mcu_columns && good; ++column) {
     if (head_.restart_interval != 0 && left_-- == 0) {
-      pad();
-      *at_++ = std::byte{0xFF};
-      *at_++ = static_cast<std::byte>(0xD0 + restart_);
+      writer_.pad(pad_by_ones_);
+      writer_.put_marker(0xD0 + restart_);
       restart_ = (restart_ + 1) & 7U;
       left_ = head_.restart_interval - 1;
       std::fill(std::begin(dc_), std::end(dc_), 0);
     }
-    for (int i = 0; i < head_.blocks && good; ++i, blocks += 64) good = encode_block(head_.blocks_component[i], blocks);
+    for (int i = 0; i < head_.blocks && good; ++i, blocks += 64) {
+      const int component = head_.blocks_component[i];
+      const jpeg_head::component& of = head_.component_of[component];
+      good = writer_.put_block(codes_[of.dc], codes_[NUM_HUFF_TBLS + of.ac], dc_[component], blocks);
+    }
   }
-  to_.insert(to_.end(), row_.get(), at_);
+  to_.insert(to_.end(), row_.get(), writer_.at);
   return good;
 }
 
 void jpeg_scan_encoder::finish() {
-  at_ = row_.get();
-  pad();
-  to_.insert(to_.end(), row_.get(), at_);
+  writer_.at = row_.get();
+  writer_.pad(pad_by_ones_);
+  to_.insert(to_.end(), row_.get(), writer_.at);
 }
 
 }  // namespace leat::pixels

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "stages/pixels/baseline_huffman.hpp"
+#include "stages/pixels/huffman_writer.hpp"
 #include "stages/pixels/libjpeg.hpp"
 
 #include <cstddef>
@@ -90,25 +91,14 @@ class jpeg_scan_encoder {
   void finish();
 
  private:
-  struct codes {
-    std::uint16_t code[256];
-    std::uint8_t length[256];
-  };
-  static void build(const JHUFF_TBL& from, codes& to) noexcept;
-  [[nodiscard]] bool encode_block(int component, const std::int16_t* block);
-  void put(std::uint32_t code, unsigned bits) noexcept;
-  void pad() noexcept;
-
   const jpeg_head& head_;
   bool pad_by_ones_;
   std::vector<std::byte>& to_;
-  std::byte* at_ = nullptr;
-  std::uint64_t bits_ = 0;
-  unsigned count_ = 0;
+  huffman_writer writer_{};
   int dc_[3] = {};
   unsigned left_;
   unsigned restart_ = 0;
-  std::unique_ptr<codes[]> codes_;
+  std::unique_ptr<huffman_codes[]> codes_;  // of DC, then of AC
   std::unique_ptr<std::byte[]> row_;
 };
 

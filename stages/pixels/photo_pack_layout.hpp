@@ -51,8 +51,9 @@ struct photo_pack_view {
 
 [[nodiscard]] stages::outcome<photo_pack_view> view_photo_pack(byte_span pack);
 
-/// Whether packs are decoded row by row, with this libjpeg-turbo (entropy_door.hpp). Otherwise each is unpacked to a JPEG first.
-[[nodiscard]] bool photo_packs_are_read_by_rows() noexcept;
+/// Whether packs are coded again for libjpeg-turbo to read (photo_source.hpp), since our stage has no door into the one that is loaded
+/// (entropy_door.hpp). Slower, and the same pixels.
+[[nodiscard]] bool photo_packs_are_recoded() noexcept;
 
 /// The fixed head as bytes, its checksum missing.
 [[nodiscard]] std::array<std::byte, photo_pack_head::bytes> as_bytes(const photo_pack_head& head) noexcept;

@@ -82,7 +82,7 @@ pixels::geometry random_crop(std::mt19937_64& random, const pixels::picture_info
   return testing::scaled_box(box, between(random, 1, 12), between(random, 1, 12), filter::bilinear);
 }
 
-// Whole pictures and crops, decimated and not, turned upright and not: in vectors, plainly, and by way of the JPEG.
+// Whole pictures and crops, decimated and not, turned upright and not: in vectors, plainly, and coded again for libjpeg.
 TEST(photo_pack, makes_the_pixels_of_its_jpeg) {
   testing::one_decoder one;
   testing::for_each_seed(400, [&](std::uint64_t seed) {
@@ -132,6 +132,11 @@ TEST(photo_pack, is_corrupt_where_rows_that_are_wanted_are_damaged) {
     if (between(random, 0, 9) == 0) pack.resize(random() % pack.size() + 1);
     const auto by = seed % 2 == 0 ? testing::huffman_stage::own : testing::huffman_stage::own_plain;
     const auto ours = testing::ask_huffman(one.decoder, pack, drawn, {}, by);
+    // Coded again for libjpeg, the same rows are looked at, and no others.
+    const auto recoded = testing::ask_huffman(one.decoder, pack, drawn, {}, testing::huffman_stage::libjpeg);
+    ASSERT_EQ(recoded.kind, ours.kind) << recoded.reason;
+    ASSERT_EQ(recoded.reason, ours.reason);
+    ASSERT_EQ(recoded.row, ours.row);
     if (ours.kind == stages::outcome_kind::ok) {
       ++good;
       ASSERT_EQ(ours.row, theirs.row);
@@ -142,6 +147,26 @@ TEST(photo_pack, is_corrupt_where_rows_that_are_wanted_are_damaged) {
   if (testing::seed_count(1500) < 200) return;
   EXPECT_GT(good, 0);
   EXPECT_GT(bad, 0);
+}
+
+// Where libjpeg reads rows that are coded again, they are coded with tables of ours, which have codes for all that a baseline file can hold.
+TEST(photo_pack, is_coded_again_whatever_values_it_holds) {
+  testing::one_decoder one;
+  testing::for_each_seed(60, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    // Steps of 1 make the largest values there are.
+    testing::rgb_picture picture = testing::make_texture(seed, between(random, 1, 70), between(random, 1, 70));
+    for (std::uint8_t& each : picture.pixels) each = random() % 2 == 0 ? 0 : 255;
+    testing::jpeg_options how;
+    how.quality = 100;
+    how.optimise = seed % 2 == 0;
+    const bytes jpeg = testing::make_jpeg(picture, how);
+    const auto drawn = testing::plain_box(0, 0, picture.width, picture.height);
+    const auto theirs = testing::ask_huffman(one.decoder, jpeg, drawn, {}, testing::huffman_stage::libjpeg);
+    const auto ours = testing::ask_huffman(one.decoder, pack_photo(jpeg), drawn, {}, testing::huffman_stage::libjpeg);
+    ASSERT_EQ(ours.kind, stages::outcome_kind::ok) << ours.reason;
+    ASSERT_EQ(ours.row, theirs.row);
+  });
 }
 
 TEST(photo_pack, says_why_a_file_has_to_stay_a_jpeg) {

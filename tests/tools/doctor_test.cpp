@@ -86,7 +86,7 @@ void expect_advice(const finding& found, grade how, const std::string& part) {
 
 TEST(doctor_advice, says_where_photo_packs_are_no_faster_than_jpegs) {
   machine_facts facts = good_machine();
-  facts.photo_packs_unpacked = true;
+  facts.photo_packs_recoded = true;
   const std::vector<finding> all = tools::examine(facts);
   const auto found =
       std::find_if(all.begin(), all.end(), [](const finding& each) { return each.concern == "photo packs"; });
