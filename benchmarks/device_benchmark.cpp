@@ -58,6 +58,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -221,12 +222,17 @@ source make_records(bool toy) {
 
 image training_picture() { return image{"jpg"}.random_resized_crop(side).random_flip().normalize(imagenet); }
 
+/// Where they are fewer than a batch, an epoch has them several times.
 source make_photographs(const std::string& place, bool toy) {
+  const std::uint32_t rows = toy ? 16U : 256U;
+  const dataset once = open(place);
+  if (once.size() == 0) throw nothing_to_measure(str_cat("no photographs below ", place));
+  const std::vector<dataset> enough((rows + once.size() - 1) / once.size(), once);
   return {.name = "photographs",
-          .samples = open(place),
+          .samples = concat(enough),
           .output = "jpg",
           .fields = {training_picture()},
-          .rows_max = toy ? 16U : 256U};
+          .rows_max = rows};
 }
 
 std::vector<std::byte> content_of(const std::filesystem::path& path) {
@@ -237,12 +243,30 @@ std::vector<std::byte> content_of(const std::filesystem::path& path) {
   return bytes;
 }
 
+/// A folder of this process, removed with it.
+class temporary_folder {
+ public:
+  explicit temporary_folder(std::string_view name)
+      : path_(std::filesystem::temp_directory_path() / str_cat(name, "-", ::getpid())) {
+    std::filesystem::remove_all(path_);
+  }
+  temporary_folder(const temporary_folder&) = delete;
+  temporary_folder& operator=(const temporary_folder&) = delete;
+  ~temporary_folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  const std::filesystem::path path_;
+};
+
 /// The photographs of a folder as packs, in a folder of the same classes. What cannot be packed stays a JPEG.
-std::string make_packs_of(const std::string& photographs) {
+void make_packs_of(const std::string& photographs, const std::filesystem::path& place) {
   namespace fs = std::filesystem;
   if (!fs::is_directory(photographs)) throw nothing_to_measure("packs are made of photographs in a folder alone");
-  const fs::path place = fs::temp_directory_path() / "leat-benchmark-packs";
-  fs::remove_all(place);
   std::vector<fs::path> files;
   for (const fs::directory_entry& each : fs::recursive_directory_iterator(photographs)) {
     if (each.is_regular_file() && each.path().extension() == ".jpg") files.push_back(each.path());
@@ -277,7 +301,6 @@ std::string make_packs_of(const std::string& photographs) {
   }
   if (failed > 0)
     throw error(errc::io, str_cat(failed.load(), " photographs could not be packed into ", place.string()));
-  return place.string();
 }
 
 /// Endless, from the page cache, as a trainer has it.
@@ -404,28 +427,58 @@ loop_result spend_resident(std::span<const device_memory> batches, device_step& 
 
 // --- 1, 2 and 3: steps, and what the host does for them --------------------------------------------------------------------
 
-/// Rows that arrive in a second where nothing else is to be done.
-double measure_rows_per_s(const source& from, bool toy) {
-  loader train(from.samples, options_for(from.rows_max, cuda(0)), from.fields);
-  const trainer_stream in;
-  const std::uint32_t uncounted = train.plan().batches + 2;
-  double began_s = 0;
+/// A loader whose batches a trainer's stream waits for, and nothing else.
+struct line_rate {
+  figure rows_per_s, cpu_us, stream_per_s, kernels_ms, copy_ms, gpu_share;
+};
+
+/// Returns what the loader counts.
+loader_stats measure_line(const source& from, leat::decode_on where, const std::shared_ptr<stages::device_calls>& calls,
+                          double least_s, line_rate& measured, std::uint32_t io_threads = 1) {
+  const auto timed = std::make_shared<timed_calls>(calls, 256);
+  loader_options options = options_for(from.rows_max, cuda(0));
+  options.decode_on = where;
+  options.reader.io_threads = io_threads;
+  std::uint32_t uncounted = 0;
   std::uint32_t counted = 0;
-  double took_s = 0;
-  run_to_end([](loader& all, const trainer_stream& stream, std::uint32_t first, double least_s, double& began,
-                std::uint32_t& count, double& took) -> asio::awaitable<int> {
-    for (std::uint32_t i = 0;; ++i) {
-      if (i == first) began = wall_s();
-      batch got = co_await next_of(all);
-      got.wait_on(stream.get());
-      if (i < first) continue;
-      ++count;
-      took = wall_s() - began;
-      if (took > least_s) co_return 0;
-    }
-  }(train, in, uncounted, toy ? 0.05 : 1.0, began_s, counted, took_s));
-  in.finish();
-  return from.rows_max * counted / took_s;
+  loader_stats stats;
+  {
+    loader train = stages::make_loader(from.samples, options, from.fields, {.device_calls = timed});
+    const trainer_stream in;
+    uncounted = train.plan().batches + 2;
+    double began_s = 0;
+    double began_cpu_s = 0;
+    run_to_end([&]() -> asio::awaitable<int> {
+      for (std::uint32_t i = 0;; ++i) {
+        if (i == uncounted) {
+          began_s = wall_s();
+          began_cpu_s = process_cpu_s();
+        }
+        batch got = co_await next_of(train);
+        got.wait_on(in.get());
+        if (i < uncounted) continue;
+        ++counted;
+        if (wall_s() - began_s > least_s) co_return 0;
+      }
+    }());
+    in.finish();
+    stats = train.stats();
+    measured.rows_per_s.add(from.rows_max * counted / (wall_s() - began_s));
+    measured.cpu_us.add((process_cpu_s() - began_cpu_s) / (from.rows_max * counted) * 1e6);
+  }
+  figure copy_ms, in_all_ms, kernels_ms;
+  const std::vector<timed_calls::times> all = timed->taken();
+  for (std::size_t i = uncounted; i < all.size(); ++i) {
+    copy_ms.add(all[i].copy_ms);
+    in_all_ms.add(all[i].in_all_ms);
+    kernels_ms.add(all[i].in_all_ms - all[i].copy_ms);
+  }
+  if (copy_ms.empty()) throw error(errc::device, "no copy of the loader's was timed");
+  measured.copy_ms.add(copy_ms.median());
+  measured.kernels_ms.add(kernels_ms.median());
+  measured.stream_per_s.add(from.rows_max / in_all_ms.median() * 1e3);
+  measured.gpu_share.add(100 * 3000 * kernels_ms.median() * 1e-3 / from.rows_max);
+  return stats;
 }
 
 /// The sum of all 32-bit words of the first `batches` batches, over the ends of epochs, on the host rung.
@@ -968,65 +1021,11 @@ class bus_pictures {
 
 // --- 8: photo packs -------------------------------------------------------------------------------------------------------------
 
-/// A loader whose batches a trainer's stream waits for, and nothing else.
-struct line_rate {
-  figure rows_per_s, cpu_us, stream_per_s, kernels_ms, copy_ms, gpu_share;
-};
-
-/// Returns what the loader counts.
-loader_stats measure_line(const source& from, leat::decode_on where, const std::shared_ptr<stages::device_calls>& calls,
-                          double least_s, line_rate& measured, std::uint32_t io_threads = 1) {
-  const auto timed = std::make_shared<timed_calls>(calls, 256);
-  loader_options options = options_for(from.rows_max, cuda(0));
-  options.decode_on = where;
-  options.reader.io_threads = io_threads;
-  std::uint32_t uncounted = 0;
-  std::uint32_t counted = 0;
-  loader_stats stats;
-  {
-    loader train = stages::make_loader(from.samples, options, from.fields, {.device_calls = timed});
-    const trainer_stream in;
-    uncounted = train.plan().batches + 2;
-    double began_s = 0;
-    double began_cpu_s = 0;
-    run_to_end([&]() -> asio::awaitable<int> {
-      for (std::uint32_t i = 0;; ++i) {
-        if (i == uncounted) {
-          began_s = wall_s();
-          began_cpu_s = process_cpu_s();
-        }
-        batch got = co_await next_of(train);
-        got.wait_on(in.get());
-        if (i < uncounted) continue;
-        ++counted;
-        if (wall_s() - began_s > least_s) co_return 0;
-      }
-    }());
-    in.finish();
-    stats = train.stats();
-    measured.rows_per_s.add(from.rows_max * counted / (wall_s() - began_s));
-    measured.cpu_us.add((process_cpu_s() - began_cpu_s) / (from.rows_max * counted) * 1e6);
-  }
-  figure copy_ms, in_all_ms, kernels_ms;
-  const std::vector<timed_calls::times> all = timed->taken();
-  for (std::size_t i = uncounted; i < all.size(); ++i) {
-    copy_ms.add(all[i].copy_ms);
-    in_all_ms.add(all[i].in_all_ms);
-    kernels_ms.add(all[i].in_all_ms - all[i].copy_ms);
-  }
-  if (copy_ms.empty()) throw error(errc::device, "no copy of the loader's was timed");
-  measured.copy_ms.add(copy_ms.median());
-  measured.kernels_ms.add(kernels_ms.median());
-  measured.stream_per_s.add(from.rows_max / in_all_ms.median() * 1e3);
-  measured.gpu_share.add(100 * 3000 * kernels_ms.median() * 1e-3 / from.rows_max);
-  return stats;
-}
-
 class photo_packs {
  public:
-  photo_packs(const source& jpegs, source packs, device_step& step, std::shared_ptr<stages::device_calls> calls,
-              bool toy)
-      : jpegs_(jpegs), packs_(std::move(packs)), calls_(std::move(calls)), least_s_(toy ? 0.05 : 1.0) {
+  photo_packs(const source& jpegs, const std::string& photographs, device_step& step,
+              std::shared_ptr<stages::device_calls> calls, bool toy)
+      : jpegs_(jpegs), packs_(packs_of(photographs, toy)), calls_(std::move(calls)), least_s_(toy ? 0.05 : 1.0) {
     packs_.decode_on = leat::decode_on::device;
     const std::uint32_t rows = std::min<std::uint32_t>(packs_.rows_max, 32);
     const std::uint64_t batches = std::clamp<std::uint64_t>(packs_.samples.size() / rows, 1, 32);
@@ -1062,10 +1061,15 @@ class photo_packs {
   }
 
  private:
+  [[nodiscard]] source packs_of(const std::string& photographs, bool toy) const {
+    make_packs_of(photographs, folder_.path());
+    return make_photographs(folder_.path().string(), toy);
+  }
   void run(const source& from, leat::decode_on where, line_rate& measured, std::uint32_t io_threads = 1) const {
     static_cast<void>(measure_line(from, where, calls_, least_s_, measured, io_threads));
   }
 
+  const temporary_folder folder_{"leat-benchmark-packs"};
   const source& jpegs_;
   source packs_;
   const std::shared_ptr<stages::device_calls> calls_;
@@ -1195,8 +1199,7 @@ class measurements {
     all.add("photo packs", [this] {
       if (!packs_) {
         const source& jpegs = ready(photographs_);
-        packs_.emplace(jpegs, make_photographs(make_packs_of(photographs_place_), given_.toy), *step_, calls_,
-                       given_.toy);
+        packs_.emplace(jpegs, photographs_place_, *step_, calls_, given_.toy);
       }
       packs_->round();
     });
@@ -1271,7 +1274,9 @@ class measurements {
   void prepare(source& made) {
     if (!step_) throw nothing_to_measure("there is no step");
     check_what_steps_read(made, *step_, 3);
-    made.rows_per_s = measure_rows_per_s(made, given_.toy);
+    line_rate alone;
+    static_cast<void>(measure_line(made, leat::decode_on::host, calls_, given_.toy ? 0.05 : 1.0, alone));
+    made.rows_per_s = alone.rows_per_s.median();
   }
   /// What prepare() has gone well with.
   static const source& ready(const std::optional<source>& from) {

@@ -235,6 +235,7 @@ class loader::pipeline final : public line_events {
                         .host_batches = memory_.batches,
                         .failed = [this](std::exception_ptr why) { broken(std::move(why)); },
                         .pinning_done = [this](const io::lease& memory) { batch_pool_.pinning_done(memory); },
+                        .name_of = [this](std::uint64_t sample) { return run_.dataset().name(sample); },
                         .host_memory = arena_});
     plan_ = memory_.shown;
     if (std::optional<std::string> cost = describe_cache_cost(run_)) plan_.warnings.push_back(*std::move(cost));

@@ -94,6 +94,8 @@ struct transfer_needs {
   std::function<void(std::exception_ptr)> failed;
   /// Called once for each lease, when its memory has been pinned, or could not be. Thread: any; not after drain().
   std::function<void(const io::lease&)> pinning_done = {};
+  /// A sample's name, for errors. Thread: any; not after drain().
+  std::function<std::string(std::uint64_t sample)> name_of = {};
   /// Owns the memory of all leases. After a failure it is kept until the process ends, since a copy may still read it.
   std::shared_ptr<const void> host_memory = {};
 };

@@ -370,7 +370,7 @@ nlohmann::ordered_json as_json(const findings& found) {
             {"refused", found.pictures.refused()}}},
           {"jpegs",
            {{"looked_at", found.jpegs.looked_at},
-            {"progressive", found.jpegs.progressive},
+            {"not_baseline", found.jpegs.not_baseline},
             {"measured", found.jpegs.measured},
             {"speed_up", found.jpegs.speed_up},
             {"saving", found.jpegs.saving()},
@@ -511,9 +511,9 @@ std::string pictures_text(const terminal& screen, const findings& found) {
 
 // Nothing where all are baseline: there is nothing to be done then.
 std::string jpegs_text(const terminal& screen, const jpeg_survey& found) {
-  if (found.progressive == 0) return {};
-  std::string text = heading(screen, "progressive JPEGs");
-  str_append(text, "  ", count_text(found.progressive), " of ", count_text(found.looked_at), " looked at");
+  if (found.not_baseline == 0) return {};
+  std::string text = heading(screen, "JPEGs that are not baseline");
+  str_append(text, "  ", count_text(found.not_baseline), " of ", count_text(found.looked_at), " looked at");
   if (found.measured > 0) {
     text += absl::StrFormat("; as baseline they decode %.1f times as fast (measured on %u)", found.speed_up,
                             static_cast<unsigned>(found.measured));

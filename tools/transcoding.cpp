@@ -142,7 +142,7 @@ std::vector<std::string> transcoding::left() const {
 
 double jpeg_survey::saving() const noexcept {
   if (looked_at == 0 || speed_up <= 1) return 0;
-  const double share = static_cast<double>(progressive) / static_cast<double>(looked_at);
+  const double share = static_cast<double>(not_baseline) / static_cast<double>(looked_at);
   const double before = share * speed_up + (1 - share);
   return (before - 1) / before;
 }
@@ -172,7 +172,7 @@ jpeg_survey survey_jpegs(const dataset& samples, std::uint64_t looks_max) {
         if (!packs.is_enough()) packs.add(decoder, encoded);
         continue;
       }
-      ++found.progressive;
+      ++found.not_baseline;
       if (found.measured == measured_max) continue;
       const double one_before_s = decoding_s(decoder, encoded);
       const double one_after_s = decoding_s(decoder, file);

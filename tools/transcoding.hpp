@@ -39,7 +39,7 @@ class transcoding {
 };
 
 /// What some of a dataset's pictures are.
-///   progressive   that a rewriting would make faster: multi-scan and arithmetically coded ones too
+///   not_baseline  progressive, of several scans otherwise, or arithmetically coded: rewriting makes them faster
 ///   speed_up      CPU time of decoding one of those whole, before / after; of `measured` of them. 0: none was measured
 ///   packs         what photo packs would give (`leat pack --photos fast`), of some that are baseline
 struct jpeg_survey {
@@ -51,12 +51,12 @@ struct jpeg_survey {
   };
 
   std::uint64_t looked_at = 0;
-  std::uint64_t progressive = 0;
+  std::uint64_t not_baseline = 0;
   std::uint64_t measured = 0;
   double speed_up = 0;
   pack_gain packs;
 
-  /// Of the CPU time of decoding all pictures, what rewriting would save, if progressive ones are as large as the others.
+  /// Of the CPU time of decoding all pictures, what rewriting would save, if those are as large as the others.
   [[nodiscard]] double saving() const noexcept;
 };
 

@@ -154,6 +154,7 @@ void device_transfer::prepare(transfer_needs needs) {
   check({calls_->make_stream(side_), "cudaStreamCreateWithPriority", {}});
   has_stream_ = true;
   tell_loader_ = std::move(needs.failed);
+  name_of_ = std::move(needs.name_of);
   host_memory_ = std::move(needs.host_memory);
   pinned_.prepare(std::move(needs.pinning_done));
   blocks_.prepare(blocks, block_bytes_, side_);
@@ -262,10 +263,13 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
 // A picture that is refused is its sample's fault, and not the device's. Which one it is no host has decoded: no policy is asked any more.
 std::exception_ptr device_transfer::refusal(const failed_call& failed, const transfer_operation& of) const noexcept {
   try {
-    const std::string which =
-        *failed.picture < of.samples.size() ? str_cat("sample ", of.samples[*failed.picture]) : "a sample";
+    std::string which;
+    if (*failed.picture < of.samples.size()) {
+      const std::uint64_t sample = of.samples[*failed.picture];
+      which = str_cat(" ", name_of_ ? name_of_(sample) : std::string(), name_of_ ? ", number " : "", sample);
+    }
     throw error(errc::corrupt,
-                str_cat("corrupt ", which, ", in row ", *failed.picture, " of its batch: ", failed.name, " on ",
+                str_cat("corrupt sample", which, ", in row ", *failed.picture, " of its batch: ", failed.name, " on ",
                         calls_->name(), ": ", calls_->describe(failed.status),
                         "; on_corrupt is not asked, as the file's headers were sound; take the sample out, or decode "
                         "with jpeg_decoder::turbo"));

@@ -101,6 +101,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
 
   // By prepare(), for good.
   std::function<void(std::exception_ptr)> tell_loader_;
+  std::function<std::string(std::uint64_t)> name_of_;
   std::shared_ptr<const void> host_memory_;
   stream side_;
   bool has_stream_ = false;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 namespace leat::stages {
@@ -171,6 +172,31 @@ bool place_pixels(std::uint64_t planes_bytes, photo_plan& plan) noexcept {
   return plan.scratch_bytes <= photo_scratch_bytes_max;
 }
 
+// A slot of which the tables are written, and not its beginning yet.
+struct slot_begun {
+  photo_slot* head;
+  photo_slot made;
+};
+
+// Nothing where the slot is too small.
+std::optional<slot_begun> begin_slot(const photo_plan& plan, bool has_tables, slot_writer& to) noexcept {
+  auto* const head = to.take<photo_slot>(1);
+  if (head == nullptr) return std::nullopt;
+  to.go_back_to(photo_slot_bytes);
+  slot_begun slot{head, {}};
+  slot.made.is_pack = 1;
+  slot.made.tables = to.at();
+  slot.made.photo = plan.on_device;
+  if (has_tables && !(write_table(plan.across, slot.made.photo.across, slot.made.tables, to) &&
+                      write_table(plan.down, slot.made.photo.down, slot.made.tables, to))) {
+    return std::nullopt;
+  }
+  slot.made.row_ends = to.at();
+  return slot;
+}
+
+void finish(const slot_begun& slot) noexcept { std::memcpy(slot.head, &slot.made, sizeof slot.made); }
+
 }  // namespace
 
 std::optional<photo_plan> plan_photo(const pixels::photo_layout& how, const pixels::picture_info& info,
@@ -221,49 +247,27 @@ std::optional<photo_plan> plan_jpeg(const pixels::picture_info& info, const pixe
 bool write_jpeg_slot(const photo_plan& plan, std::span<const std::byte> file, std::span<std::byte> slot) noexcept {
   if (file.empty() || file.size() > slot.size()) return false;
   slot_writer to(slot);
-  auto* const head = to.take<photo_slot>(1);
-  if (head == nullptr) return false;
-  to.go_back_to(photo_slot_bytes);
-  photo_slot made{.is_pack = 1,
-                  .tables = to.at(),
-                  .row_ends = 0,
-                  .rows = 0,
-                  .row_count = 0,
-                  .jpeg_bytes = static_cast<std::uint32_t>(file.size()),
-                  .photo = plan.on_device};
-  if (!write_table(plan.across, made.photo.across, made.tables, to) ||
-      !write_table(plan.down, made.photo.down, made.tables, to)) {
-    return false;
-  }
-  made.row_ends = made.rows = to.at();
+  std::optional<slot_begun> begun = begin_slot(plan, true, to);
+  if (!begun) return false;
+  begun->made.jpeg_bytes = static_cast<std::uint32_t>(file.size());
+  begun->made.rows = to.at();
   auto* const bytes = to.take<std::byte>(file.size());
   if (bytes == nullptr) return false;
   std::memcpy(bytes, file.data(), file.size());
-  std::memcpy(head, &made, sizeof made);
+  finish(*begun);
   return true;
 }
 
 bool write_photo_slot(const photo_plan& plan, const pixels::photo_pack_view& pack, std::span<std::byte> slot) noexcept {
   slot_writer to(slot);
-  auto* const head = to.take<photo_slot>(1);
-  if (head == nullptr) return false;
-  to.go_back_to(photo_slot_bytes);
-  photo_slot made{.is_pack = 1,
-                  .tables = to.at(),
-                  .row_ends = 0,
-                  .rows = 0,
-                  .row_count = plan.end_row - plan.first_row,
-                  .jpeg_bytes = 0,
-                  .photo = plan.on_device};
-  if (made.row_count != 0 && !(write_table(plan.across, made.photo.across, made.tables, to) &&
-                               write_table(plan.down, made.photo.down, made.tables, to))) {
-    return false;
-  }
-  made.row_ends = to.at();
-  auto* const ends = to.take<std::uint32_t>(made.row_count);
+  const std::uint32_t row_count = plan.end_row - plan.first_row;
+  std::optional<slot_begun> begun = begin_slot(plan, row_count != 0, to);
+  if (!begun) return false;
+  begun->made.row_count = row_count;
+  auto* const ends = to.take<std::uint32_t>(row_count);
   if (ends == nullptr) return false;
-  made.rows = to.at();
-  for (std::uint32_t row = 0; row < made.row_count; ++row) {
+  begun->made.rows = to.at();
+  for (std::uint32_t row = 0; row < row_count; ++row) {
     const std::uint32_t number = plan.first_row + row;
     const std::uint32_t begin = number == 0 ? 0 : pack.row_end(number - 1);
     auto* const bytes = to.take<std::uint8_t>(pack.row_end(number) - begin);
@@ -272,9 +276,9 @@ bool write_photo_slot(const photo_plan& plan, const pixels::photo_pack_view& pac
     const std::span from(reinterpret_cast<const std::uint8_t*>(checked.data()), checked.size());
     if (from.empty() || !pixels::photo_row_is_sound(from, pack.row_blocks())) return false;
     std::copy(from.begin(), from.end(), bytes);
-    ends[row] = to.at() - made.rows;
+    ends[row] = to.at() - begun->made.rows;
   }
-  std::memcpy(head, &made, sizeof made);
+  finish(*begun);
   return true;
 }
 

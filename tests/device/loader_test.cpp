@@ -569,7 +569,7 @@ TEST(loader_device, ends_with_the_sample_that_nvjpeg_refuses) {
   picture(baseline).push_back(std::byte{0xD9});
   const seen_pixels got = see_pixels(from, options, fields, std::make_shared<simulated_device>());
   EXPECT_EQ(got.failed, errc::corrupt);
-  EXPECT_THAT(got.message, HasSubstr("corrupt sample " + std::to_string(baseline) + ","));
+  EXPECT_THAT(got.message, HasSubstr(", number " + std::to_string(baseline) + ", in row "));
 }
 
 // The device is well: what was handed over before stays usable, and a loader that comes next finds all of the device's memory.
@@ -593,7 +593,7 @@ TEST(loader_device, keeps_nothing_of_a_device_for_a_picture_that_nvjpeg_refuses)
     const std::string message = testing::message_of(errc::corrupt, [&] {
       while (auto delivered = train.next_blocking()) before.push_back(std::move(*delivered));
     });
-    EXPECT_THAT(message, HasSubstr("corrupt sample " + std::to_string(refused) + ","));
+    EXPECT_THAT(message, HasSubstr(", number " + std::to_string(refused) + ", in row "));
     EXPECT_EQ(before.size(), refused / options.batch_size);
     for (batch& each : before) each.wait_on(consumer);
     before.clear();
