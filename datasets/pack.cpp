@@ -112,7 +112,8 @@ class packing {
     const bool is_there = kept_->hold(next, [&] {
       std::vector<sample_members> whole{next};
       reader_.read(whole);
-      if (options_.rewrite) rewrite(whole);
+      const member_rewriter& by = options_.rewrite_to_compare ? options_.rewrite_to_compare : options_.rewrite;
+      if (by) rewrite(whole, by);
       return std::move(whole.front());
     });
     if (!is_there) end_keeping();
@@ -165,7 +166,7 @@ class packing {
 
   void flush() {
     reader_.read(pending_);
-    if (options_.rewrite) rewrite(pending_);
+    if (options_.rewrite) rewrite(pending_, options_.rewrite);
     for (const sample_members& sample : pending_) {
       std::vector<std::optional<photo_place>> photos(sample.members.size());
       for (std::size_t i = 0; i < photos.size() && options_.photo; ++i) {
@@ -186,11 +187,11 @@ class packing {
     tell();
   }
 
-  void rewrite(std::vector<sample_members>& samples) const {
+  void rewrite(std::vector<sample_members>& samples, const member_rewriter& by) const {
     for_each_parallel(samples.size(), std::thread::hardware_concurrency(), [&](std::size_t i) {
       if (options_.stop.stop_requested()) return;
       for (member& each : samples[i].members) {
-        std::optional<rewritten_member> other = options_.rewrite(each.name, each.content);
+        std::optional<rewritten_member> other = by(each.name, each.content);
         if (!other) continue;
         const auto is_taken = [&](const member& beside) { return &beside != &each && beside.name == other->name; };
         if (std::any_of(samples[i].members.begin(), samples[i].members.end(), is_taken)) continue;

@@ -30,6 +30,9 @@ struct rewritten_member {
   std::vector<std::byte> content;
 };
 
+using member_rewriter =
+    std::function<std::optional<rewritten_member>(std::string_view member, std::span<const std::byte> content)>;
+
 /// How samples become shards.
 struct pack_options {
   bool shuffle = false;  ///< in an order drawn from the seed; else in the dataset's
@@ -46,8 +49,10 @@ struct pack_options {
   bool skip_damaged = false;  ///< leave out samples known to be damaged, instead of an error
   /// Asked of each member, but for those of samples above 1 GiB: what to write in its place and under what name, or nothing to
   /// leave it as it is. It is left too if its sample has another member of that name. Called on several threads at once.
-  std::function<std::optional<rewritten_member>(std::string_view member, std::span<const std::byte> content)> rewrite =
-      {};
+  member_rewriter rewrite = {};
+  /// Asked in place of `rewrite`, if set, for the first sample of a shard that is there already: what it makes is compared and not written.
+  /// For those whose `rewrite` counts what it makes.
+  member_rewriter rewrite_to_compare = {};
   /// Asked of each member as it is written, but for those of samples that go through in portions: what a plan has to know of it, if it
   /// is a photo pack; `block` is filled in here. A shard with such members gets an index of them (datasets/photo_places.hpp).
   std::function<std::optional<photo_place>(std::span<const std::byte> content)> photo = {};

@@ -270,19 +270,28 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     const std::lock_guard lock(mutex);
     now = so_far;
   };
-  transcoding transcoded;
+  // What is only compared with a shard that stays is not counted.
+  transcoding transcoded, transcoded_to_compare;
   if (arguments.transcode) {
-    arguments.how.rewrite = [&transcoded](std::string_view member, std::span<const std::byte> content) {
-      std::optional<std::vector<std::byte>> file = transcoded.rewrite(member, content);
-      return file ? std::optional(datasets::rewritten_member{std::string(member), std::move(*file)}) : std::nullopt;
+    const auto by = [](transcoding& counted) {
+      return [&counted](std::string_view member, std::span<const std::byte> content) {
+        std::optional<std::vector<std::byte>> file = counted.rewrite(member, content);
+        return file ? std::optional(datasets::rewritten_member{std::string(member), std::move(*file)}) : std::nullopt;
+      };
     };
+    arguments.how.rewrite = by(transcoded);
+    arguments.how.rewrite_to_compare = by(transcoded_to_compare);
   }
-  photo_packing photos(arguments.photos, arguments.verify);
+  photo_packing photos(arguments.photos, arguments.verify), photos_to_compare(arguments.photos, arguments.verify);
   const bool packs_photos = arguments.photos != photo_form::as_they_are;
   if (packs_photos) {
-    arguments.how.rewrite = [&photos](std::string_view member, std::span<const std::byte> content) {
-      return photos.rewrite(member, content);
+    const auto by = [](photo_packing& counted) {
+      return [&counted](std::string_view member, std::span<const std::byte> content) {
+        return counted.rewrite(member, content);
+      };
     };
+    arguments.how.rewrite = by(photos);
+    arguments.how.rewrite_to_compare = by(photos_to_compare);
   }
   arguments.how.photo = stages::place_of_photo;
   datasets::pack_result made;

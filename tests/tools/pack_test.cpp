@@ -123,6 +123,9 @@ TEST(pack, goes_on_behind_finished_shards_of_the_same_command_only) {
   EXPECT_EQ(again.at("samples"), whole.at("samples"));
   EXPECT_EQ(again.at("shards"), whole.at("shards"));
   EXPECT_EQ(content_of(second), before);
+  // The shard that stays is compared, and none of its photographs is packed.
+  EXPECT_EQ(whole.at("photos").at("rewritten"), 12);
+  EXPECT_EQ(again.at("photos").at("rewritten"), 7);
   // The same members, but JPEGs.
   const ended other = pack({"--continue"});
   EXPECT_EQ(other.exit_code, 2);
