@@ -11,6 +11,7 @@
 #include "datasets/model.hpp"
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
+#include "datasets/photo_pack_name.hpp"
 #include "datasets/photo_places.hpp"
 #include "datasets/remote_files.hpp"
 #include "datasets/sample_counts.hpp"
@@ -158,7 +159,9 @@ class tar_model final : public dataset_model {
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
     append_parts(table_.of(sample), needs, out);
-    for (std::size_t i = before; i < out.size() && !photos_.empty(); ++i) out[i].photo = photo_at(out[i].where);
+    for (std::size_t i = before; i < out.size() && !photos_.empty(); ++i) {
+      if (is_photo_pack_name(fields_[out[i].field].name)) out[i].photo = photo_at(out[i].where);
+    }
   }
   void parts(std::uint64_t sample, part_list& out) const override { append_parts(table_.of(sample), out); }
 

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/usable_cores.hpp"
+#include "datasets/photo_pack_name.hpp"
 #include "io/direct_policy.hpp"
 #include "io/queue_depth.hpp"
 #include "io/source.hpp"
@@ -36,12 +37,6 @@ std::uint64_t blocks_wanted(const field_info& field, const array_crop* crop) {
   return std::min(field.blocks_max, of_crop);
 }
 
-// As pictures are named (datasets::picture_names()), "fjpg" and its likes among them.
-bool is_photo_pack(const field_info& field) {
-  const std::string_view extension = std::string_view(field.name).substr(field.name.rfind('.') + 1);
-  return field.kind == field_kind::picture && extension.starts_with("fjp");
-}
-
 // Rows are planned some at a time, and a read that waits for memory keeps those behind it from being planned: reads are no
 // more than have memory, and one step's. Those that need none, and those of ragged rows, which are planned at once, are as
 // many as there are.
@@ -70,8 +65,9 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
     }
     blocks += layout.rows_max() * in_row;
     leased = leased && !reads_into_rows(dataset, *program);
-    const bool is_pack = std::any_of(program->reads().begin(), program->reads().end(),
-                                     [&](std::uint16_t field) { return is_photo_pack(dataset.fields()[field]); });
+    const bool is_pack = std::any_of(program->reads().begin(), program->reads().end(), [&](std::uint16_t field) {
+      return datasets::is_photo_pack_name(dataset.fields()[field].name);
+    });
     if (is_pack && in_two < fetched.size()) ++in_two;
   }
   const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true)) + in_two;

@@ -66,7 +66,7 @@ enum class label_place : std::uint8_t { before, behind };
 using index_change = std::function<void(std::vector<photo_place>&)>;
 
 std::string write_shards(const std::filesystem::path& directory, const index_change& change,
-                         label_place labels = label_place::behind) {
+                         label_place labels = label_place::behind, const std::string& extension = "fjpg") {
   constexpr std::size_t per_shard = 8;
   std::filesystem::create_directories(directory);
   for (std::size_t first = 0, shard = 0; first < photo_count; first += per_shard, ++shard) {
@@ -76,7 +76,7 @@ std::string write_shards(const std::filesystem::path& directory, const index_cha
       const std::string key = std::to_string(i);
       if (labels == label_place::before) made.add_file(key + ".cls", key);
       const bool is_jpeg = i == jpeg_number;
-      const testing::tar_place at = made.add_file(key + (is_jpeg ? ".jpg" : ".fjpg"), photos()[i]);
+      const testing::tar_place at = made.add_file(key + "." + (is_jpeg ? "jpg" : extension), photos()[i]);
       if (labels == label_place::behind) made.add_file(key + ".cls", key);
       if (is_jpeg) continue;
       photo_place place = stages::place_of_photo(photos()[i]).value();
@@ -233,6 +233,19 @@ TEST(photo_crops, of_packs_that_no_index_fits_are_made_of_whole_ones) {
     expect_same(got, expected);
     EXPECT_EQ(got.stats.bytes_read, expected.stats.bytes_read);
   }
+}
+
+// A plan of memory knows by its name that a field may be read in two pieces.
+TEST(photo_crops, of_packs_that_are_not_named_as_such_are_made_of_whole_ones) {
+  const testing::temporary_directory directory;
+  const std::string indexed = write_shards(directory.path() / "indexed", as_it_is, label_place::behind, "jpg");
+  loader_options options = testing::small_options();
+  const seen_run expected = run(write_shards(directory.path() / "plain", nullptr), several_views(), options);
+  options.host_bytes_max = std::size_t{256} << 20;
+  options.host_bytes_max = loader(leat::open(indexed), options, several_views()).plan().host_bytes_least;
+  const seen_run got = run(indexed, several_views(), options);
+  expect_same(got, expected);
+  EXPECT_EQ(got.stats.bytes_read, expected.stats.bytes_read);
 }
 
 TEST(photo_crops, of_shards_whose_index_is_damaged_are_made_of_whole_packs_and_it_is_said) {
