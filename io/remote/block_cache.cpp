@@ -76,12 +76,13 @@ bool says_present(std::uint64_t word) { return (word & state_mask) == present; }
 std::uint64_t rounded_up(std::uint64_t bytes) {
   return (bytes + cache_page_bytes - 1) / cache_page_bytes * cache_page_bytes;
 }
+std::uint64_t pages_in(std::uint64_t size_bytes) { return rounded_up(size_bytes) / cache_page_bytes; }
 std::uint32_t blocks_in(std::uint64_t size_bytes, std::uint32_t block_bytes) {
   return static_cast<std::uint32_t>((size_bytes + block_bytes - 1) / block_bytes);
 }
 std::size_t index_bytes(std::uint64_t size_bytes, std::uint32_t block_bytes) {
   return index_header_bytes + blocks_in(size_bytes, block_bytes) * sizeof(std::uint64_t) +
-         rounded_up(size_bytes) / cache_page_bytes * sizeof(std::uint32_t);
+         pages_in(size_bytes) * sizeof(std::uint32_t);
 }
 
 // Locks of an open file description: each opening of a file has its own, whichever process it is in.
@@ -547,6 +548,8 @@ std::shared_ptr<cached_object> block_cache::object(const std::string& file, std:
     made->size_bytes_ = size_bytes;
     made->block_bytes_ = seen->head.block_bytes;
     made->blocks_ = blocks_in(size_bytes, seen->head.block_bytes);
+    made->known_pages_ = std::vector<std::atomic<std::uint64_t>>((pages_in(size_bytes) + 63) / 64);
+    made->known_words_ = std::vector<std::atomic<std::uint64_t>>(made->blocks_);
     made->index_ = index.release();
     std::atomic_ref(std::launder(reinterpret_cast<index_header*>(made->map_))->opened_unix_s)
         .store(unix_now(), std::memory_order_relaxed);
@@ -660,13 +663,60 @@ std::uint64_t cached_object::fills() const noexcept {
   return std::atomic_ref(cache_->shared_->fills).load(std::memory_order_acquire);
 }
 
+// What was known of a block is forgotten first, and then said to be of the new word: who sees that sees no bit of before.
+void cached_object::know(std::uint64_t first_page, std::uint64_t end_page, std::uint64_t before) noexcept {
+  const std::uint64_t pages_of_block = block_bytes_ / cache_page_bytes;
+  const mutex_lock lock(knowing_);
+  for (std::uint64_t page = first_page; page < end_page;) {
+    const std::uint64_t block = page / pages_of_block;
+    const std::uint64_t end = std::min(end_page, (block + 1) * pages_of_block);
+    const std::uint64_t now = word(static_cast<std::uint32_t>(block)).load(std::memory_order_acquire);
+    if (!says_present(now) || now >> state_bits >= before) {  // another filling than what was read
+      page = end;
+      continue;
+    }
+    std::atomic<std::uint64_t>& known = known_words_[block];
+    if (known.load(std::memory_order_relaxed) != now) {
+      const std::uint64_t end_of_block = std::min((block + 1) * pages_of_block, pages_in(size_bytes_));
+      for (std::uint64_t each = block * pages_of_block; each < end_of_block; ++each) {
+        known_pages_[each / 64].fetch_and(~(std::uint64_t{1} << each % 64), std::memory_order_relaxed);
+      }
+      known.store(now, std::memory_order_release);
+    }
+    for (; page < end; ++page) {
+      known_pages_[page / 64].fetch_or(std::uint64_t{1} << page % 64, std::memory_order_release);
+    }
+  }
+}
+
+bool cached_object::knows(std::uint64_t offset, std::uint64_t bytes, std::uint64_t before) const noexcept {
+  const std::uint64_t end_byte = offset + bytes;
+  for (std::uint64_t block = offset / block_bytes_; block <= (end_byte - 1) / block_bytes_; ++block) {
+    const std::uint64_t known = known_words_[block].load(std::memory_order_acquire);
+    if (!says_present(known) || known >> state_bits >= before ||
+        known != word(static_cast<std::uint32_t>(block)).load(std::memory_order_acquire)) {
+      return false;
+    }
+  }
+  const std::uint64_t end_page = rounded_up(end_byte) / cache_page_bytes;
+  for (std::uint64_t page = offset / cache_page_bytes; page < end_page;) {
+    const std::uint64_t end = std::min((page / 64 + 1) * 64, end_page);
+    const std::uint64_t wanted = (~std::uint64_t{0} >> (64 - (end - page))) << page % 64;
+    if ((known_pages_[page / 64].load(std::memory_order_acquire) & wanted) != wanted) return false;
+    page = end;
+  }
+  return true;
+}
+
 bool cached_object::verify(std::uint64_t offset, std::span<const std::byte> pages, std::uint64_t before) noexcept {
+  if (knows(offset, pages.size(), before)) return true;
   bool is_right = true;
   for_each_sum(pages, [&](std::uint64_t at, std::uint32_t found) {
     if (found == sum((offset + at) / cache_page_bytes).load(std::memory_order_relaxed)) return;
     is_right = false;
     drop(static_cast<std::uint32_t>((offset + at) / block_bytes_), before);
   });
+  if (is_right) know(offset / cache_page_bytes, (offset + pages.size()) / cache_page_bytes, before);
   return is_right;
 }
 void cached_object::drop(std::uint32_t block, std::uint64_t before) noexcept {

@@ -5,8 +5,8 @@
 //     NAME.data        its bytes at their own offsets, sparse
 //
 // A block is fetched once: who claims it, by compare-and-swap in the mapped state, fills it; where the owner has died, the next one takes
-// it over. Each page is verified whenever it is read, so that nothing here has to be synced, and what another process or a loss of power
-// left behind is at worst fetched anew.
+// it over. Each page is verified when a process first reads it, so that nothing here has to be synced, and what another process or a loss of
+// power left behind is at worst fetched anew.
 #pragma once
 
 #include "base/mutex.hpp"
@@ -69,10 +69,14 @@ class cached_object {
   /// The number of the next fill of any block.
   [[nodiscard]] std::uint64_t fills() const noexcept;
   /// Whether pages that were read are what was written. Those that are not take their blocks out of the cache, but for a block that was
-  /// filled after the read began: what was read is then its former self, which somebody else has found damaged.
+  /// filled after the read began: what was read is then its former self, which somebody else has found damaged. Pages that this process has
+  /// found right since their block was filled are not looked at again.
   ///   offset   of a page
   ///   before   what fills() said before the read
   [[nodiscard]] bool verify(std::uint64_t offset, std::span<const std::byte> pages, std::uint64_t before) noexcept;
+  /// Whether all pages that have a byte of the range are known to be right: it may be read as it is.
+  ///   before   what fills() said before the read
+  [[nodiscard]] bool knows(std::uint64_t offset, std::uint64_t bytes, std::uint64_t before) const noexcept;
 
  private:
   friend class block_cache;
@@ -81,6 +85,7 @@ class cached_object {
   [[nodiscard]] std::atomic_ref<std::uint32_t> sum(std::uint64_t page) const noexcept;
   [[nodiscard]] std::uint64_t room_of(std::uint32_t block) const noexcept;  // on the disk
   void drop(std::uint32_t block, std::uint64_t before) noexcept;
+  void know(std::uint64_t first_page, std::uint64_t end_page, std::uint64_t before) noexcept;
 
   const std::shared_ptr<block_cache> cache_;
   std::string data_path_;
@@ -90,6 +95,11 @@ class cached_object {
   std::uint64_t size_bytes_ = 0;
   std::uint32_t block_bytes_ = 0;
   std::uint32_t blocks_ = 0;
+
+  // Pages that were found right, a bit for each, and of each block the word under which they were. Changed under the mutex.
+  mutex knowing_;
+  std::vector<std::atomic<std::uint64_t>> known_pages_;
+  std::vector<std::atomic<std::uint64_t>> known_words_;
 };
 
 /// Whether that error of one object's files is to be expected of the others' too: a drive that is full or read-only, no more descriptors.

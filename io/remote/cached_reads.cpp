@@ -65,6 +65,7 @@ struct cached_reads::cached_read final : read_path {
   struct : read_operation {
     cached_read* of = nullptr;
   } local;
+  bool is_known = false;  // as it is asked for; else by whole pages
   bool is_local = false;  // under way
 };
 
@@ -136,7 +137,7 @@ void cached_reads::announce(std::uint32_t file, const object_facts& facts, std::
   if (announced_.size() == 1) wake();
 }
 
-// Whole pages: each can be verified, and the memory has room for them.
+// Whole pages, unless they are known: each can be verified, and the memory has room for them.
 void cached_reads::start_local(cached_read& read) {
   std::unique_ptr<local_file>& file = files_[read.asked->file];
   if (!file) {
@@ -148,8 +149,11 @@ void cached_reads::start_local(cached_read& read) {
   auto& local = read.local;
   local.of = &read;
   local.file = 0;
-  local.offset = page_begin(read.asked->offset);
-  local.bytes = page_end(read.asked->offset + read.asked->bytes) - local.offset;
+  read.fills_before = read.object->fills();
+  read.is_known = read.object->knows(read.asked->offset, read.asked->bytes, read.fills_before);
+  local.offset = read.is_known ? read.asked->offset : page_begin(read.asked->offset);
+  const std::uint64_t end = read.asked->offset + read.asked->bytes;
+  local.bytes = (read.is_known ? end : page_end(end)) - local.offset;
   local.into = read.asked->into;
   local.data = {};
   local.failure = 0;
@@ -159,7 +163,6 @@ void cached_reads::start_local(cached_read& read) {
     of.owner->have_read(of);
   };
   read.is_local = true;
-  read.fills_before = read.object->fills();
   read_operation* const one[] = {&local};
   file->files->start(one);
 }
@@ -173,7 +176,10 @@ void cached_reads::have_read(cached_read& read) noexcept {
                                local.failure);
     return go_remote(read);
   }
-  if (!read.object->verify(local.offset, local.data, read.fills_before)) {
+  if (read.is_known && !read.object->knows(local.offset, local.bytes, read.fills_before)) {
+    return send(read);  // Somebody has found it damaged meanwhile.
+  }
+  if (!read.is_known && !read.object->verify(local.offset, local.data, read.fills_before)) {
     transfer_counts::add(around_.counts->damaged_reads, 1);
     if (++read.damaged > damage_max) return go_remote(read);
     return send(read);

@@ -116,7 +116,6 @@ TEST_F(block_cache, takes_a_block_out_whose_pages_are_not_what_was_written) {
   fill(*held, 0);
   fill(*held, 1);
   std::vector<std::byte> pages = read(*held, 4096, block_bytes);
-  EXPECT_TRUE(held->verify(4096, pages, held->fills()));
   pages[block_bytes - 1] ^= std::byte{1};  // the first page of block 1
   EXPECT_FALSE(held->verify(4096, pages, held->fills()));
   EXPECT_TRUE(held->is_present(0));
@@ -141,9 +140,60 @@ TEST_F(block_cache, keeps_a_block_that_was_filled_anew_after_a_damaged_read_bega
   fill(*theirs, 0);
   EXPECT_FALSE(mine->verify(0, pages, before));
   EXPECT_TRUE(mine->is_present(0));
-  EXPECT_TRUE(mine->verify(0, read(*mine, 0, block_bytes), mine->fills()));
   EXPECT_FALSE(mine->verify(0, pages, mine->fills())) << "a read that began since";
   EXPECT_FALSE(mine->is_present(0));
+}
+
+TEST_F(block_cache, looks_at_pages_once_for_each_filling_of_their_block) {
+  const auto one = open();
+  const auto other = open();
+  const auto mine = object(*one);
+  const auto theirs = object(*other);
+  fill(*mine, 0);
+  fill(*mine, 1);
+  const std::vector<std::byte> right = read(*mine, 0, 2 * block_bytes);
+  std::vector<std::byte> wrong = right;
+  for (std::size_t at = 0; at < wrong.size(); at += 4096) wrong[at] ^= std::byte{1};
+  const auto part = [](const std::vector<std::byte>& of, std::uint64_t from, std::uint64_t bytes) {
+    return std::span(of).subspan(from, bytes);
+  };
+  // Pages 1 and 2 of block 0 are right, and were read by this process before.
+  EXPECT_TRUE(mine->verify(4096, part(right, 4096, 8192), mine->fills()));
+  EXPECT_TRUE(mine->verify(4096, part(wrong, 4096, 8192), mine->fills())) << "known";
+  EXPECT_FALSE(theirs->verify(4096, part(wrong, 4096, 8192), theirs->fills())) << "another process looks for itself";
+  // It has taken the block out and fills it anew: what was known of it is not known any more.
+  fill(*theirs, 0);
+  EXPECT_FALSE(mine->verify(4096, part(wrong, 4096, 4096), mine->fills()));
+  fill(*mine, 0);
+  EXPECT_TRUE(mine->verify(8192, part(right, 8192, 4096), mine->fills()));
+  EXPECT_FALSE(mine->verify(4096, part(wrong, 4096, 8192), mine->fills())) << "page 1 was known of the filling before";
+  // A read that began before its block was filled says nothing of the new filling.
+  const std::uint64_t before = mine->fills();
+  fill(*mine, 0);
+  EXPECT_TRUE(mine->verify(4096, part(right, 4096, 4096), before));
+  EXPECT_FALSE(mine->verify(4096, part(wrong, 4096, 4096), mine->fills()));
+  // Over the end of a block, of which one is known.
+  fill(*mine, 0);
+  EXPECT_TRUE(mine->verify(0, part(right, 0, block_bytes), mine->fills()));
+  EXPECT_FALSE(mine->verify(block_bytes - 4096, part(wrong, block_bytes - 4096, 8192), mine->fills()));
+}
+
+TEST_F(block_cache, knows_ranges_whose_pages_were_found_right) {
+  const auto cache = open();
+  const auto held = object(*cache);
+  fill(*held, 0);
+  fill(*held, 2);
+  EXPECT_FALSE(held->knows(0, 1, held->fills()));
+  EXPECT_TRUE(held->verify(4096, read(*held, 4096, 8192), held->fills()));
+  EXPECT_TRUE(held->knows(4096, 8192, held->fills()));
+  EXPECT_TRUE(held->knows(5000, 7000, held->fills()));
+  EXPECT_FALSE(held->knows(4095, 2, held->fills()));
+  EXPECT_FALSE(held->knows(12287, 2, held->fills()));
+  EXPECT_FALSE(held->knows(5000, 7000, 0)) << "a read that began before the block was filled";
+  EXPECT_TRUE(held->verify(2 * block_bytes, read(*held, 2 * block_bytes, 8192), held->fills()));
+  EXPECT_TRUE(held->knows(2 * block_bytes, 5000, held->fills())) << "the object's end";
+  fill(*held, 1);
+  EXPECT_TRUE(held->knows(4096, 8192, held->fills())) << "another block";
 }
 
 TEST_F(block_cache, numbers_fills_above_all_that_are_there_where_its_header_is_lost) {

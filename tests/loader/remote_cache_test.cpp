@@ -236,7 +236,22 @@ TEST_F(remote_cache, looks_ahead_in_the_epoch_that_follows_one_that_was_skipped)
 
 TEST_F(remote_cache, finds_a_flipped_bit_before_it_is_delivered_and_fetches_the_block_anew) {
   expect_right(run(opened(cached())));
-  const dataset samples = opened(cached());
+  const auto requests_of_a_run = [&] {
+    const std::uint64_t before = server_.requests();
+    expect_right(run(opened(cached())));
+    return server_.requests() - before;
+  };
+  const std::uint64_t wanted = requests_of_a_run();
+  flip_a_bit();
+  // Whoever reads it first finds it: opening, which goes over the shards, or the run.
+  EXPECT_EQ(requests_of_a_run(), wanted + shards) << "a block of each shard";
+  EXPECT_EQ(requests_of_a_run(), wanted);
+}
+
+// By an index beside the shards it reads none of them but a header: then it is the loader's to find.
+TEST_F(remote_cache, finds_a_flipped_bit_where_opening_reads_nothing) {
+  expect_right(run(opened_by_index(cached())));
+  const dataset samples = opened_by_index(cached());
   flip_a_bit();
   const std::uint64_t before = server_.requests();
   const seen_run mended = run(samples);
