@@ -126,6 +126,8 @@ class asked_files final : public input_files {
     const auto told = listed_.find(name);
     if (told != listed_.end()) return told->second;
     const bool is_below = name.size() > name_.size() && name.starts_with(name_) && name[name_.size()] == '/';
+    // An address with a query of its own, which may sign it, is whole.
+    if (is_below && !io::is_s3(name) && name.find('?') != std::string::npos) return {.address = name};
     return {.address = is_below ? address_below(folder_, std::string_view(name).substr(name_.size())) : name};
   }
   // Those of one bucket, of which nothing was told.

@@ -19,8 +19,8 @@ namespace leat::datasets {
 
 /// A file that was asked for once is known. It takes one request for each name, and those of an expect() are made together; of s3:// a
 /// listing where that takes fewer. Of what may not be read has() is false. lists() is false.
-///   folder   an address with or without a slash at its end; its query, which may be a signature, belongs to each file below it. A file
-///            elsewhere is called by its whole address
+///   folder   an address with or without a slash at its end; its query, which may be a signature, belongs to each file below it that
+///            has none of its own. A file elsewhere is called by its whole address
 ///   names    what names() gives
 ///   listed   files whose addresses are known, with what a listing may have told of them
 ///   throws   error{errc::permission} from find() and open(), of a file that may not be read; error{errc::io} and others from each of these,

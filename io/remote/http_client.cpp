@@ -31,6 +31,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 #include <sys/socket.h>
@@ -62,6 +63,7 @@ constexpr auto answers = asio::as_tuple(asio::use_awaitable);
 
 constexpr unsigned redirects_max = 5;
 constexpr auto connect_time_max = std::chrono::seconds(10);
+constexpr std::string_view without_tls = "; a server without TLS has an address of http://, which takes allow_http";
 constexpr auto watch_interval = std::chrono::milliseconds(20);
 constexpr auto keys_interval = std::chrono::milliseconds(20);
 constexpr auto idle_time_max = std::chrono::seconds(20);
@@ -628,9 +630,26 @@ class http_client::impl {
                     "; if it is signed by an authority of your own, name that with ca_file");
       co_return step::give_up;
     }
+    if (unsafe.category() == asio::error::get_ssl_category() &&
+        ERR_GET_REASON(static_cast<unsigned long>(unsafe.value())) == SSL_R_WRONG_VERSION_NUMBER) {
+      why = str_cat(to.host_header(), " answers without TLS", without_tls);
+      co_return step::give_up;
+    }
     why = words_of(opened, unsafe, "while TLS began");
     // An alert of the server's comes again; a connection that broke may not.
     co_return unsafe.category() == asio::error::get_ssl_category() ? step::give_up : step::again_later;
+  }
+
+  // A server that has said nothing since the client began is hardly there: it is not tried as long as one that was reached before.
+  [[nodiscard]] step judge_opening(const connection& opened, step how, std::string& why) {
+    server& known = servers_[opened.to.host_header()];
+    if (how == step::over) known.was_reached = true;
+    if (how != step::again_later || !opened.is_late || known.was_reached) return how;
+    const std::uint64_t now = now_ns();
+    if (known.silent_since_ns == 0) known.silent_since_ns = now - opened.silence_max_ns;
+    if (now - known.silent_since_ns < 2 * opened.silence_max_ns) return how;
+    str_append(why, ", and no other connection to it has come about", opened.to.tls ? without_tls : "");
+    return step::give_up;
   }
 
   // One request and its answer.
@@ -653,7 +672,7 @@ class http_client::impl {
     {
       const use used(*this, wanted, *line);
       if (!was_idle) {
-        next = co_await open(*line, wanted.why);
+        next = judge_opening(*line, co_await open(*line, wanted.why), wanted.why);
         line->silence_max_ns = as_ns(options_.silence_max);
       }
       if (wanted.end != fetch_end::pending) co_return step::over;
@@ -1064,6 +1083,11 @@ class http_client::impl {
   std::uint32_t workers_ = 0;
   std::vector<connection*> active_;
   absl::flat_hash_map<const address*, address> moved_;  // where redirects have led
+  struct server {
+    bool was_reached = false;
+    std::uint64_t silent_since_ns = 0;  // of one that was not
+  };
+  absl::flat_hash_map<std::string, server> servers_;  // by name and port
   bool is_watching_ = false;
   std::minstd_rand random_{static_cast<std::minstd_rand::result_type>(now_ns())};
   std::unique_ptr<asio::io_context> context_;

@@ -39,6 +39,18 @@ struct question {
   const s3_access* signs = nullptr;
 };
 
+// A token is a header's whole value; what is wrong with it is not shown.
+void refuse_line_breaks(const question& asked, const address& where) {
+  for (const header_line& each : asked.headers) {
+    const bool is_one_line =
+        std::all_of(each.value.begin(), each.value.end(), [](char letter) { return letter >= 0x20 && letter != 0x7F; });
+    if (is_one_line) continue;
+    throw error(errc::permission,
+                str_cat(where.shown, ": what is to be sent there as ", each.name,
+                        " has line breaks or other letters that a header cannot hold; look at where it comes from"));
+  }
+}
+
 std::string ask(const question& asked, const remote_options& options) {
   remote_options settings;
   settings.ca_file = options.ca_file;
@@ -47,6 +59,7 @@ std::string ask(const question& asked, const remote_options& options) {
   settings.silence_max = asked.patience;
   http_client client(settings, {.tries_max = asked.tries}, asked.signs);
   const address where = parse_address(asked.url);
+  refuse_line_breaks(asked, where);
   auto wanted = std::make_shared<fetch>();
   std::promise<void> ended;
   wanted->where = &where;

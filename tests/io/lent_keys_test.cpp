@@ -320,6 +320,19 @@ TEST_F(lent_keys, of_a_container_and_of_a_machine_come_by_their_own_ways) {
       << "it says nothing";
 }
 
+// said() looks that no "hush" is shown.
+TEST_F(lent_keys, are_not_asked_for_with_a_token_that_would_be_two_headers) {
+  server_.set_rule([](const served_request& asked) {
+    EXPECT_EQ(asked.target, "/latest/api/token") << asked.header;
+    return answer("hush\r\nx-other: 1");
+  });
+  std::map<std::string, std::string> container_with_two = container();
+  container_with_two["AWS_CONTAINER_AUTHORIZATION_TOKEN"] = "hush\r\nx-other: 1";
+  EXPECT_THAT(said(container_with_two), AllOf(HasSubstr("/agent"), HasSubstr("as authorization has line breaks")));
+  EXPECT_THAT(said({{"AWS_EC2_METADATA_DISABLED", ""}, {"AWS_EC2_METADATA_SERVICE_ENDPOINT", server_.address("")}}),
+              HasSubstr("as x-aws-ec2-metadata-token has line breaks"));
+}
+
 TEST_F(lent_keys, are_printed_by_a_program) {
   std::ofstream(path("keys")) << keys_text("PRINTED");
   std::ofstream(path("config")) << "[default]\ncredential_process = cat '" << path("keys")

@@ -26,9 +26,12 @@
 #include <leat/stats.hpp>
 
 #include <absl/strings/escaping.h>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -776,6 +779,49 @@ TEST(slow_answers, are_those_beyond_99_of_100_of_their_size) {
   EXPECT_EQ(answers.late_ns(3'000'000), ~std::uint64_t{0}) << "of another size";
   EXPECT_TRUE(answers.may_ask_again_for(7'000));
   EXPECT_FALSE(answers.may_ask_again_for(1'000)) << "a fiftieth of 355,000 is gone";
+}
+
+// Which of the two a server does depends on what it makes of TLS' first message.
+TEST(remote_tls, a_server_without_tls_is_named_as_one_and_given_up_soon) {
+  running_loop running({}, std::make_shared<io::arena>(io::arena_options{.bytes_max = std::size_t{1} << 20}),
+                       [](io::io_context& context) { return io::make_preadv_loop(context, "asked for"); });
+  const io::retry_options patient{.tries_max = 1'000'000, .tokens = 1e6};
+  const auto why_not = [&](const std::string& address) {
+    const io::remote_description objects({{io::parse_address(address)}}, {.silence_max = std::chrono::milliseconds(50)},
+                                         patient);
+    std::atomic<std::size_t> left = 1;
+    counted_open opened(0, left);
+    std::unique_ptr<io::source> source;
+    running.call([&] {
+      source = objects.connect(running.loop());
+      source->start(opened);
+    });
+    left.wait(1);
+    const std::string why = opened.failure == 0 ? "" : opened.said->why.what();
+    running.call([&] { source.reset(); });
+    return why;
+  };
+  const std::string remedy = "; a server without TLS has an address of http://, which takes allow_http";
+
+  namespace asio = boost::asio;
+  asio::io_context context;
+  asio::ip::tcp::acceptor listening(context, {asio::ip::address_v4::loopback(), 0});
+  const std::string port = std::to_string(listening.local_endpoint().port());
+  {
+    std::thread answering([&] {
+      asio::ip::tcp::socket one = listening.accept();
+      asio::write(one, asio::buffer(std::string_view("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")));
+      std::array<char, 1> rest{};
+      boost::system::error_code ended;
+      while (!ended) one.read_some(asio::buffer(rest), ended);  // until the client closes
+    });
+    EXPECT_THAT(why_not("https://127.0.0.1:" + port + "/a"),
+                HasSubstr("127.0.0.1:" + port + " answers without TLS" + remedy));
+    answering.join();
+  }
+  // Now connections are taken by the kernel, and nobody says anything.
+  EXPECT_THAT(why_not("https://127.0.0.1:" + port + "/a"),
+              HasSubstr("no answer in time while TLS began, and no other connection to it has come about" + remedy));
 }
 
 TEST(remote_tls, a_certificate_of_an_unknown_authority_or_of_another_name_is_refused) {

@@ -278,6 +278,18 @@ TEST_F(remote_openers, follow_the_paths_of_a_table) {
   const dataset of_signed = open_csv(there + "tables/signed.csv", at_server);
   EXPECT_EQ(of_signed.fields().front().name, "jpg");
   EXPECT_EQ(of_signed.read(0), named.read(0));
+  put("classes/signed.csv", "file_name\n" + there + "classes/0/x.jpg?signature=hush.2\n0/x.jpg\n");
+  std::vector<std::string> asked;
+  server_.set_rule([&](const testing::served_request& request) {
+    asked.push_back(request.target);
+    return testing::http_fault();
+  });
+  const dataset beside = open_csv(there + "classes/signed.csv?signature=hush.1", at_server);
+  EXPECT_EQ(beside.read(0), named.read(0)) << "beside the table, with a signature of its own";
+  EXPECT_EQ(beside.read(1), named.read(0)) << "with the table's";
+  server_.set_rule({});
+  EXPECT_THAT(asked, ::testing::Contains(HasSubstr("/classes/0/x.jpg?signature=hush.2")));
+  EXPECT_THAT(asked, ::testing::Contains(HasSubstr("/classes/0/x.jpg?signature=hush.1")));
   put("tables/rooted.csv", "file_name\nclasses/0/x.jpg\n");
   table_options rooted = at_store;
   rooted.root = "s3://bucket/";
