@@ -27,7 +27,8 @@ struct http_head {
   std::string content_range;
   std::string bucket_region;  ///< of S3, printable
   std::string content_encoding;
-  /// Of a store, of the whole object, in base64; of one that was put in parts, a sum of sums with their count behind it ("abc==-3").
+  /// Of a store, of the whole object, in base64; of one that was put in parts, a sum of sums with their count behind it ("abc==-3"), or
+  /// nothing where the store says that it is one (x-amz-checksum-type).
   std::string crc32;
   std::string crc32c;
   std::string crc64nvme;

@@ -367,6 +367,11 @@ TEST_F(remote_faults, an_object_of_a_store_that_is_wanted_whole_is_compared_with
   EXPECT_EQ(requests_of(tag + "x-amz-checksum-crc32: " + told(crc32_of(content_), 4) + "\r\n", 0, 100'000), 1);
   EXPECT_EQ(requests_of(tag + "x-amz-checksum-crc64nvme: " + told(crc64nvme(bytes), 8) + "\r\n", 0, 100'000), 1);
   EXPECT_EQ(requests_of(tag + "x-amz-checksum-crc32c: " + told(1, 4) + "-3\r\n", 0, 100'000), 1) << "of parts";
+  EXPECT_EQ(requests_of(tag + wrong_sum + "x-amz-checksum-type: COMPOSITE\r\n", 0, 100'000), 1) << "of parts";
+  EXPECT_EQ(
+      requests_of(tag + "x-amz-checksum-crc32c: " + told(crc32c(bytes), 4) + "\r\nx-amz-checksum-type: FULL_OBJECT\r\n",
+                  0, 100'000),
+      1);
   EXPECT_EQ(requests_of(tag + "x-amz-checksum-sha1: " + told(1, 4) + "\r\n", 0, 100'000), 1) << "not computed";
   EXPECT_EQ(requests_of(tag + wrong_sum, 0, 99'999), 1) << "of a range it says nothing";
 
