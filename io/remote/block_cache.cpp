@@ -663,28 +663,44 @@ std::uint64_t cached_object::fills() const noexcept {
   return std::atomic_ref(cache_->shared_->fills).load(std::memory_order_acquire);
 }
 
+namespace {
+
+// The bits of pages in one word of them, from `page` on.
+struct page_bits {
+  std::uint64_t word;
+  std::uint64_t bits;
+  std::uint64_t end;  // the page behind them
+};
+page_bits bits_from(std::uint64_t page, std::uint64_t end_page) noexcept {
+  const std::uint64_t end = std::min((page / 64 + 1) * 64, end_page);
+  return {page / 64, (~std::uint64_t{0} >> (64 - (end - page))) << page % 64, end};
+}
+
+}  // namespace
+
 // What was known of a block is forgotten first, and then said to be of the new word: who sees that sees no bit of before.
 void cached_object::know(std::uint64_t first_page, std::uint64_t end_page, std::uint64_t before) noexcept {
   const std::uint64_t pages_of_block = block_bytes_ / cache_page_bytes;
   const mutex_lock lock(knowing_);
   for (std::uint64_t page = first_page; page < end_page;) {
     const std::uint64_t block = page / pages_of_block;
-    const std::uint64_t end = std::min(end_page, (block + 1) * pages_of_block);
+    const std::uint64_t end_of_block = std::min((block + 1) * pages_of_block, pages_in(size_bytes_));
+    const std::uint64_t end = std::min(end_page, end_of_block);
     const std::uint64_t now = word(static_cast<std::uint32_t>(block)).load(std::memory_order_acquire);
-    if (!says_present(now) || now >> state_bits >= before) {  // another filling than what was read
-      page = end;
-      continue;
-    }
+    const bool is_what_was_read = says_present(now) && now >> state_bits < before;
     std::atomic<std::uint64_t>& known = known_words_[block];
-    if (known.load(std::memory_order_relaxed) != now) {
-      const std::uint64_t end_of_block = std::min((block + 1) * pages_of_block, pages_in(size_bytes_));
-      for (std::uint64_t each = block * pages_of_block; each < end_of_block; ++each) {
-        known_pages_[each / 64].fetch_and(~(std::uint64_t{1} << each % 64), std::memory_order_relaxed);
+    if (is_what_was_read && known.load(std::memory_order_relaxed) != now) {
+      for (std::uint64_t at = block * pages_of_block; at < end_of_block;) {
+        const page_bits some = bits_from(at, end_of_block);
+        known_pages_[some.word].fetch_and(~some.bits, std::memory_order_relaxed);
+        at = some.end;
       }
       known.store(now, std::memory_order_release);
     }
-    for (; page < end; ++page) {
-      known_pages_[page / 64].fetch_or(std::uint64_t{1} << page % 64, std::memory_order_release);
+    while (page < end) {
+      const page_bits some = bits_from(page, end);
+      if (is_what_was_read) known_pages_[some.word].fetch_or(some.bits, std::memory_order_release);
+      page = some.end;
     }
   }
 }
@@ -700,16 +716,14 @@ bool cached_object::knows(std::uint64_t offset, std::uint64_t bytes, std::uint64
   }
   const std::uint64_t end_page = rounded_up(end_byte) / cache_page_bytes;
   for (std::uint64_t page = offset / cache_page_bytes; page < end_page;) {
-    const std::uint64_t end = std::min((page / 64 + 1) * 64, end_page);
-    const std::uint64_t wanted = (~std::uint64_t{0} >> (64 - (end - page))) << page % 64;
-    if ((known_pages_[page / 64].load(std::memory_order_acquire) & wanted) != wanted) return false;
-    page = end;
+    const page_bits some = bits_from(page, end_page);
+    if ((known_pages_[some.word].load(std::memory_order_acquire) & some.bits) != some.bits) return false;
+    page = some.end;
   }
   return true;
 }
 
 bool cached_object::verify(std::uint64_t offset, std::span<const std::byte> pages, std::uint64_t before) noexcept {
-  if (knows(offset, pages.size(), before)) return true;
   bool is_right = true;
   for_each_sum(pages, [&](std::uint64_t at, std::uint32_t found) {
     if (found == sum((offset + at) / cache_page_bytes).load(std::memory_order_relaxed)) return;

@@ -69,12 +69,13 @@ class cached_object {
   /// The number of the next fill of any block.
   [[nodiscard]] std::uint64_t fills() const noexcept;
   /// Whether pages that were read are what was written. Those that are not take their blocks out of the cache, but for a block that was
-  /// filled after the read began: what was read is then its former self, which somebody else has found damaged. Pages that this process has
-  /// found right since their block was filled are not looked at again.
+  /// filled after the read began: what was read is then its former self, which somebody else has found damaged.
+  /// knows() those that are right then.
   ///   offset   of a page
   ///   before   what fills() said before the read
   [[nodiscard]] bool verify(std::uint64_t offset, std::span<const std::byte> pages, std::uint64_t before) noexcept;
-  /// Whether all pages that have a byte of the range are known to be right: it may be read as it is.
+  /// Whether this process has found all pages right that have a byte of the range, since their blocks were filled: it may be read as it is.
+  /// Asked before the read and, with the same `before`, after it.
   ///   before   what fills() said before the read
   [[nodiscard]] bool knows(std::uint64_t offset, std::uint64_t bytes, std::uint64_t before) const noexcept;
 
