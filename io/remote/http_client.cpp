@@ -1,16 +1,15 @@
-// Asio's TLS lives here and nowhere else.
 #include "io/remote/http_client.hpp"
 
 #include "base/clock.hpp"
 #include "base/hasher.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
-#include "io/remote/authorities.hpp"
 #include "io/remote/connection_limit.hpp"
 #include "io/remote/http_head.hpp"
 #include "io/remote/object_sum.hpp"
 #include "io/remote/renewed_keys.hpp"
 #include "io/remote/slow_answers.hpp"
+#include "io/remote/tls_session.hpp"
 
 #include <leat/error.hpp>
 #include <leat/version.hpp>
@@ -25,15 +24,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/ssl/context.hpp>
-#include <boost/asio/ssl/error.hpp>
-#include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-#include <openssl/x509_vfy.h>
 #include <sys/socket.h>
 
 #include <pthread.h>
@@ -55,7 +48,6 @@ namespace leat::io {
 namespace {
 
 namespace asio = boost::asio;
-namespace ssl = boost::asio::ssl;
 using asio::ip::tcp;
 using boost::system::error_code;
 
@@ -103,10 +95,7 @@ struct connection {
   /// Some of what comes. Without TLS by calls of our own: Asio tries to read before there is anything, and wakes for each segment.
   ///   is_answered   there may be bytes already
   asio::awaitable<outcome> read_some(asio::mutable_buffer into, bool is_answered) {
-    if (tls) {
-      const auto [failure, bytes] = co_await tls->async_read_some(into, answers);
-      co_return outcome(failure, bytes);
-    }
+    if (tls) co_return co_await tls->read_some(into, is_answered);
     for (bool waits = !is_answered;; waits = true) {
       if (waits) {
         const auto [failure] = co_await socket.async_wait(tcp::socket::wait_read, answers);
@@ -127,16 +116,15 @@ struct connection {
     return 0;
   }
   asio::awaitable<error_code> write(std::string_view all) {
-    if (tls) {
-      const auto [failure, bytes] = co_await asio::async_write(*tls, asio::buffer(all), answers);
-      co_return failure;
-    }
+    if (tls) co_return co_await tls->write(all);
     const auto [failure, bytes] = co_await asio::async_write(socket, asio::buffer(all), answers);
     co_return failure;
   }
-  /// Without TLS: wakes who reads when so many bytes are there, or the connection has ended. watch() sets it to one where the server is slow.
+  /// Wakes who reads when so many bytes are there, or the connection has ended. watch() sets it to one where the server is slow. Of what is
+  /// still to come by TLS, some may have been received, and the rest is more than its bytes are.
   void wake_at(std::size_t bytes) {
-    const int wanted = tls ? 1 : static_cast<int>(std::clamp(bytes, std::size_t{1}, low_water_max));
+    if (tls) bytes -= std::min(bytes, tls_session::read_ahead_bytes);
+    const int wanted = static_cast<int>(std::clamp(bytes, std::size_t{1}, low_water_max));
     if (wanted == low_water) return;
     low_water = wanted;
     static_cast<void>(::setsockopt(socket.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted));
@@ -148,7 +136,7 @@ struct connection {
   }
 
   tcp::socket socket;
-  std::optional<ssl::stream<tcp::socket&>> tls;
+  std::optional<tls_session> tls;
   const address to;
   std::string received;  // of an answer: its head, and what came with it
   int low_water = 1;
@@ -562,21 +550,14 @@ class http_client::impl {
   // Of a connection that broke.
   [[nodiscard]] static std::string words_of(const connection& broken, const error_code& failure, const char* when) {
     if (broken.is_late) return str_cat("no answer in time ", when);
-    if (failure == asio::error::eof || failure == ssl::error::stream_truncated) {
+    if (failure == asio::error::eof) {
       return str_cat("the server closed the connection ", when);
     }
     return str_cat(failure.message(), " ", when);
   }
 
   // With the first connection that needs it.
-  ssl::context& tls() {
-    if (tls_) return *tls_;
-    ssl::context made(ssl::context::tls_client);
-    made.set_verify_mode(ssl::verify_peer);
-    SSL_CTX_set_min_proto_version(made.native_handle(), TLS1_2_VERSION);
-    SSL_CTX_set1_cert_store(made.native_handle(), authorities_with(options_.ca_file).get());
-    return tls_.emplace(std::move(made));
-  }
+  const tls_context& tls() { return tls_ ? *tls_ : tls_.emplace(options_.ca_file); }
 
   // Names, TCP, TLS.
   asio::awaitable<step> open(connection& opened, std::string& why) {
@@ -611,33 +592,26 @@ class http_client::impl {
     transfer_counts::add(counts_.connections, 1);
     opened.socket.set_option(tcp::no_delay(true), failure);
     if (!to.tls) co_return step::over;
-    opened.tls.emplace(opened.socket, tls());
-    SSL* const handle = opened.tls->native_handle();
-    X509_VERIFY_PARAM* const checks = SSL_get0_param(handle);
-    X509_VERIFY_PARAM_set_hostflags(checks, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    const bool is_set = is_name ? SSL_set_tlsext_host_name(handle, to.host.c_str()) == 1 &&
-                                      X509_VERIFY_PARAM_set1_host(checks, to.host.data(), to.host.size()) == 1
-                                : X509_VERIFY_PARAM_set1_ip_asc(checks, to.host.c_str()) == 1;
-    if (!is_set) {
+    opened.tls.emplace(tls(), opened.socket);
+    if (!opened.tls->expect(to.host, is_name)) {
       why = str_cat("TLS does not take the name ", to.host);
       co_return step::give_up;
     }
-    const auto [unsafe] = co_await opened.tls->async_handshake(ssl::stream_base::client, answers);
+    const error_code unsafe = co_await opened.tls->shake_hands();
     opened.silent_since_ns = now_ns();
     if (!unsafe) co_return step::over;
-    if (const long verdict = SSL_get_verify_result(handle); verdict != X509_V_OK && !opened.is_late) {
-      why = str_cat("the certificate of ", to.host, " is not trusted: ", X509_verify_cert_error_string(verdict),
+    if (const char* const mistrust = opened.tls->mistrust(); mistrust != nullptr && !opened.is_late) {
+      why = str_cat("the certificate of ", to.host, " is not trusted: ", mistrust,
                     "; if it is signed by an authority of your own, name that with ca_file");
       co_return step::give_up;
     }
-    if (unsafe.category() == asio::error::get_ssl_category() &&
-        ERR_GET_REASON(static_cast<unsigned long>(unsafe.value())) == SSL_R_WRONG_VERSION_NUMBER) {
+    if (tls_session::is_without_tls(unsafe)) {
       why = str_cat(to.host_header(), " answers without TLS", without_tls);
       co_return step::give_up;
     }
     why = words_of(opened, unsafe, "while TLS began");
     // An alert of the server's comes again; a connection that broke may not.
-    co_return unsafe.category() == asio::error::get_ssl_category() ? step::give_up : step::again_later;
+    co_return tls_session::is_of_tls(unsafe) ? step::give_up : step::again_later;
   }
 
   // A server that has said nothing since the client began is hardly there: it is not tried as long as one that was reached before.
@@ -1075,7 +1049,7 @@ class http_client::impl {
   std::shared_ptr<const access_keys> signed_with_;  // of those that are lent
   std::optional<sigv4_signer> signer_;
   std::int64_t skew_s_ = 0;
-  std::optional<ssl::context> tls_;  // none: nobody has asked for it
+  std::optional<tls_context> tls_;  // none: nobody has asked for it
   std::deque<std::shared_ptr<fetch>> waiting_;
   std::vector<std::shared_ptr<fetch>> awaiting_keys_;
   std::vector<std::shared_ptr<fetch>> ended_;  // and not told

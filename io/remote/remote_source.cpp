@@ -366,10 +366,10 @@ std::uint32_t remote_description::connections_max() const {
   return std::clamp(options_.connections_max, std::uint32_t{1}, allowed);
 }
 
-// Of a connection with TLS OpenSSL and Asio keep some 40 KiB.
+// Of a connection with TLS OpenSSL keeps some 90 KiB while it is used: 64 of what has been received, a record to be sent, and itself.
 std::size_t remote_description::connection_bytes(std::uint32_t connections) const {
   constexpr std::size_t plain = std::size_t{8} << 10;
-  constexpr std::size_t with_tls = std::size_t{64} << 10;
+  constexpr std::size_t with_tls = std::size_t{96} << 10;
   const bool has_tls =
       std::any_of(objects_.begin(), objects_.end(), [](const remote_object& each) { return each.where.tls; });
   return connections * (has_tls ? with_tls : plain);

@@ -20,6 +20,7 @@
 #include "tests/support/failures.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/seeded_random.hpp"
+#include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/error.hpp>
@@ -36,11 +37,14 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <fstream>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -827,6 +831,47 @@ TEST(remote_tls, a_server_without_tls_is_named_as_one_and_given_up_soon) {
   // Now connections are taken by the kernel, and nobody says anything.
   EXPECT_THAT(why_not("https://127.0.0.1:" + port + "/a"),
               HasSubstr("no answer in time while TLS began, and no other connection to it has come about" + remedy));
+}
+
+// What a record holds, what is received at a time and what is handed on at a time are of sizes of their own.
+TEST(remote_tls, bodies_come_whole_wherever_they_are_cut_and_however_slowly_they_come) {
+  const temporary_directory folder;
+  fault_server server(transport::tls);
+  std::string content(700'000, 0);
+  fill_seeded(3, 0, std::as_writable_bytes(std::span(content)));
+  server.put("a", content);
+  testing::seeded_random random(29);
+  server.set_rule([&](const served_request&) {
+    const std::uint64_t bytes = random.below(2) == 0 ? random.below(700'000) : 16'384 * random.below(40);
+    const http_fault faults[] = {{},
+                                 {},
+                                 {.what = wrong::cut, .bytes = bytes},
+                                 {.what = wrong::stall, .bytes = bytes},
+                                 {.what = wrong::hang_up},
+                                 {.what = wrong::late, .wait = std::chrono::milliseconds(2)}};
+    return faults[random.below(std::size(faults))];
+  });
+  remote_options options = options_for(server, folder);
+  options.silence_max = std::chrono::milliseconds(60);
+  io::http_client client(options, {.tries_max = 1'000, .wait_max = std::chrono::milliseconds(5), .tokens = 1e6});
+  const io::address where = io::parse_address(server.address("a"));
+  testing::for_each_seed(40, [&](std::uint64_t seed) {
+    testing::seeded_random part(seed);
+    const std::uint64_t bytes = 1 + (seed % 4 == 0 ? part.below(100) : part.below(content.size()));
+    const std::uint64_t offset = part.below(content.size() - bytes + 1);
+    std::vector<std::byte> into(bytes);
+    std::promise<void> over;
+    auto wanted = std::make_shared<io::fetch>();
+    wanted->where = &where;
+    wanted->offset = offset;
+    wanted->into = into;
+    wanted->owner = &over;
+    wanted->ended = [](io::fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
+    client.start({wanted});
+    over.get_future().wait();
+    ASSERT_EQ(wanted->end, io::fetch_end::whole) << wanted->why;
+    ASSERT_EQ(std::memcmp(into.data(), content.data() + offset, bytes), 0);
+  });
 }
 
 TEST(remote_tls, a_certificate_of_an_unknown_authority_or_of_another_name_is_refused) {
