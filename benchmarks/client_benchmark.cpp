@@ -35,7 +35,6 @@
 #include <fstream>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
