@@ -162,15 +162,24 @@ void store(const column_value& value, dtype type, std::byte* to) noexcept {
   }
 }
 
+static std::string_view last_name(std::string_view field_name) noexcept {
+  return field_name.substr(field_name.rfind('.') + 1);
+}
+
 std::span<const std::string_view> picture_names() noexcept {
   static constexpr std::array<std::string_view, 13> names = {"jpg", "jpeg", "png", "webp", "bmp",   "tif", "tiff",
                                                              "ppm", "pgm",  "jpe", "fjpg", "fjpeg", "fjpe"};
   return names;
 }
 
+bool is_photo_pack_name(std::string_view field_name) noexcept {
+  const std::string_view last = last_name(field_name);
+  return last == "fjpg" || last == "fjpeg" || last == "fjpe";
+}
+
 field_kind kind_of(std::string_view field_name) noexcept {
   constexpr std::array<std::string_view, 3> texts = {"txt", "text", "caption"};
-  const std::string_view last = field_name.substr(field_name.rfind('.') + 1);
+  const std::string_view last = last_name(field_name);
   const std::span<const std::string_view> pictures = picture_names();
   if (std::find(pictures.begin(), pictures.end(), last) != pictures.end()) return field_kind::picture;
   if (last == "cls" || last == "cls2" || last == "index" || last == "id") return field_kind::label;

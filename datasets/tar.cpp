@@ -11,7 +11,6 @@
 #include "datasets/model.hpp"
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
-#include "datasets/photo_pack_name.hpp"
 #include "datasets/photo_places.hpp"
 #include "datasets/remote_files.hpp"
 #include "datasets/sample_counts.hpp"

@@ -2,7 +2,6 @@
 
 #include "base/text.hpp"
 #include "base/usable_cores.hpp"
-#include "datasets/photo_pack_name.hpp"
 #include "io/direct_policy.hpp"
 #include "io/queue_depth.hpp"
 #include "io/source.hpp"

@@ -297,8 +297,8 @@ void install_pack(frame& f) {
   }
   if (f.recoded) {
     f.photo_jpeg.install(f.photo, static_cast<std::byte*>(take(photo_source::buffer_bytes)));
-  } else if (!f.photo_stage.install(&c, f.photo)) {
-    on_give_up(&c);
+  } else {
+    f.photo_stage.install(&c, f.photo);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "stages/pixels/photo_entropy.hpp"
 
+#include <cassert>
 #include <type_traits>
 
 namespace leat::pixels {
@@ -14,13 +15,12 @@ boolean decode_mcu(j_decompress_ptr cinfo, JBLOCKROW* mcu) {
 
 }  // namespace
 
-bool photo_entropy::install(j_decompress_ptr cinfo, photo_mcus& from) noexcept {
-  if (!entropy_door_is_open(*cinfo->entropy)) return false;
+void photo_entropy::install(j_decompress_ptr cinfo, photo_mcus& from) noexcept {
+  assert(entropy_door_is_open(*cinfo->entropy));
   mcus = &from;
   methods = *cinfo->entropy;
   methods.decode_mcu = decode_mcu;
   cinfo->entropy = &methods;
-  return true;
 }
 
 }  // namespace leat::pixels

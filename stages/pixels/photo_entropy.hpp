@@ -11,9 +11,9 @@ struct photo_entropy {
   jpeg_entropy_decoder methods;
   photo_mcus* mcus;
 
-  /// Takes the place of libjpeg's decoder after jpeg_start_decompress(). MCUs that are not wanted are left zero.
-  ///   returns   false: the door is shut, and nothing has changed
-  [[nodiscard]] bool install(j_decompress_ptr cinfo, photo_mcus& from) noexcept;
+  /// Takes the place of libjpeg's decoder after jpeg_start_decompress(), where not photo_packs_are_recoded(). MCUs that are not wanted are
+  /// left zero.
+  void install(j_decompress_ptr cinfo, photo_mcus& from) noexcept;
 };
 
 }  // namespace leat::pixels
