@@ -81,13 +81,11 @@ class by_leat {
 
   [[nodiscard]] std::uint64_t object_bytes() {
     std::byte one{};
-    auto looked = std::make_shared<waited>();
+    const auto looked = std::make_shared<io::fetch>();
     looked->where = &where_;
     looked->into = {&one, 1};
-    looked->ended = [](io::fetch& ended) noexcept { static_cast<waited&>(ended).over.set_value(); };
-    client_.start({looked});
-    looked->over.get_future().wait();
-    check(*looked);
+    client_.fetch_now(looked);
+    if (looked->end != io::fetch_end::whole) throw failure_of(*looked);
     if (!looked->seen) throw error(errc::unsupported, str_cat(how_.url, ": the server has no ranges"));
     return looked->seen->size_bytes;
   }
@@ -111,10 +109,6 @@ class by_leat {
   }
 
  private:
-  struct waited : io::fetch {
-    std::promise<void> over;
-  };
-
   static remote_options options_of(const settings& how) {
     remote_options options;
     options.allow_http = true;
@@ -122,8 +116,8 @@ class by_leat {
     options.connections_max = how.in_flight;
     return options;
   }
-  void check(const io::fetch& ended) const {
-    if (ended.end != io::fetch_end::whole) throw error(errc::io, str_cat(how_.url, ": ", ended.why));
+  [[nodiscard]] error failure_of(const io::fetch& ended) const {
+    return {errc::io, str_cat(how_.url, ": ", ended.why)};
   }
   std::shared_ptr<io::fetch> next(std::span<std::byte> into) {
     const std::optional<std::uint64_t> offset = of_->next();
@@ -137,7 +131,7 @@ class by_leat {
     return made;
   }
   void have(io::fetch& ended) {
-    if (ended.end != io::fetch_end::whole && !failed_) failed_.emplace(errc::io, str_cat(how_.url, ": ", ended.why));
+    if (ended.end != io::fetch_end::whole && !failed_) failed_ = failure_of(ended);
     std::shared_ptr<io::fetch> another = failed_ ? nullptr : next(ended.into);
     if (another != nullptr) return client_.start({std::move(another)});
     if (--left_ == 0) over_.set_value();

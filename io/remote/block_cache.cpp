@@ -85,6 +85,17 @@ std::size_t index_bytes(std::uint64_t size_bytes, std::uint32_t block_bytes) {
          pages_in(size_bytes) * sizeof(std::uint32_t);
 }
 
+// The bits of pages in one word of them, from `page` on.
+struct page_bits {
+  std::uint64_t word;
+  std::uint64_t bits;
+  std::uint64_t end;  // the page behind them
+};
+page_bits bits_from(std::uint64_t page, std::uint64_t end_page) noexcept {
+  const std::uint64_t end = std::min((page / 64 + 1) * 64, end_page);
+  return {page / 64, (~std::uint64_t{0} >> (64 - (end - page))) << page % 64, end};
+}
+
 // Locks of an open file description: each opening of a file has its own, whichever process it is in.
 //   waits     for who has it, a second at the most: a process that was stopped has it for ever
 //   returns   0 or an errno
@@ -662,21 +673,6 @@ void cached_object::give_up(std::uint32_t block) noexcept {
 std::uint64_t cached_object::fills() const noexcept {
   return std::atomic_ref(cache_->shared_->fills).load(std::memory_order_acquire);
 }
-
-namespace {
-
-// The bits of pages in one word of them, from `page` on.
-struct page_bits {
-  std::uint64_t word;
-  std::uint64_t bits;
-  std::uint64_t end;  // the page behind them
-};
-page_bits bits_from(std::uint64_t page, std::uint64_t end_page) noexcept {
-  const std::uint64_t end = std::min((page / 64 + 1) * 64, end_page);
-  return {page / 64, (~std::uint64_t{0} >> (64 - (end - page))) << page % 64, end};
-}
-
-}  // namespace
 
 // What was known of a block is forgotten first, and then said to be of the new word: who sees that sees no bit of before.
 void cached_object::know(std::uint64_t first_page, std::uint64_t end_page, std::uint64_t before) noexcept {

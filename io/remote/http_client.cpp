@@ -40,6 +40,7 @@
 #include <ctime>
 #include <deque>
 #include <exception>
+#include <future>
 #include <random>
 #include <thread>
 #include <utility>
@@ -1075,6 +1076,13 @@ http_client::http_client(const remote_options& options, const retry_options& ret
     : impl_(std::make_unique<impl>(options, retries, store, counts)) {}
 http_client::~http_client() = default;
 void http_client::start(std::vector<std::shared_ptr<fetch>> wanted) { impl_->start(std::move(wanted)); }
+void http_client::fetch_now(const std::shared_ptr<fetch>& wanted) {
+  std::promise<void> ended;
+  wanted->owner = &ended;
+  wanted->ended = [](fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
+  start({wanted});
+  ended.get_future().wait();
+}
 void http_client::cancel(std::shared_ptr<fetch> wanted) { impl_->cancel(std::move(wanted)); }
 
 }  // namespace leat::io

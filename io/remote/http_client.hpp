@@ -97,6 +97,8 @@ class http_client {
 
   // Thread: any.
   void start(std::vector<std::shared_ptr<fetch>> wanted);
+  /// The same of one, whose `owner` and `ended` are this call's, and waits for its end. Not on the client's thread.
+  void fetch_now(const std::shared_ptr<fetch>& wanted);
   /// It ends soon, cancelled or with the outcome that was faster.
   void cancel(std::shared_ptr<fetch> wanted);
 

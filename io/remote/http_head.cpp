@@ -70,13 +70,10 @@ std::optional<http_head> parse_http_head(std::string_view head, std::string& ref
   found.location = view_of(message[http::field::location]);
   found.content_range = view_of(message[http::field::content_range]);
   found.content_encoding = view_of(message[http::field::content_encoding]);
-  // One of the parts' checksums (COMPOSITE) is none of the object's bytes.
-  const std::string_view type = view_of(message["x-amz-checksum-type"]);
-  if (type.empty() || type == "FULL_OBJECT") {
-    found.crc32 = view_of(message["x-amz-checksum-crc32"]);
-    found.crc32c = view_of(message["x-amz-checksum-crc32c"]);
-    found.crc64nvme = view_of(message["x-amz-checksum-crc64nvme"]);
-  }
+  found.crc32 = view_of(message["x-amz-checksum-crc32"]);
+  found.crc32c = view_of(message["x-amz-checksum-crc32c"]);
+  found.crc64nvme = view_of(message["x-amz-checksum-crc64nvme"]);
+  found.checksum_type = view_of(message["x-amz-checksum-type"]);
   found.bucket_region = printable(view_of(message["x-amz-bucket-region"]));
   found.date_unix_s = parse_http_date(view_of(message[http::field::date]));
   found.retry_after_s = number_of(view_of(message[http::field::retry_after])).value_or(0);

@@ -27,11 +27,11 @@ struct http_head {
   std::string content_range;
   std::string bucket_region;  ///< of S3, printable
   std::string content_encoding;
-  /// Of a store, of the whole object, in base64; of one that was put in parts, a sum of sums with their count behind it ("abc==-3"), or
-  /// nothing where the store says that it is one (x-amz-checksum-type).
+  /// Of a store, of the whole object, in base64; of one that was put in parts, a sum of sums with their count behind it ("abc==-3").
   std::string crc32;
   std::string crc32c;
   std::string crc64nvme;
+  std::string checksum_type;  ///< of these, where the store tells: "FULL_OBJECT", or "COMPOSITE" of parts
 };
 
 /// Bytes of the head that `bytes` begins with, its empty line included; nothing where more bytes are needed.

@@ -9,6 +9,7 @@
 
 #include <leat/error.hpp>
 
+#include <absl/strings/ascii.h>
 #include <arpa/inet.h>
 #include <openssl/crypto.h>
 
@@ -16,7 +17,6 @@
 #include <cerrno>
 #include <chrono>
 #include <fstream>
-#include <future>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -42,8 +42,7 @@ struct question {
 // A token is a header's whole value; what is wrong with it is not shown.
 void refuse_line_breaks(const question& asked, const address& where) {
   for (const header_line& each : asked.headers) {
-    const bool is_one_line =
-        std::all_of(each.value.begin(), each.value.end(), [](char letter) { return letter >= 0x20 && letter != 0x7F; });
+    const bool is_one_line = std::all_of(each.value.begin(), each.value.end(), absl::ascii_isprint);
     if (is_one_line) continue;
     throw error(errc::permission,
                 str_cat(where.shown, ": what is to be sent there as ", each.name,
@@ -61,16 +60,12 @@ std::string ask(const question& asked, const remote_options& options) {
   const address where = parse_address(asked.url);
   refuse_line_breaks(asked, where);
   auto wanted = std::make_shared<fetch>();
-  std::promise<void> ended;
   wanted->where = &where;
   wanted->method = asked.method;
   wanted->headers = asked.headers;
   wanted->is_signed = asked.signs != nullptr;
   wanted->whole_bytes_max = answer_bytes_max;
-  wanted->owner = &ended;
-  wanted->ended = [](fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
-  client.start({wanted});
-  ended.get_future().wait();
+  client.fetch_now(wanted);
   if (wanted->end == fetch_end::whole) return std::move(wanted->whole);
   throw error(wanted->end == fetch_end::refused ? errc::permission : errc::io, str_cat(where.shown, ": ", wanted->why));
 }

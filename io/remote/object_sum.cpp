@@ -47,6 +47,7 @@ bool object_sum::is_of(std::span<const std::byte> bytes) const {
 }
 
 std::optional<object_sum> object_sum_of(const http_head& head) {
+  if (!head.checksum_type.empty() && head.checksum_type != "FULL_OBJECT") return std::nullopt;
   const auto is_of_all = [](const std::string& told) { return !told.empty() && told.find('-') == std::string::npos; };
   if (is_of_all(head.crc32c)) return object_sum{object_sum::kind::crc32c, head.crc32c};
   if (is_of_all(head.crc32)) return object_sum{object_sum::kind::crc32, head.crc32};

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <future>
 #include <memory>
 #include <utility>
 
@@ -88,14 +87,10 @@ std::string quoted(std::string tag) {
 // One page, asked for and waited for.
 std::string page_of(http_client& client, const address& where, const std::string& shown) {
   auto asked = std::make_shared<fetch>();
-  std::promise<void> ended;
   asked->where = &where;
   asked->whole_bytes_max = s3_page_bytes_max;
   asked->is_signed = true;
-  asked->owner = &ended;
-  asked->ended = [](fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
-  client.start({asked});
-  ended.get_future().wait();
+  client.fetch_now(asked);
   if (asked->end == fetch_end::whole) return std::move(asked->whole);
   throw error(asked->end == fetch_end::missing   ? errc::not_found
               : asked->end == fetch_end::refused ? errc::permission

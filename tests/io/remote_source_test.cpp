@@ -40,7 +40,6 @@
 #include <cstring>
 #include <deque>
 #include <fstream>
-#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -790,25 +789,30 @@ TEST(slow_answers, are_those_beyond_99_of_100_of_their_size) {
   EXPECT_FALSE(answers.may_ask_again_for(1'000)) << "a fiftieth of 355,000 is gone";
 }
 
+// Empty where it is opened.
+std::string why_not_opened(running_loop& running, const std::string& address, const remote_options& options,
+                           const io::retry_options& retries) {
+  const io::remote_description objects({{io::parse_address(address)}}, options, retries);
+  std::atomic<std::size_t> left = 1;
+  counted_open opened(0, left);
+  std::unique_ptr<io::source> source;
+  running.call([&] {
+    source = objects.connect(running.loop());
+    source->start(opened);
+  });
+  left.wait(1);
+  std::string why = opened.failure == 0 ? "" : opened.said->why.what();
+  running.call([&] { source.reset(); });
+  return why;
+}
+
 // Which of the two a server does depends on what it makes of TLS' first message.
 TEST(remote_tls, a_server_without_tls_is_named_as_one_and_given_up_soon) {
   running_loop running({}, std::make_shared<io::arena>(io::arena_options{.bytes_max = std::size_t{1} << 20}),
                        [](io::io_context& context) { return io::make_preadv_loop(context, "asked for"); });
   const io::retry_options patient{.tries_max = 1'000'000, .tokens = 1e6};
   const auto why_not = [&](const std::string& address) {
-    const io::remote_description objects({{io::parse_address(address)}}, {.silence_max = std::chrono::milliseconds(50)},
-                                         patient);
-    std::atomic<std::size_t> left = 1;
-    counted_open opened(0, left);
-    std::unique_ptr<io::source> source;
-    running.call([&] {
-      source = objects.connect(running.loop());
-      source->start(opened);
-    });
-    left.wait(1);
-    const std::string why = opened.failure == 0 ? "" : opened.said->why.what();
-    running.call([&] { source.reset(); });
-    return why;
+    return why_not_opened(running, address, {.silence_max = std::chrono::milliseconds(50)}, patient);
   };
   const std::string remedy = "; a server without TLS has an address of http://, which takes allow_http";
 
@@ -860,15 +864,11 @@ TEST(remote_tls, bodies_come_whole_wherever_they_are_cut_and_however_slowly_they
     const std::uint64_t bytes = 1 + (seed % 4 == 0 ? part.below(100) : part.below(content.size()));
     const std::uint64_t offset = part.below(content.size() - bytes + 1);
     std::vector<std::byte> into(bytes);
-    std::promise<void> over;
-    auto wanted = std::make_shared<io::fetch>();
+    const auto wanted = std::make_shared<io::fetch>();
     wanted->where = &where;
     wanted->offset = offset;
     wanted->into = into;
-    wanted->owner = &over;
-    wanted->ended = [](io::fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
-    client.start({wanted});
-    over.get_future().wait();
+    client.fetch_now(wanted);
     ASSERT_EQ(wanted->end, io::fetch_end::whole) << wanted->why;
     ASSERT_EQ(std::memcmp(into.data(), content.data() + offset, bytes), 0);
   });
@@ -881,18 +881,7 @@ TEST(remote_tls, a_certificate_of_an_unknown_authority_or_of_another_name_is_ref
   running_loop running({}, std::make_shared<io::arena>(io::arena_options{.bytes_max = std::size_t{1} << 20}),
                        [](io::io_context& context) { return io::make_preadv_loop(context, "asked for"); });
   const auto open = [&](const remote_options& options, const std::string& address) {
-    const io::remote_description objects({{io::parse_address(address)}}, options, soon);
-    std::atomic<std::size_t> left = 1;
-    counted_open opened(0, left);
-    std::unique_ptr<io::source> source;
-    running.call([&] {
-      source = objects.connect(running.loop());
-      source->start(opened);
-    });
-    left.wait(1);
-    std::string why = opened.failure == 0 ? "" : opened.said->why.what();
-    running.call([&] { source.reset(); });
-    return why;
+    return why_not_opened(running, address, options, soon);
   };
   const std::string address = server.address("a");
   const std::string by_number = "https://127.0.0.1" + address.substr(address.rfind(':'));
