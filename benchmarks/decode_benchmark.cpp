@@ -8,17 +8,20 @@
 // Without --photos it makes 48 photographs as `leat make-photos` does. Runs are interleaved and repeated; look at the
 // medians of `per_cpu_s`, images per second of the CPU time of all threads. Before anything is measured, undecimated rows
 // are compared with the plain way's, byte by byte, and the error of decimated ones is printed.
+//
+// DIR may hold photo packs (.fjpg, as in a tar of `leat pack --photos fast`), too, which the plain way unpacks first. Of
+// these `..._libjpeg_huffman` is what they take where our stage has no door into libjpeg-turbo.
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/resample.hpp"
 #include "stages/pixels/row_writer.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tools/make_photos.hpp"
 
 #include <leat/error.hpp>
+#include <leat/photo_pack.hpp>
 
 #include <benchmark/benchmark.h>
 #include <hwy/targets.h>
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -155,7 +158,8 @@ class plain {
   plain& operator=(const plain&) = delete;
 
   void operator()(std::size_t photo, std::uint64_t sample, std::byte* row) {
-    const bytes& encoded = photos[photo];
+    const bytes unpacked = is_photo_pack(photos[photo]) ? unpack_photo(photos[photo]) : bytes();
+    const bytes& encoded = unpacked.empty() ? photos[photo] : unpacked;
     jpeg_decompress_struct c{};
     jpeg_error_mgr errors{};
     c.err = jpeg_std_error(&errors);
@@ -361,7 +365,8 @@ void load(const std::filesystem::path& directory) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
     const auto extension = entry.path().extension();
-    if (entry.is_regular_file() && (extension == ".jpg" || extension == ".jpeg" || extension == ".JPEG")) {
+    if (entry.is_regular_file() &&
+        (extension == ".jpg" || extension == ".jpeg" || extension == ".JPEG" || extension == ".fjpg")) {
       files.push_back(entry.path());
     }
   }
@@ -375,13 +380,13 @@ void load(const std::filesystem::path& directory) {
 }
 
 void make_photographs(std::uint32_t count) {
-  const auto directory = std::filesystem::temp_directory_path() / ("leat-decode-benchmark-" + std::to_string(getpid()));
+  const testing::temporary_directory made;
+  const std::filesystem::path directory = made.path() / "photos";
   tools::make_photos_options options;
   options.count = count;
   options.classes = 4;
   tools::make_photos(directory, options);
   load(directory);
-  std::filesystem::remove_all(directory);
 }
 
 // Vectors, and not the loops that stand in for them.
@@ -414,7 +419,7 @@ int main_program(int argc, char** argv) {
     load(directory);
   }
   if (photos.empty()) {
-    std::fprintf(stderr, "decode_benchmark: no .jpg below %s\n", directory.c_str());
+    std::fprintf(stderr, "decode_benchmark: no .jpg or .fjpg below %s\n", directory.c_str());
     return 1;
   }
   std::size_t total = 0;

@@ -42,6 +42,7 @@
 #include "stages/device/open_device.hpp"
 #include "stages/loader_parts.hpp"
 #include "stages/pixels/store.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tools/doctor_facts.hpp"
 #include "tools/doctor_probe.hpp"
 #include "tools/make_photos.hpp"
@@ -58,7 +59,6 @@
 #include <boost/asio/use_future.hpp>
 
 #include <cuda_runtime_api.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -242,26 +242,6 @@ std::vector<std::byte> content_of(const std::filesystem::path& path) {
   if (!file) throw error(errc::io, str_cat("cannot read ", path.string()));
   return bytes;
 }
-
-/// A folder of this process, removed with it.
-class temporary_folder {
- public:
-  explicit temporary_folder(std::string_view name)
-      : path_(std::filesystem::temp_directory_path() / str_cat(name, "-", ::getpid())) {
-    std::filesystem::remove_all(path_);
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-
- private:
-  const std::filesystem::path path_;
-};
 
 /// The photographs of a folder as packs, in a folder of the same classes. What cannot be packed stays a JPEG.
 void make_packs_of(const std::string& photographs, const std::filesystem::path& place) {
@@ -1069,7 +1049,7 @@ class photo_packs {
     static_cast<void>(measure_line(from, where, calls_, least_s_, measured, io_threads));
   }
 
-  const temporary_folder folder_{"leat-benchmark-packs"};
+  const testing::temporary_directory folder_;
   const source& jpegs_;
   source packs_;
   const std::shared_ptr<stages::device_calls> calls_;
