@@ -1,7 +1,7 @@
 // What do samples of a store cost over the network and by a cache, in CPU and where each answer takes long?
 //
-// A set of tar shards is read once an epoch through a loader: as files, as objects of a store over HTTP, and by way of a cache that is empty
-// or holds all of it; in exact order, in order, and by windows of two shards; from a store that answers at once and from one that waits
+// A set of tar shards is read once an epoch through a loader: as files, as objects of a store over HTTP, and by way of a cache that is empty,
+// has room for half of it and was filled before, or holds all of it; in exact order, in order, and by windows of two shards; from a store that answers at once and from one that waits
 // before each answer (without making others wait). The store is a process of its own on this machine that sends files from the page cache,
 // so that what it costs is not in the figures; its CPU is this machine's all the same, and so samples/s are. Requests are signed as S3 has
 // it; nobody checks that. Nothing is decoded.
@@ -69,7 +69,7 @@ struct settings {
 };
 
 enum class order : std::uint8_t { exact, in_order, windows };
-enum class way : std::uint8_t { floor, files, network, empty_cache, full_cache };
+enum class way : std::uint8_t { floor, files, network, empty_cache, half_cache, full_cache };
 
 struct line {
   way by;
@@ -81,7 +81,7 @@ struct line {
   std::uint64_t connections = 0;  // likewise
 
   [[nodiscard]] std::string name(const settings& how) const {
-    constexpr std::string_view ways[] = {"bare sockets", "files", "network", "empty cache", "full cache"};
+    constexpr std::string_view ways[] = {"bare sockets", "files", "network", "empty cache", "half cache", "full cache"};
     constexpr std::string_view orders[] = {"exact", "in order", "windows"};
     const std::string_view of = orders[static_cast<std::size_t>(in)];
     const std::string_view how_it_comes = ways[static_cast<std::size_t>(by)];
@@ -148,7 +148,7 @@ class set_of_shards {
 class measurement {
  public:
   explicit measurement(const settings& how) : how_(how), set_(how), server_(set_.path()) {
-    for (const way by : {way::floor, way::files, way::network, way::empty_cache, way::full_cache}) {
+    for (const way by : {way::floor, way::files, way::network, way::empty_cache, way::half_cache, way::full_cache}) {
       for (const order in : {order::exact, order::in_order, order::windows}) {
         for (const bool waits : {false, true}) {
           if ((by == way::floor && in != order::exact) || (waits && (by == way::files || by == way::full_cache)))
@@ -206,7 +206,8 @@ class measurement {
                           .secret_access_key = "of no use to anybody"};
     if (!cache.empty()) {
       remote.cache = cache;
-      remote.cache_bytes = 2 * how_.samples * (how_.sample_bytes + 4'096) + (std::uint64_t{64} << 20);
+      const std::uint64_t set_bytes = how_.samples * (how_.sample_bytes + 4'096);
+      remote.cache_bytes = of.by == way::half_cache ? set_bytes / 2 : 2 * set_bytes + (std::uint64_t{64} << 20);
     }
     return open(str_cat("s3://", bucket(of.waits), "/", set_.pattern()), {.index = none, .remote = remote});
   }
@@ -217,12 +218,11 @@ class measurement {
     if (of.by == way::empty_cache) {
       emptied.emplace(how_.directory);
       cache = emptied->path().string();
-    } else if (of.by == way::full_cache) {
-      if (!full_) {
-        full_.emplace(how_.directory);
-        static_cast<void>(read_by(opened(of, full_->path().string()), of, false));
-      }
-      cache = full_->path().string();
+    } else if (of.by == way::half_cache || of.by == way::full_cache) {
+      // Half a cache holds what an order has left there.
+      const auto kept = kept_.try_emplace(of.by == way::half_cache ? of.name(how_) : "", how_.directory);
+      cache = kept.first->second.path().string();
+      if (kept.second) static_cast<void>(read_by(opened(of, cache), of, false));
     }
     run_result seen = read_by(opened(of, cache), of, digests);
     if (of.by == way::full_cache && seen.remote.bytes > how_.samples * how_.sample_bytes / 100) {
@@ -266,7 +266,7 @@ class measurement {
   const settings& how_;
   const set_of_shards set_;
   const range_server server_;
-  std::optional<testing::temporary_directory> full_;
+  std::map<std::string, testing::temporary_directory> kept_;  // caches that were filled
   std::vector<line> lines_;
 };
 

@@ -80,6 +80,7 @@ class preadv_loop final : public io_loop {
   void run() override;
   void stop() noexcept override { loop_.stop(); }
   [[nodiscard]] rung backend() const override { return backend_; }
+  [[nodiscard]] bool wants_direct() const override { return context_.direct.wants_direct(); }
   [[nodiscard]] rung registered_buffers() const override { return {"off", "preadv knows of none"}; }
   void add_to(io_counters& sum) const noexcept override {
     count_.add_to(sum);

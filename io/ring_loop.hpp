@@ -64,6 +64,7 @@ class ring_loop final : public async::loop, public io_loop {
     const mutex_lock lock(report_mutex_);
     return backend_;
   }
+  [[nodiscard]] bool wants_direct() const override { return context_.direct.wants_direct(); }
   [[nodiscard]] rung registered_buffers() const override {
     const mutex_lock lock(report_mutex_);
     return buffers_report_;

@@ -136,6 +136,8 @@ class connector {
   /// The loop as an executor, for a source that is no files: its sockets and timers are made with it, and their handlers run on the
   /// loop's thread, where done() is called. What runs there must not block. Thread: any.
   [[nodiscard]] virtual async::loop::executor_type executor() noexcept = 0;
+  /// Whether files are read past the page cache, where that can be. Thread: any.
+  [[nodiscard]] virtual bool wants_direct() const = 0;
   /// Runs `function` on the loop's thread, later, once.
   virtual void post(void (*function)(void*) noexcept, void* argument) = 0;
   /// Runs `function` once, after the done() of all operations that have ended by now, so that it sees all their completions.
@@ -166,12 +168,23 @@ struct source_depth {
   std::uint64_t ahead_bytes = 0;
 };
 
+/// On which a source is connected.
+///   memory_bytes    of source_memory: at least the least
+///   passing_bytes   reads go through the files in windows, and have done with what they asked for first when they have asked for so many
+///                   bytes: a cache lets blocks pass through so much of its room. 0: they ask for anything at any time
+struct source_terms {
+  std::size_t memory_bytes = 0;
+  std::uint64_t passing_bytes = 0;
+};
+
 /// A cache on a local drive.
 ///   bytes_max   what it may take
-///   bytes_all   of all files of the source
+///   bytes_all     of all files of the source
+///   block_bytes   of what is fetched at once
 struct cache_room {
   std::uint64_t bytes_max = 0;
   std::uint64_t bytes_all = 0;
+  std::uint64_t block_bytes = 0;
 };
 
 /// What a dataset holds of its source: enough to connect it to a loop, any number of times.
@@ -190,9 +203,8 @@ class source_description {
   [[nodiscard]] virtual source_depth in_flight() const { return {}; }
   /// Nothing where there is none. Thread: any.
   [[nodiscard]] virtual std::optional<cache_room> cached() const { return std::nullopt; }
-  /// As connect(), which takes what it wants.
-  ///   memory_bytes   of memory(): at least the least
-  [[nodiscard]] virtual std::unique_ptr<source> connect_within(connector& loop, std::size_t /*memory_bytes*/) const {
+  /// As connect(), which takes what memory it wants.
+  [[nodiscard]] virtual std::unique_ptr<source> connect_within(connector& loop, const source_terms& /*terms*/) const {
     return connect(loop);
   }
   [[nodiscard]] virtual std::uint32_t files() const = 0;

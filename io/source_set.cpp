@@ -35,15 +35,15 @@ source_set::~source_set() {
   });
 }
 
-std::uint32_t source_set::add(const source_description& from, std::optional<std::size_t> memory_bytes) {
-  const std::uint32_t number = add_later(from, memory_bytes);
+std::uint32_t source_set::add(const source_description& from, std::optional<source_terms> terms) {
+  const std::uint32_t number = add_later(from, terms);
   for (set_loop& loop : loops_) static_cast<void>(source_of(loop, number));
   return number;
 }
 
-std::uint32_t source_set::add_later(const source_description& from, std::optional<std::size_t> memory_bytes) {
+std::uint32_t source_set::add_later(const source_description& from, std::optional<source_terms> terms) {
   const mutex_lock lock(mutex_);
-  descriptions_.push_back({&from, memory_bytes});
+  descriptions_.push_back({&from, terms});
   return static_cast<std::uint32_t>(descriptions_.size() - 1);
 }
 
@@ -55,7 +55,7 @@ source& source_set::connect(set_loop& loop, std::uint32_t number) {
   }
   if (loop.sources.size() <= number) loop.sources.resize(number + std::size_t{1});
   loop.sources[number] =
-      which.memory_bytes ? which.from->connect_within(*loop.at, *which.memory_bytes) : which.from->connect(*loop.at);
+      which.terms ? which.from->connect_within(*loop.at, *which.terms) : which.from->connect(*loop.at);
   return *loop.sources[number];
 }
 

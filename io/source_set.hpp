@@ -67,11 +67,11 @@ class source_set {
 
   /// Connects a source to each loop, and returns its number: 0, 1, 2 ... Thread: any, while nothing is under way. Throws as
   /// source_description::connect().
-  ///   memory_bytes   of each one, as connect_within(); nothing where it takes what it wants
-  std::uint32_t add(const source_description& from, std::optional<std::size_t> memory_bytes = std::nullopt)
+  ///   terms   of each one; nothing where it takes what memory it wants
+  std::uint32_t add(const source_description& from, std::optional<source_terms> terms = std::nullopt)
       ABSL_LOCKS_EXCLUDED(mutex_);
   /// The same, but each loop connects it when it first needs it. Thread: any, at any time.
-  std::uint32_t add_later(const source_description& from, std::optional<std::size_t> memory_bytes = std::nullopt)
+  std::uint32_t add_later(const source_description& from, std::optional<source_terms> terms = std::nullopt)
       ABSL_LOCKS_EXCLUDED(mutex_);
   /// For who starts operations of its own. Thread: the loop's.
   [[nodiscard]] source& source_of(std::size_t loop, std::uint32_t number) { return source_of(loops_[loop], number); }
@@ -118,7 +118,7 @@ class source_set {
   mutex mutex_;
   struct described {
     const source_description* from = nullptr;
-    std::optional<std::size_t> memory_bytes;
+    std::optional<source_terms> terms;
   };
   std::vector<described> descriptions_ ABSL_GUARDED_BY(mutex_);
 };

@@ -14,7 +14,7 @@
 #include "stages/batch_table.hpp"
 #include "stages/block_uses.hpp"
 #include "stages/bound_run.hpp"
-#include "stages/cache_cost.hpp"
+#include "stages/cache_use.hpp"
 #include "stages/delivery.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/device_transfer.hpp"
@@ -213,8 +213,10 @@ class loader::pipeline final : public line_events {
                  .loops = io_,
                  .events = *this,
                  .decode_threads = memory_.decode_threads}),
+        cache_use_(use_of_cache(run_, {.batches = memory_.batches, .io_threads = io_.size()})),
         reads_(run_.dataset(), run_.programs(), connectors(), read_pool_,
-               {.kept_bytes = memory_.kept_bytes, .source_bytes = memory_.source_bytes}, *this),
+               {.kept_bytes = memory_.kept_bytes, .source_bytes = memory_.source_bytes, .cache = cache_use_.windows},
+               *this),
         batches_(memory_.batches, rows_, ending_),
         prefetch_({.run = run_,
                    .options = options_,
@@ -238,7 +240,7 @@ class loader::pipeline final : public line_events {
                         .name_of = [this](std::uint64_t sample) { return run_.dataset().name(sample); },
                         .host_memory = arena_});
     plan_ = memory_.shown;
-    if (std::optional<std::string> cost = describe_cache_cost(run_)) plan_.warnings.push_back(*std::move(cost));
+    if (cache_use_.warning) plan_.warnings.push_back(*cache_use_.warning);
     plan_.notes = describe_shared_decodes(run_.programs());
     if (std::optional<std::string> uses = describe_block_uses(run_, memory_)) plan_.notes.push_back(*std::move(uses));
     if (const device_report device = transfer_->report(); device.batches != 0) {
@@ -345,6 +347,7 @@ class loader::pipeline final : public line_events {
   pixels::scratch_budget scratch_;
   row_maker rows_;
   hand_over ending_;
+  const cache_use cache_use_;
   reader_stage reads_;
   batch_table batches_;
   prefetch prefetch_;

@@ -58,9 +58,11 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
   for (const auto& description : dataset_.sources()) {
     const io::source_memory wants = description->memory();
     const auto more = static_cast<std::size_t>(static_cast<double>(wants.bytes_wanted - wants.bytes_least) * share);
-    sources_.add(*description, wants.bytes_least + more);
+    sources_.add(*description, io::source_terms{.memory_bytes = wants.bytes_least + more,
+                                                .passing_bytes = allowed.cache.passing_bytes});
     timed_here_.push_back(!description->is_read_by_the_loop());
-    ahead_bytes_of_.push_back(description->in_flight().ahead_bytes * loops.size());
+    const std::uint64_t ahead = description->in_flight().ahead_bytes;
+    ahead_bytes_of_.push_back(ahead == 0 ? 0 : std::max(ahead * loops.size(), allowed.cache.ahead_bytes));
     ahead_bytes_ = std::max(ahead_bytes_, ahead_bytes_of_.back());
   }
   for (const auto& program : programs_) {

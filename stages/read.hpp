@@ -8,6 +8,7 @@
 #include "io/lease_pool.hpp"
 #include "io/source_set.hpp"
 #include "stages/batch_in_flight.hpp"
+#include "stages/cache_use.hpp"
 #include "stages/field_model.hpp"
 #include "stages/kept_blocks.hpp"
 
@@ -37,9 +38,11 @@ class reader_stage {
 
   ///   kept_bytes     of the pool, for expanded blocks that later batches may want
   ///   source_bytes   beside the pool, for all sources (io::source_memory); each gets its least and its share of the rest
+  ///   cache          of the sources
   struct memory {
     std::size_t kept_bytes = 0;
     std::size_t source_bytes = 0;
+    windows_in_cache cache = {};
   };
 
   /// Connects the dataset's sources to each of the loops.

@@ -35,7 +35,7 @@ constexpr std::string_view data_ending = ".data";
 constexpr std::array<char, 8> header_magic = {'l', 'e', 'a', 't', 'c', 'c', 'h', '\n'};
 constexpr std::array<char, 8> index_magic = {'l', 'e', 'a', 't', 'b', 'l', 'k', '\n'};
 // Incremented whenever the meaning of the files changes.
-constexpr std::uint32_t version = 2;
+constexpr std::uint32_t version = 3;
 constexpr std::uint32_t block_bytes_most = std::uint32_t{64} << 20;
 constexpr std::uint64_t blocks_most = std::uint64_t{1} << 31;
 // A server may say that an object has any size: its index takes a thousandth of that.
@@ -43,12 +43,13 @@ constexpr std::uint64_t index_bytes_granted = std::uint64_t{1} << 20;
 constexpr std::uint64_t index_share = 64;
 
 // States of a block. The lowest two bits say which; of one that is there the others count fills, of one that is being filled they say who
-// does it.
+// does it. The highest bit is that of blocks which pass.
 constexpr std::uint64_t absent = 0;
 constexpr std::uint64_t present = 1;  // with the number of its fill
 constexpr std::uint64_t loading = 2;  // with slot and generation
 constexpr unsigned state_bits = 2;
 constexpr std::uint64_t state_mask = (1U << state_bits) - 1;
+constexpr std::uint64_t passing_mark = std::uint64_t{1} << 63;
 constexpr unsigned slot_bits = 10;
 constexpr std::uint32_t slots = 1U << slot_bits;
 
@@ -72,6 +73,8 @@ constexpr std::size_t index_header_bytes = 4096;
 static_assert(sizeof(index_header) <= index_header_bytes);
 
 bool says_present(std::uint64_t word) { return (word & state_mask) == present; }
+bool says_passing(std::uint64_t word) { return (word & passing_mark) != 0; }
+std::uint64_t number_of(std::uint64_t word) { return (word & ~passing_mark) >> state_bits; }
 
 std::uint64_t rounded_up(std::uint64_t bytes) {
   return (bytes + cache_page_bytes - 1) / cache_page_bytes * cache_page_bytes;
@@ -230,11 +233,13 @@ struct seen_index {
   std::vector<std::uint64_t> words;
 
   // Of blocks that are there, or that a state says are being filled.
-  [[nodiscard]] std::uint64_t room_bytes(bool with_loading) const {
-    std::uint64_t sum = 0;
+  [[nodiscard]] block_room room_bytes(bool with_loading) const {
+    block_room sum;
     for (std::uint32_t i = 0; i < words.size(); ++i) {
-      if (says_present(words[i]) || (with_loading && words[i] != absent))
-        sum += rounded_up(bytes_of_block(head.size_bytes, head.block_bytes, i));
+      if (says_present(words[i]) || (with_loading && words[i] != absent)) {
+        (says_passing(words[i]) ? sum.passing : sum.lasting) +=
+            rounded_up(bytes_of_block(head.size_bytes, head.block_bytes, i));
+      }
     }
     return sum;
   }
@@ -258,7 +263,8 @@ struct block_cache::shared_header {
   std::array<char, 8> magic;
   std::uint32_t version;
   std::uint32_t changes;  // raised when a block is filled or given up
-  std::uint64_t bytes;
+  std::uint64_t bytes;    // of blocks that last
+  std::uint64_t passing_bytes;
   std::uint64_t fills;  // the number of the next one
   std::array<std::uint32_t, slots> generations;
 };
@@ -335,7 +341,7 @@ int block_cache::open_header() {
 // A process that was killed leaves blocks that nobody fills, and may have taken room without a block; a loss of power leaves data
 // without a sound index. Nobody else uses the folder meanwhile.
 void block_cache::count_anew() {
-  std::uint64_t sum = 0;
+  block_room sum;
   std::uint64_t fills = std::atomic_ref(shared_->fills).load(std::memory_order_relaxed);
   for (const std::string& name : names_in(options_.directory)) {
     const bool is_data = name.ends_with(data_ending);
@@ -352,16 +358,19 @@ void block_cache::count_anew() {
     }
     if (is_data) continue;
     for (std::uint32_t i = 0; i < seen->words.size(); ++i) {
-      if (says_present(seen->words[i])) fills = std::max(fills, (seen->words[i] >> state_bits) + 1);
+      if (says_present(seen->words[i])) fills = std::max(fills, number_of(seen->words[i]) + 1);
       if (seen->words[i] == absent || says_present(seen->words[i])) continue;
       punch(data_path, std::uint64_t{i} * seen->head.block_bytes,
             rounded_up(bytes_of_block(seen->head.size_bytes, seen->head.block_bytes, i)));
       static_cast<void>(::pwrite(index.get(), &absent, sizeof absent,
                                  static_cast<off_t>(index_header_bytes + i * sizeof(std::uint64_t))));
     }
-    sum += seen->room_bytes(false);
+    const block_room of_object = seen->room_bytes(false);
+    sum.lasting += of_object.lasting;
+    sum.passing += of_object.passing;
   }
-  std::atomic_ref(shared_->bytes).store(sum, std::memory_order_relaxed);
+  std::atomic_ref(shared_->bytes).store(sum.lasting, std::memory_order_relaxed);
+  std::atomic_ref(shared_->passing_bytes).store(sum.passing, std::memory_order_relaxed);
   std::atomic_ref(shared_->fills).store(fills, std::memory_order_relaxed);
 }
 
@@ -378,6 +387,7 @@ bool block_cache::take_slot() {
 }
 
 bool block_cache::is_alive(std::uint64_t word) const noexcept {
+  word &= ~passing_mark;
   if (word == mine_) return true;
   if ((word & state_mask) != loading) return false;
   const auto slot = static_cast<std::uint32_t>(word >> state_bits) & (slots - 1);
@@ -396,15 +406,21 @@ std::string block_cache::path_of(std::string_view file, std::string_view ending)
 }
 
 // Never below nothing: what others have left in a header is not to be believed.
-void block_cache::release(std::uint64_t bytes) noexcept {
-  const std::atomic_ref used(shared_->bytes);
-  std::uint64_t seen = used.load(std::memory_order_relaxed);
-  while (!used.compare_exchange_weak(seen, seen - std::min(seen, bytes), std::memory_order_relaxed)) {
-  }
+void block_cache::release(const block_room& room) noexcept {
+  const auto take = [](std::atomic_ref<std::uint64_t> used, std::uint64_t bytes) {
+    std::uint64_t seen = used.load(std::memory_order_relaxed);
+    while (!used.compare_exchange_weak(seen, seen - std::min(seen, bytes), std::memory_order_relaxed)) {
+    }
+  };
+  if (room.lasting != 0) take(std::atomic_ref(shared_->bytes), room.lasting);
+  if (room.passing != 0) take(std::atomic_ref(shared_->passing_bytes), room.passing);
 }
 
+std::uint64_t block_cache::passing_bytes() const noexcept {
+  return std::atomic_ref(shared_->passing_bytes).load(std::memory_order_relaxed);
+}
 std::uint64_t block_cache::bytes_in_use() const noexcept {
-  return std::atomic_ref(shared_->bytes).load(std::memory_order_relaxed);
+  return std::atomic_ref(shared_->bytes).load(std::memory_order_relaxed) + passing_bytes();
 }
 
 std::uint32_t block_cache::changes() const noexcept {
@@ -415,10 +431,14 @@ void block_cache::wait_for_change(std::uint32_t seen, std::atomic<std::uint32_t>
   wait_for_either(mine, mine_seen, shared_->changes, seen, patience);
 }
 
-bool block_cache::reserve(std::uint64_t bytes) {
+// Both kinds are added to before the other one is looked at, in one order for all: of two that take the last room at the same time at
+// least one sees the other.
+bool block_cache::reserve(std::uint64_t bytes, std::uint64_t passing_bytes) {
   const std::atomic_ref used(shared_->bytes);
   const auto fits = [&] {
-    if (used.fetch_add(bytes, std::memory_order_relaxed) + bytes <= options_.bytes_max) return true;
+    const std::uint64_t all = used.fetch_add(bytes) + bytes;
+    if (all + std::max(std::atomic_ref(shared_->passing_bytes).load(), passing_bytes) <= options_.bytes_max)
+      return true;
     used.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   };
@@ -441,6 +461,56 @@ bool block_cache::reserve(std::uint64_t bytes) {
   return false;
 }
 
+bool block_cache::reserve_passing(std::uint64_t bytes, std::uint64_t passing_bytes) {
+  if (is_broken_.load(std::memory_order_relaxed) || bytes > std::min(passing_bytes, options_.bytes_max)) return false;
+  const std::atomic_ref used(shared_->passing_bytes);
+  for (;;) {
+    const std::uint64_t all = used.fetch_add(bytes) + bytes;
+    if (all <= passing_bytes && all + std::atomic_ref(shared_->bytes).load() <= options_.bytes_max) return true;
+    used.fetch_sub(bytes, std::memory_order_relaxed);
+    if (!make_way(passing_bytes)) return false;
+  }
+}
+
+// Others may be about to take the same blocks out: each of them goes once.
+bool block_cache::make_way(std::uint64_t passing_bytes) {
+  const mutex_lock lock(held_mutex_);
+  for (const bool is_new : {false, true}) {
+    if (is_new) find_outgoing(passing_bytes);
+    while (!outgoing_.empty()) {
+      const outgoing next = outgoing_.back();
+      outgoing_.pop_back();
+      if (next.object->drop(next.block, next.seen)) return true;
+    }
+  }
+  return false;
+}
+
+// Those that pass, as they were filled. Where those that last leave no room for them, as after a run that knew of none: these, and what was
+// filled last goes first.
+void block_cache::find_outgoing(std::uint64_t passing_bytes) {
+  constexpr std::size_t at_once = 64;
+  const std::uint64_t lasting = std::atomic_ref(shared_->bytes).load(std::memory_order_relaxed);
+  const std::uint64_t lasting_max = options_.bytes_max - std::min(options_.bytes_max, passing_bytes);
+  for (const bool passing : {false, true}) {
+    if (!passing && lasting <= lasting_max) continue;
+    for (cached_object* const each : held_) {
+      for (std::uint32_t block = 0; block < each->blocks_; ++block) {
+        const std::uint64_t seen = each->word(block).load(std::memory_order_relaxed);
+        if (says_present(seen) && says_passing(seen) == passing) outgoing_.push_back({each, block, seen});
+      }
+    }
+    std::sort(outgoing_.begin(), outgoing_.end(), [passing](const outgoing& a, const outgoing& b) {
+      return passing ? number_of(a.seen) > number_of(b.seen) : number_of(a.seen) < number_of(b.seen);
+    });
+    const std::size_t wanted =
+        passing ? at_once : std::min<std::uint64_t>(at_once, (lasting - lasting_max) / options_.block_bytes + 1);
+    if (outgoing_.size() > wanted)
+      outgoing_.erase(outgoing_.begin(), outgoing_.end() - static_cast<std::ptrdiff_t>(wanted));
+    if (!outgoing_.empty()) return;
+  }
+}
+
 std::vector<cache_entry> block_cache::entries() const {
   std::vector<cache_entry> all;
   for (const std::string& name : names_in(options_.directory)) {
@@ -449,10 +519,11 @@ std::vector<cache_entry> block_cache::entries() const {
     std::optional<seen_index> seen;
     if (file.get() >= 0) seen = read_index(file.get());
     if (!seen) continue;
+    const block_room room = seen->room_bytes(false);
     all.push_back({.name = std::string(seen->head.name.data(), seen->head.name_bytes),
                    .file = name.substr(0, name.size() - index_ending.size()),
                    .size_bytes = seen->head.size_bytes,
-                   .cached_bytes = seen->room_bytes(false),
+                   .cached_bytes = room.lasting + room.passing,
                    .opened_unix_s = seen->head.opened_unix_s,
                    .in_use = is_locked_by_others(file.get(), holders_byte)});
   }
@@ -562,6 +633,10 @@ std::shared_ptr<cached_object> block_cache::object(const std::string& file, std:
     made->known_pages_ = std::vector<std::atomic<std::uint64_t>>((pages_in(size_bytes) + 63) / 64);
     made->known_words_ = std::vector<std::atomic<std::uint64_t>>(made->blocks_);
     made->index_ = index.release();
+    {
+      const mutex_lock lock(held_mutex_);
+      held_.push_back(made.get());
+    }
     std::atomic_ref(std::launder(reinterpret_cast<index_header*>(made->map_))->opened_unix_s)
         .store(unix_now(), std::memory_order_relaxed);
     return made;
@@ -590,7 +665,7 @@ block_cache::verdict block_cache::verify(const cache_entry& entry) {
       got += static_cast<std::size_t>(some);
     }
     std::fill(whole.begin() + static_cast<std::ptrdiff_t>(got), whole.end(), std::byte{});
-    if (!object->verify(offset, whole, before)) ++found.damaged;
+    if (object->verify(offset, whole, before) == cached_object::read_verdict::damaged) ++found.damaged;
   }
   // It was looked at, and not used.
   std::atomic_ref(std::launder(reinterpret_cast<index_header*>(object->map_))->opened_unix_s)
@@ -601,6 +676,11 @@ block_cache::verdict block_cache::verify(const cache_entry& entry) {
 // --- an object --------------------------------------------------------------------------------------------------------
 
 cached_object::~cached_object() {
+  {
+    const mutex_lock lock(cache_->held_mutex_);
+    std::erase(cache_->held_, this);
+    std::erase_if(cache_->outgoing_, [this](const block_cache::outgoing& each) { return each.object == this; });
+  }
   if (map_ != nullptr) ::munmap(map_, map_bytes_);
   if (index_ >= 0) ::close(index_);
 }
@@ -617,37 +697,49 @@ std::uint64_t cached_object::bytes_of(std::uint32_t block) const noexcept {
   return bytes_of_block(size_bytes_, block_bytes_, block);
 }
 std::uint64_t cached_object::room_of(std::uint32_t block) const noexcept { return rounded_up(bytes_of(block)); }
+block_room cached_object::room_of(std::uint32_t block, std::uint64_t word) const noexcept {
+  block_room room;
+  (says_passing(word) ? room.passing : room.lasting) = room_of(block);
+  return room;
+}
 
 bool cached_object::is_present(std::uint32_t block) const noexcept {
   return says_present(word(block).load(std::memory_order_acquire));
 }
 
-cached_object::state cached_object::claim(std::uint32_t block) {
+cached_object::state cached_object::claim(std::uint32_t block, std::uint64_t passing_bytes) {
   const std::atomic_ref<std::uint64_t> at = word(block);
+  const std::uint64_t room = room_of(block);
   for (;;) {
     std::uint64_t seen = at.load(std::memory_order_acquire);
     if (says_present(seen)) return state::present;
     if (seen == absent) {
-      if (!cache_->reserve(room_of(block))) return state::refused;
-      if (at.compare_exchange_strong(seen, cache_->mine_, std::memory_order_acq_rel)) return state::claimed;
-      cache_->release(room_of(block));
+      const bool lasts = cache_->reserve(room, passing_bytes);
+      if (!lasts && !cache_->reserve_passing(room, passing_bytes)) return state::refused;
+      const std::uint64_t mine = cache_->mine_ | (lasts ? 0 : passing_mark);
+      if (at.compare_exchange_strong(seen, mine, std::memory_order_acq_rel)) return state::claimed;
+      cache_->release(room_of(block, mine));
       continue;
     }
     if (cache_->is_alive(seen)) return state::busy;
     // Its room is taken already.
-    if (at.compare_exchange_strong(seen, cache_->mine_, std::memory_order_acq_rel)) return state::claimed;
+    if (at.compare_exchange_strong(seen, cache_->mine_ | (seen & passing_mark), std::memory_order_acq_rel)) {
+      return state::claimed;
+    }
   }
 }
 
-int cached_object::fill(std::uint32_t block, std::span<const std::byte> bytes) {
+int cached_object::fill(std::uint32_t block, std::span<const std::byte> bytes, bool wants_direct) {
   assert(bytes.size() == room_of(block));
   const std::uint64_t offset = std::uint64_t{block} * block_bytes_;
   for_each_sum(bytes, [&](std::uint64_t at, std::uint32_t found) {
     sum((offset + at) / cache_page_bytes).store(found, std::memory_order_relaxed);
   });
-  // Past the page cache where the file system can: reading it back would else wait until it is written.
+  const std::uint64_t mark = word(block).load(std::memory_order_relaxed) & passing_mark;
+  // What lasts goes past the page cache where the file system can: reading it back so would else wait until it is written.
+  const bool is_direct = wants_direct || mark == 0;
   int failure = EINVAL;
-  for (const int how : {O_DIRECT, 0}) {
+  for (const int how : {is_direct ? O_DIRECT : 0, 0}) {
     const descriptor data(open_file(data_path_, O_WRONLY | how));
     failure = data.get() < 0 ? errno : write_at(data.get(), offset, bytes);
     if (failure != EINVAL) break;
@@ -659,14 +751,14 @@ int cached_object::fill(std::uint32_t block, std::span<const std::byte> bytes) {
     return failure;
   }
   const std::uint64_t number = std::atomic_ref(cache_->shared_->fills).fetch_add(1, std::memory_order_acq_rel);
-  word(block).store(present | number << state_bits, std::memory_order_release);
+  word(block).store(present | number << state_bits | mark, std::memory_order_release);
   raise_shared(cache_->shared_->changes);
   return 0;
 }
 
 void cached_object::give_up(std::uint32_t block) noexcept {
-  word(block).store(absent, std::memory_order_release);
-  cache_->release(room_of(block));
+  const std::uint64_t before = word(block).exchange(absent, std::memory_order_acq_rel);
+  cache_->release(room_of(block, before));
   raise_shared(cache_->shared_->changes);
 }
 
@@ -683,7 +775,7 @@ void cached_object::know(std::uint64_t first_page, std::uint64_t end_page, std::
     const std::uint64_t end_of_block = std::min((block + 1) * pages_of_block, pages_in(size_bytes_));
     const std::uint64_t end = std::min(end_page, end_of_block);
     const std::uint64_t now = word(static_cast<std::uint32_t>(block)).load(std::memory_order_acquire);
-    const bool is_what_was_read = says_present(now) && now >> state_bits < before;
+    const bool is_what_was_read = says_present(now) && number_of(now) < before;
     std::atomic<std::uint64_t>& known = known_words_[block];
     if (is_what_was_read && known.load(std::memory_order_relaxed) != now) {
       for (std::uint64_t at = block * pages_of_block; at < end_of_block;) {
@@ -705,7 +797,7 @@ bool cached_object::knows(std::uint64_t offset, std::uint64_t bytes, std::uint64
   const std::uint64_t end_byte = offset + bytes;
   for (std::uint64_t block = offset / block_bytes_; block <= (end_byte - 1) / block_bytes_; ++block) {
     const std::uint64_t known = known_words_[block].load(std::memory_order_acquire);
-    if (!says_present(known) || known >> state_bits >= before ||
+    if (!says_present(known) || number_of(known) >= before ||
         known != word(static_cast<std::uint32_t>(block)).load(std::memory_order_acquire)) {
       return false;
     }
@@ -719,23 +811,29 @@ bool cached_object::knows(std::uint64_t offset, std::uint64_t bytes, std::uint64
   return true;
 }
 
-bool cached_object::verify(std::uint64_t offset, std::span<const std::byte> pages, std::uint64_t before) noexcept {
-  bool is_right = true;
-  for_each_sum(pages, [&](std::uint64_t at, std::uint32_t found) {
-    if (found == sum((offset + at) / cache_page_bytes).load(std::memory_order_relaxed)) return;
-    is_right = false;
-    drop(static_cast<std::uint32_t>((offset + at) / block_bytes_), before);
+cached_object::read_verdict cached_object::verify(std::uint64_t offset, std::span<const std::byte> read,
+                                                  std::uint64_t before) noexcept {
+  read_verdict found = read_verdict::right;
+  for_each_sum(read, [&](std::uint64_t at, std::uint32_t sum_of_page) {
+    if (sum_of_page == sum((offset + at) / cache_page_bytes).load(std::memory_order_relaxed)) return;
+    const auto block = static_cast<std::uint32_t>((offset + at) / block_bytes_);
+    const std::uint64_t now = word(block).load(std::memory_order_acquire);
+    if (says_present(now) && number_of(now) < before && drop(block, now)) {
+      found = read_verdict::damaged;
+    } else if (found == read_verdict::right) {
+      found = read_verdict::given_up;
+    }
   });
-  if (is_right) know(offset / cache_page_bytes, (offset + pages.size()) / cache_page_bytes, before);
-  return is_right;
+  if (found == read_verdict::right) know(offset / cache_page_bytes, (offset + read.size()) / cache_page_bytes, before);
+  return found;
 }
-void cached_object::drop(std::uint32_t block, std::uint64_t before) noexcept {
-  std::uint64_t seen = word(block).load(std::memory_order_acquire);
-  if (!says_present(seen) || seen >> state_bits >= before) return;
+bool cached_object::drop(std::uint32_t block, std::uint64_t seen) noexcept {
   // Claimed until its room is free: nobody fills it meanwhile.
-  if (!word(block).compare_exchange_strong(seen, cache_->mine_, std::memory_order_acq_rel)) return;
+  const std::uint64_t mine = cache_->mine_ | (seen & passing_mark);
+  if (!word(block).compare_exchange_strong(seen, mine, std::memory_order_acq_rel)) return false;
   punch(data_path_, std::uint64_t{block} * block_bytes_, room_of(block));
   give_up(block);
+  return true;
 }
 
 }  // namespace leat::io

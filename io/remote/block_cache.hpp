@@ -5,7 +5,8 @@
 //     NAME.data        its bytes at their own offsets, sparse
 //
 // A block is fetched once: who claims it, by compare-and-swap in the mapped state, fills it; where the owner has died, the next one takes
-// it over. Each page is verified when a process first reads it, so that nothing here has to be synced, and what another process or a loss of
+// it over. What there is room for lasts: nothing of an object that is held makes way for another block. Of an order that goes through its
+// files in windows blocks may also pass: in a part of the room those that were filled first make way for the next ones. Each page is verified when a process first reads it, so that nothing here has to be synced, and what another process or a loss of
 // power left behind is at worst fetched anew.
 #pragma once
 
@@ -35,6 +36,7 @@ struct block_cache_options {
 };
 
 class block_cache;
+struct block_room;
 
 /// One version of one object in the cache. As long as it is held, no process evicts it. Thread: any, several at once.
 class cached_object {
@@ -59,21 +61,28 @@ class cached_object {
 
   [[nodiscard]] bool is_present(std::uint32_t block) const noexcept;
   /// May evict objects that nobody holds, and so blocks on the disk.
-  [[nodiscard]] state claim(std::uint32_t block);
+  ///   passing_bytes   of the cache, which blocks that last leave free: where there is no room for one that does, it passes, and those that
+  ///                   pass and were filled first make way for it
+  [[nodiscard]] state claim(std::uint32_t block, std::uint64_t passing_bytes = 0);
   /// Writes a block that was claimed, which others then find.
-  ///   bytes     the block's, and behind the object's end zeros up to the page's; aligned to a page
-  ///   returns   0 or an errno, and the block is given up
-  [[nodiscard]] int fill(std::uint32_t block, std::span<const std::byte> bytes);
+  ///   bytes         the block's, and behind the object's end zeros up to the page's; aligned to a page
+  ///   wants_direct  whether it will be read past the page cache. What passes is else left there: it may be gone before it has to be written
+  ///   returns       0 or an errno, and the block is given up
+  [[nodiscard]] int fill(std::uint32_t block, std::span<const std::byte> bytes, bool wants_direct = true);
   void give_up(std::uint32_t block) noexcept;
 
   /// The number of the next fill of any block.
   [[nodiscard]] std::uint64_t fills() const noexcept;
-  /// Whether pages that were read are what was written. Those that are not take their blocks out of the cache, but for a block that was
-  /// filled after the read began: what was read is then its former self, which somebody else has found damaged.
-  /// knows() those that are right then.
+  enum class read_verdict : std::uint8_t {
+    right,
+    damaged,  ///< and their blocks were taken out of the cache
+    given_up  ///< their blocks were taken out, or filled anew, while they were read: they are to be read once more
+  };
+  /// Whether pages that were read are what was written. knows() those that are right then.
   ///   offset   of a page
   ///   before   what fills() said before the read
-  [[nodiscard]] bool verify(std::uint64_t offset, std::span<const std::byte> pages, std::uint64_t before) noexcept;
+  [[nodiscard]] read_verdict verify(std::uint64_t offset, std::span<const std::byte> read,
+                                    std::uint64_t before) noexcept;
   /// Whether this process has found all pages right that have a byte of the range, since their blocks were filled: it may be read as it is.
   /// Asked before the read and, with the same `before`, after it.
   ///   before   what fills() said before the read
@@ -85,7 +94,9 @@ class cached_object {
   [[nodiscard]] std::atomic_ref<std::uint64_t> word(std::uint32_t block) const noexcept;
   [[nodiscard]] std::atomic_ref<std::uint32_t> sum(std::uint64_t page) const noexcept;
   [[nodiscard]] std::uint64_t room_of(std::uint32_t block) const noexcept;  // on the disk
-  void drop(std::uint32_t block, std::uint64_t before) noexcept;
+  [[nodiscard]] block_room room_of(std::uint32_t block, std::uint64_t word) const noexcept;
+  //   returns   whether it has taken out what `seen` says is there
+  bool drop(std::uint32_t block, std::uint64_t seen) noexcept;
   void know(std::uint64_t first_page, std::uint64_t end_page, std::uint64_t before) noexcept;
 
   const std::shared_ptr<block_cache> cache_;
@@ -115,6 +126,12 @@ struct cache_entry {
   std::uint64_t cached_bytes = 0;  ///< of whole blocks
   std::int64_t opened_unix_s = 0;  ///< last
   bool in_use = false;
+};
+
+/// Bytes on the disk, of blocks that last and of those that pass.
+struct block_room {
+  std::uint64_t lasting = 0;
+  std::uint64_t passing = 0;
 };
 
 class block_cache : public std::enable_shared_from_this<block_cache> {
@@ -150,6 +167,8 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
 
   /// Bytes that all objects take, those that are being filled included.
   [[nodiscard]] std::uint64_t bytes_in_use() const noexcept;
+  /// Of them, by blocks that pass.
+  [[nodiscard]] std::uint64_t passing_bytes() const noexcept;
   /// Sorted by name.
   [[nodiscard]] std::vector<cache_entry> entries() const;
   /// Removes an object, unless somebody holds it.
@@ -169,8 +188,11 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
   [[nodiscard]] int open_header();
   [[nodiscard]] bool take_slot();
   [[nodiscard]] bool is_alive(std::uint64_t word) const noexcept;
-  [[nodiscard]] bool reserve(std::uint64_t bytes);
-  void release(std::uint64_t bytes) noexcept;
+  [[nodiscard]] bool reserve(std::uint64_t bytes, std::uint64_t passing_bytes);
+  [[nodiscard]] bool reserve_passing(std::uint64_t bytes, std::uint64_t passing_bytes);
+  void release(const block_room& room) noexcept;
+  [[nodiscard]] bool make_way(std::uint64_t passing_bytes);
+  void find_outgoing(std::uint64_t passing_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(held_mutex_);
   void count_anew();
   [[nodiscard]] std::string path_of(std::string_view file, std::string_view ending) const;
 
@@ -181,6 +203,16 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
   std::atomic<std::uint64_t> full_until_ns_{0};
   std::atomic<bool> is_broken_{false};  // writing has failed
   mutex evicting_;
+
+  // Of a block, and what its word was.
+  struct outgoing {
+    cached_object* object = nullptr;
+    std::uint32_t block = 0;
+    std::uint64_t seen = 0;
+  };
+  mutex held_mutex_;
+  std::vector<cached_object*> held_ ABSL_GUARDED_BY(held_mutex_);
+  std::vector<outgoing> outgoing_ ABSL_GUARDED_BY(held_mutex_);  // the last one goes first
 };
 
 }  // namespace leat::io

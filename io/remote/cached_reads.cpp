@@ -23,8 +23,8 @@ namespace {
 
 // How soon it is noticed that who was about to fill a block has died.
 constexpr auto look_again = std::chrono::milliseconds(20);
-// A drive that gives wrong bytes again and again.
-constexpr unsigned damage_max = 2;
+// Of a drive that gives wrong bytes again and again, or a cache whose blocks go before they are read.
+constexpr unsigned in_vain_max = 2;
 // Blocks that were announced and are not fetched yet. Of more, those that were announced first are left to the reads.
 constexpr std::size_t ahead_max = 1024;
 
@@ -58,8 +58,8 @@ struct cached_reads::cached_read final : read_path {
   cached_object* object = nullptr;  // null: to be opened
   outcome how = outcome::waits;
   std::atomic<bool> is_cancelled{false};
-  std::shared_ptr<const fetch> failed;  // outcome::failed
-  unsigned damaged = 0;
+  std::shared_ptr<const fetch> failed;                                // outcome::failed
+  unsigned in_vain = 0;                                               // reads of the drive
   std::uint64_t fills_before = 0;                                     // of the local one
   std::optional<std::chrono::steady_clock::time_point> others_since;  // when it began to wait for them
   struct : read_operation {
@@ -76,8 +76,8 @@ struct cached_reads::fill : fetch {
   std::unique_ptr<memory> bytes;
 };
 
-cached_reads::cached_reads(const surroundings& around, std::uint32_t fills_max, std::size_t memory_max)
-    : around_(around), fills_max_(std::max(fills_max, std::uint32_t{1})), memory_max_(memory_max) {
+cached_reads::cached_reads(const surroundings& around, const room& allowed) : around_(around), allowed_(allowed) {
+  assert(allowed.fills_max != 0);
   thread_ = start_thread({.what = "cache thread"}, [this] {
     ::pthread_setname_np(::pthread_self(), "leat-cache");
     run();
@@ -177,18 +177,23 @@ void cached_reads::have_read(cached_read& read) noexcept {
     return go_remote(read);
   }
   if (read.is_known && !read.object->knows(local.offset, local.bytes, read.fills_before)) {
-    return send(read);  // Somebody has found it damaged meanwhile.
+    return read_again(read);  // Somebody has taken it out meanwhile.
   }
-  if (!read.is_known && !read.object->verify(local.offset, local.data, read.fills_before)) {
-    transfer_counts::add(around_.counts->damaged_reads, 1);
-    if (++read.damaged > damage_max) return go_remote(read);
-    return send(read);
+  if (!read.is_known) {
+    const cached_object::read_verdict found = read.object->verify(local.offset, local.data, read.fills_before);
+    if (found == cached_object::read_verdict::damaged) transfer_counts::add(around_.counts->damaged_reads, 1);
+    if (found != cached_object::read_verdict::right) return read_again(read);
   }
   read_operation& asked = *read.asked;
   transfer_counts::add(around_.counts->bytes_from_cache, asked.bytes);
   asked.failure = 0;
   asked.data = local.data.subspan(asked.offset - local.offset, asked.bytes);
   end(read);
+}
+
+void cached_reads::read_again(cached_read& read) {
+  if (++read.in_vain > in_vain_max) return go_remote(read);
+  send(read);
 }
 
 void cached_reads::have_received(cached_read& read) noexcept {
@@ -354,7 +359,7 @@ void cached_reads::hand_on(const fill& ended) {
 void cached_reads::take_in(const std::vector<range>& announced) {
   for (const range& each : announced) {
     cached_object* const object = around_.cache->open(each.file, (*around_.objects)[each.file], *each.facts);
-    if (object == nullptr || object->block_bytes() > memory_max_) continue;
+    if (object == nullptr || object->block_bytes() > allowed_.memory_bytes) continue;
     const std::uint64_t last = (each.offset + each.bytes - 1) / object->block_bytes();
     for (std::uint64_t at = each.offset / object->block_bytes(); at <= last; ++at) {
       const auto block = static_cast<std::uint32_t>(at);
@@ -376,9 +381,10 @@ void cached_reads::go_ahead() {
     const bool is_wanted = !around_.cache->is_off() && !around_.cache->is_left_out(next.file) &&
                            !next.object->is_present(next.block) && !fills_.contains(name);
     if (is_wanted) {
-      if (fills_.size() >= fills_max_ || !has_memory_for(*next.object)) return;
+      if (fills_.size() >= allowed_.fills_max || !has_memory_for(*next.object)) return;
       // What another one fills, and what has no room, is the reads' to find out.
-      if (next.object->claim(next.block) == cached_object::state::claimed && !start_fill(next)) {
+      if (next.object->claim(next.block, allowed_.passing_bytes) == cached_object::state::claimed &&
+          !start_fill(next)) {
         next.object->give_up(next.block);
       }
     }
@@ -406,16 +412,16 @@ cached_reads::outcome cached_reads::settle(cached_read& read, bool& waits_for_ot
     if (object.is_present(block)) continue;
     is_whole = false;
     // An object may have been cached in larger blocks than this run wants.
-    if (object.block_bytes() > memory_max_) {
+    if (object.block_bytes() > allowed_.memory_bytes) {
       around_.cache->have_failed(
           number,
           str_cat((*around_.objects)[number].where.shown, ": its blocks of ", bytes_text(object.block_bytes()),
-                  " have no room in the ", bytes_text(memory_max_), " of memory for them"),
+                  " have no room in the ", bytes_text(allowed_.memory_bytes), " of memory for them"),
           0);
       return outcome::remote;
     }
-    if (fills_.contains(name) || fills_.size() >= fills_max_ || !has_memory_for(object)) continue;
-    switch (around_.cache->is_off() ? cached_object::state::refused : object.claim(block)) {
+    if (fills_.contains(name) || fills_.size() >= allowed_.fills_max || !has_memory_for(object)) continue;
+    switch (around_.cache->is_off() ? cached_object::state::refused : object.claim(block, allowed_.passing_bytes)) {
       case cached_object::state::present:
         waits_for_others = true;  // It is looked at once more.
         break;
@@ -442,11 +448,11 @@ bool cached_reads::has_memory_for(const cached_object& object) {
   const std::size_t wanted = object.block_bytes();
   const auto fits = [wanted](const auto& each) { return each->bytes == wanted; };
   if (std::any_of(spare_.begin(), spare_.end(), fits)) return true;
-  while (memory_bytes_ + wanted > memory_max_ && !spare_.empty()) {
+  while (memory_bytes_ + wanted > allowed_.memory_bytes && !spare_.empty()) {
     memory_bytes_ -= spare_.back()->bytes;
     spare_.pop_back();
   }
-  return memory_bytes_ + wanted <= memory_max_;
+  return memory_bytes_ + wanted <= allowed_.memory_bytes;
 }
 
 bool cached_reads::start_fill(const block_ahead& wanted) {
@@ -489,7 +495,7 @@ void cached_reads::have_filled(const std::shared_ptr<fill>& ended) {
   if (is_whole_of_version(*ended)) {
     const std::uint64_t room = page_end(ended->into.size());
     std::memset(ended->bytes->at.get() + ended->into.size(), 0, room - ended->into.size());
-    const int failure = object.fill(ended->block, {ended->bytes->at.get(), room});
+    const int failure = object.fill(ended->block, {ended->bytes->at.get(), room}, around_.loop->wants_direct());
     if (failure == 0) {
       transfer_counts::add(around_.counts->cached_blocks, 1);
     } else {

@@ -53,10 +53,17 @@ class cached_reads {
     void* owner = nullptr;
   };
 
+  ///   fills_max       blocks that are fetched at a time
+  ///   memory_bytes    for them
+  ///   passing_bytes   of the cache, for blocks that pass (cached_object::claim())
+  struct room {
+    std::uint32_t fills_max = 1;
+    std::size_t memory_bytes = 0;
+    std::uint64_t passing_bytes = 0;
+  };
+
   /// Starts the thread.
-  ///   fills_max    blocks that are fetched at a time
-  ///   memory_max   bytes for them
-  cached_reads(const surroundings& around, std::uint32_t fills_max, std::size_t memory_max);
+  cached_reads(const surroundings& around, const room& allowed);
   cached_reads(const cached_reads&) = delete;
   cached_reads& operator=(const cached_reads&) = delete;
   /// Every read has ended. Ends fetches, gives up their blocks, and joins the thread. Thread: the loop's.
@@ -96,6 +103,7 @@ class cached_reads {
   [[nodiscard]] static bool is_whole(const cached_object& object, std::uint64_t offset, std::uint64_t bytes) noexcept;
   void start_local(cached_read& read);
   void have_read(cached_read& read) noexcept;
+  void read_again(cached_read& read);
   void have_received(cached_read& read) noexcept;
   void end(cached_read& read) noexcept;
   void go_remote(cached_read& read) noexcept;
@@ -118,8 +126,7 @@ class cached_reads {
   void have_filled(const std::shared_ptr<fill>& ended);
 
   const surroundings around_;
-  const std::uint32_t fills_max_;
-  const std::size_t memory_max_;
+  const room allowed_;
   absl::flat_hash_map<std::uint32_t, std::unique_ptr<local_file>> files_;  // the loop's
 
   mutex mutex_;

@@ -43,9 +43,9 @@ std::unique_ptr<object_cache> cache_of(const remote_options& options, std::size_
 class connected_objects final : public source {
  public:
   connected_objects(const remote_description& of, const remote_options& options, connector& loop,
-                    std::size_t blocks_bytes)
+                    std::size_t blocks_bytes, std::uint64_t passing_bytes)
       : of_(of), loop_(loop), client_(options, of.retries_, of.store_ ? &*of.store_ : nullptr, of.counts_.get()) {
-    if (of.cache_ != nullptr) make_cached(blocks_bytes);
+    if (of.cache_ != nullptr) make_cached(blocks_bytes, passing_bytes);
   }
 
   void start(std::span<read_operation* const> operations) override {
@@ -110,7 +110,7 @@ class connected_objects final : public source {
 
  private:
   // Where there is no thread to be had for it, reads go over the network.
-  void make_cached(std::size_t memory_bytes) try {
+  void make_cached(std::size_t memory_bytes, std::uint64_t passing_bytes) try {
     cached_ = std::make_unique<cached_reads>(
         cached_reads::surroundings{.loop = &loop_,
                                    .client = &client_,
@@ -128,7 +128,8 @@ class connected_objects final : public source {
                                          read.done(read);
                                        },
                                    .owner = this},
-        of_.blocks_at_a_time(), memory_bytes);
+        cached_reads::room{
+            .fills_max = of_.blocks_at_a_time(), .memory_bytes = memory_bytes, .passing_bytes = passing_bytes});
   } catch (const error& refused) {
     of_.cache_->turn_off(refused.what());
   }
@@ -400,7 +401,7 @@ source_depth remote_description::in_flight() const {
 
 std::optional<cache_room> remote_description::cached() const {
   if (cache_ == nullptr || cache_->is_off()) return std::nullopt;
-  cache_room room{.bytes_max = cache_->bytes_max()};
+  cache_room room{.bytes_max = cache_->bytes_max(), .block_bytes = options_.cache_block_bytes};
   for (std::size_t i = 0; i < objects_.size(); ++i) {
     const object_facts* const known = opened_[i].load(std::memory_order_acquire);
     if (known != nullptr) {
@@ -413,19 +414,19 @@ std::optional<cache_room> remote_description::cached() const {
 }
 
 std::unique_ptr<source> remote_description::connect(connector& loop) const {
-  return connect_within(loop, memory().bytes_wanted);
+  return connect_within(loop, {.memory_bytes = memory().bytes_wanted});
 }
 // Blocks first: they are fewer requests for more bytes.
-std::unique_ptr<source> remote_description::connect_within(connector& loop, std::size_t memory_bytes) const {
+std::unique_ptr<source> remote_description::connect_within(connector& loop, const source_terms& terms) const {
   const std::size_t blocks_wanted =
       cache_ == nullptr || cache_->is_off() ? 0 : std::size_t{blocks_at_a_time()} * options_.cache_block_bytes;
   const std::uint32_t connections_few = std::min(connections_max(), connections_least);
-  const std::size_t beside = memory_bytes - std::min(memory_bytes, connection_bytes(connections_few));
+  const std::size_t beside = terms.memory_bytes - std::min(terms.memory_bytes, connection_bytes(connections_few));
   const std::size_t blocks = std::min(blocks_wanted, beside);
   const auto more = static_cast<std::uint32_t>((beside - blocks) / connection_bytes(1));
   remote_options options = options_;
   options.connections_max = connections_few + std::min(more, connections_max() - connections_few);
-  return std::make_unique<connected_objects>(*this, options, loop, blocks);
+  return std::make_unique<connected_objects>(*this, options, loop, blocks, terms.passing_bytes);
 }
 
 }  // namespace leat::io

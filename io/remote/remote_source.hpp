@@ -46,7 +46,7 @@ class remote_description final : public source_description {
   [[nodiscard]] source_memory memory() const override;
   [[nodiscard]] source_depth in_flight() const override;
   [[nodiscard]] std::optional<cache_room> cached() const override;
-  [[nodiscard]] std::unique_ptr<source> connect_within(connector& loop, std::size_t memory_bytes) const override;
+  [[nodiscard]] std::unique_ptr<source> connect_within(connector& loop, const source_terms& terms) const override;
   [[nodiscard]] std::uint32_t files() const override { return static_cast<std::uint32_t>(objects_.size()); }
   /// Without the query; of several that differ in nothing else, with a number behind it.
   [[nodiscard]] std::string file_name(std::uint32_t file) const override { return names_[file]; }

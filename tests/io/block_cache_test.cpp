@@ -28,6 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 using io::cached_object;
 using state = cached_object::state;
+using read_verdict = cached_object::read_verdict;
 using ::testing::HasSubstr;
 
 constexpr std::uint32_t block_bytes = 16U << 10;
@@ -89,9 +90,10 @@ TEST_F(block_cache, gives_each_block_to_one_of_those_who_claim_it) {
   fill(*theirs, 1);
   EXPECT_EQ(mine->claim(1), state::present);
   EXPECT_TRUE(mine->is_present(1));
-  EXPECT_TRUE(mine->verify(block_bytes, read(*mine, block_bytes, block_bytes), mine->fills()));
+  EXPECT_EQ(mine->verify(block_bytes, read(*mine, block_bytes, block_bytes), mine->fills()), read_verdict::right);
   fill(*mine, 2);
-  EXPECT_TRUE(theirs->verify(2 * block_bytes, read(*theirs, 2 * block_bytes, 8'192), theirs->fills()));
+  EXPECT_EQ(theirs->verify(2 * block_bytes, read(*theirs, 2 * block_bytes, 8'192), theirs->fills()),
+            read_verdict::right);
   EXPECT_EQ(other->bytes_in_use(), block_bytes + 8'192);
 }
 
@@ -117,7 +119,7 @@ TEST_F(block_cache, takes_a_block_out_whose_pages_are_not_what_was_written) {
   fill(*held, 1);
   std::vector<std::byte> pages = read(*held, 4096, block_bytes);
   pages[block_bytes - 1] ^= std::byte{1};  // the first page of block 1
-  EXPECT_FALSE(held->verify(4096, pages, held->fills()));
+  EXPECT_EQ(held->verify(4096, pages, held->fills()), read_verdict::damaged);
   EXPECT_TRUE(held->is_present(0));
   EXPECT_FALSE(held->is_present(1));
   EXPECT_EQ(cache->bytes_in_use(), block_bytes);
@@ -136,11 +138,11 @@ TEST_F(block_cache, keeps_a_block_that_was_filled_anew_after_a_damaged_read_bega
   pages[9] ^= std::byte{1};
   const std::uint64_t before = mine->fills();
   // Another one reads it too, finds it damaged first, and fills it anew.
-  EXPECT_FALSE(theirs->verify(0, pages, theirs->fills()));
+  EXPECT_EQ(theirs->verify(0, pages, theirs->fills()), read_verdict::damaged);
   fill(*theirs, 0);
-  EXPECT_FALSE(mine->verify(0, pages, before));
+  EXPECT_EQ(mine->verify(0, pages, before), read_verdict::given_up);
   EXPECT_TRUE(mine->is_present(0));
-  EXPECT_FALSE(mine->verify(0, pages, mine->fills())) << "a read that began since";
+  EXPECT_EQ(mine->verify(0, pages, mine->fills()), read_verdict::damaged) << "a read that began since";
   EXPECT_FALSE(mine->is_present(0));
 }
 
@@ -157,27 +159,28 @@ TEST_F(block_cache, knows_pages_of_the_filling_that_they_were_read_of) {
   const auto part = [](const std::vector<std::byte>& of, std::uint64_t from, std::uint64_t bytes) {
     return std::span(of).subspan(from, bytes);
   };
-  EXPECT_TRUE(mine->verify(4096, part(right, 4096, 8192), mine->fills()));
+  EXPECT_EQ(mine->verify(4096, part(right, 4096, 8192), mine->fills()), read_verdict::right);
   EXPECT_TRUE(mine->knows(4096, 8192, mine->fills()));
   EXPECT_FALSE(theirs->knows(4096, 8192, theirs->fills())) << "another process looks for itself";
-  EXPECT_FALSE(mine->verify(4096, part(wrong, 4096, 4096), mine->fills())) << "what is known is not passed unseen";
+  EXPECT_EQ(mine->verify(4096, part(wrong, 4096, 4096), mine->fills()), read_verdict::damaged)
+      << "what is known is not passed unseen";
   EXPECT_FALSE(mine->knows(8192, 4096, mine->fills())) << "its block is gone";
   // Another one fills it anew.
   fill(*theirs, 0);
   EXPECT_FALSE(mine->knows(8192, 4096, mine->fills())) << "known of the filling before";
-  EXPECT_TRUE(mine->verify(8192, part(right, 8192, 4096), mine->fills()));
+  EXPECT_EQ(mine->verify(8192, part(right, 8192, 4096), mine->fills()), read_verdict::right);
   EXPECT_TRUE(mine->knows(8192, 4096, mine->fills()));
   EXPECT_FALSE(mine->knows(4096, 8192, mine->fills())) << "page 1 was known of the filling before";
   // A read that began before its block was filled says nothing of the new filling.
   const std::uint64_t before = mine->fills();
-  EXPECT_FALSE(mine->verify(4096, part(wrong, 4096, 4096), mine->fills()));
+  EXPECT_EQ(mine->verify(4096, part(wrong, 4096, 4096), mine->fills()), read_verdict::damaged);
   fill(*mine, 0);
-  EXPECT_TRUE(mine->verify(4096, part(right, 4096, 4096), before));
+  EXPECT_EQ(mine->verify(4096, part(right, 4096, 4096), before), read_verdict::right);
   EXPECT_FALSE(mine->knows(4096, 4096, mine->fills()));
   // Over the end of a block, of which one is known.
-  EXPECT_TRUE(mine->verify(0, part(right, 0, block_bytes), mine->fills()));
+  EXPECT_EQ(mine->verify(0, part(right, 0, block_bytes), mine->fills()), read_verdict::right);
   EXPECT_FALSE(mine->knows(block_bytes - 4096, 8192, mine->fills()));
-  EXPECT_TRUE(mine->verify(block_bytes, part(right, block_bytes, 4096), mine->fills()));
+  EXPECT_EQ(mine->verify(block_bytes, part(right, block_bytes, 4096), mine->fills()), read_verdict::right);
   EXPECT_TRUE(mine->knows(block_bytes - 4096, 8192, mine->fills()));
 }
 
@@ -187,13 +190,13 @@ TEST_F(block_cache, knows_ranges_whose_pages_were_found_right) {
   fill(*held, 0);
   fill(*held, 2);
   EXPECT_FALSE(held->knows(0, 1, held->fills()));
-  EXPECT_TRUE(held->verify(4096, read(*held, 4096, 8192), held->fills()));
+  EXPECT_EQ(held->verify(4096, read(*held, 4096, 8192), held->fills()), read_verdict::right);
   EXPECT_TRUE(held->knows(4096, 8192, held->fills()));
   EXPECT_TRUE(held->knows(5000, 7000, held->fills()));
   EXPECT_FALSE(held->knows(4095, 2, held->fills()));
   EXPECT_FALSE(held->knows(12287, 2, held->fills()));
   EXPECT_FALSE(held->knows(5000, 7000, 0)) << "a read that began before the block was filled";
-  EXPECT_TRUE(held->verify(2 * block_bytes, read(*held, 2 * block_bytes, 8192), held->fills()));
+  EXPECT_EQ(held->verify(2 * block_bytes, read(*held, 2 * block_bytes, 8192), held->fills()), read_verdict::right);
   EXPECT_TRUE(held->knows(2 * block_bytes, 5000, held->fills())) << "the object's end";
   fill(*held, 1);
   EXPECT_TRUE(held->knows(4096, 8192, held->fills())) << "another block";
@@ -246,6 +249,92 @@ TEST_F(block_cache, that_is_full_of_what_is_held_looks_again_after_a_while) {
   }
 }
 
+TEST_F(block_cache, lets_blocks_pass_in_the_order_in_which_they_were_filled) {
+  constexpr std::uint64_t passing = 2 * block_bytes;
+  const auto one = open(4 * block_bytes);
+  const auto other = open(4 * block_bytes);
+  const auto fill_passing = [](cached_object& object, std::uint32_t block) {
+    ASSERT_EQ(object.claim(block, passing), state::claimed);
+    const auto [memory, pages] = content_of(block);
+    ASSERT_EQ(object.fill(block, pages), 0);
+  };
+  const auto a = object(*one, "a");
+  const auto b = object(*one, "b");
+  const auto c = object(*one, "c");
+  const auto a_there = object(*other, "a");
+  const auto b_there = object(*other, "b");
+  const auto c_there = object(*other, "c");
+  fill_passing(*a, 0);
+  fill_passing(*b, 0);
+  EXPECT_EQ(one->passing_bytes(), 0U) << "there is room for what lasts";
+  fill_passing(*a_there, 1);
+  fill_passing(*b, 1);
+  EXPECT_EQ(one->passing_bytes(), passing);
+  EXPECT_EQ(one->bytes_in_use(), 4 * block_bytes);
+  EXPECT_EQ(a->claim(2), state::refused) << "what passes makes way for what passes only";
+  EXPECT_TRUE(a->is_present(1));
+  fill_passing(*c, 0);
+  EXPECT_FALSE(a_there->is_present(1)) << "it was filled first";
+  EXPECT_TRUE(b->is_present(1));
+  fill_passing(*c_there, 1);
+  EXPECT_FALSE(b_there->is_present(1));
+  EXPECT_TRUE(a->is_present(0) && b->is_present(0)) << "they last";
+  EXPECT_EQ(one->bytes_in_use(), 4 * block_bytes);
+  EXPECT_EQ(c->claim(2, 4096), state::refused) << "it is larger than all that may pass";
+  // One that is being filled stays, and so does what it is.
+  ASSERT_EQ(a->claim(1, passing), state::claimed);
+  ASSERT_EQ(b->claim(1, passing), state::claimed);
+  EXPECT_EQ(c_there->claim(2, passing), state::refused);
+  a->give_up(1);
+  b->give_up(1);
+  EXPECT_EQ(one->passing_bytes(), 0U);
+}
+
+TEST_F(block_cache, takes_out_what_lasts_where_it_left_no_room_for_what_passes) {
+  const auto cache = open(4 * block_bytes);
+  const auto a = object(*cache, "a");
+  const auto b = object(*cache, "b");
+  const auto c = object(*cache, "c");
+  for (const auto& each : {a, b}) {
+    fill(*each, 0);
+    fill(*each, 1);
+  }
+  constexpr std::uint64_t passing = 2 * block_bytes;
+  for (const std::uint32_t block : {0U, 1U}) {
+    ASSERT_EQ(c->claim(block, passing), state::claimed);
+    const auto [memory, pages] = content_of(block);
+    ASSERT_EQ(c->fill(block, pages), 0);
+  }
+  EXPECT_EQ(cache->passing_bytes(), passing);
+  EXPECT_EQ(cache->bytes_in_use(), 4 * block_bytes);
+  EXPECT_TRUE(a->is_present(0) && a->is_present(1)) << "what was filled last went";
+  EXPECT_FALSE(b->is_present(0) || b->is_present(1));
+}
+
+TEST_F(block_cache, tells_a_block_that_was_given_up_from_a_damaged_one) {
+  constexpr std::uint64_t passing = block_bytes;
+  const auto cache = open(passing);
+  const auto held = object(*cache);
+  const auto pass = [&](std::uint32_t block) {
+    ASSERT_EQ(held->claim(block, passing), state::claimed);
+    const auto [memory, pages] = content_of(block);
+    ASSERT_EQ(held->fill(block, pages), 0);
+  };
+  pass(0);
+  const std::vector<std::byte> right = read(*held, 0, block_bytes);
+  EXPECT_EQ(held->verify(0, right, held->fills()), read_verdict::right);
+  const std::uint64_t before = held->fills();
+  EXPECT_TRUE(held->knows(0, block_bytes, before));
+  pass(1);
+  EXPECT_FALSE(held->knows(0, block_bytes, before));
+  const std::vector<std::byte> hole = read(*held, 0, block_bytes);
+  EXPECT_EQ(held->verify(0, hole, before), read_verdict::given_up);
+  pass(0);
+  EXPECT_EQ(held->verify(0, hole, before), read_verdict::given_up) << "it was filled anew since";
+  EXPECT_TRUE(held->is_present(0));
+  EXPECT_EQ(held->verify(0, right, before), read_verdict::right) << "its bytes are the same";
+}
+
 TEST_F(block_cache, counts_anew_what_is_there_when_nobody_else_uses_it) {
   {
     const auto cache = open();
@@ -276,7 +365,7 @@ TEST_F(block_cache, makes_an_object_anew_whose_data_are_gone_or_cut) {
     EXPECT_FALSE(again->is_present(0));
     EXPECT_EQ(cache->bytes_in_use(), 0U);
     fill(*again, 0);
-    EXPECT_TRUE(again->verify(0, read(*again, 0, block_bytes), again->fills()));
+    EXPECT_EQ(again->verify(0, read(*again, 0, block_bytes), again->fills()), read_verdict::right);
     fs::remove(path() / "a.index");
   }
 }
@@ -311,9 +400,9 @@ TEST_F(block_cache, gives_the_room_on_the_disk_back_of_blocks_that_are_taken_out
   ASSERT_GE(on_disk(), 2 * block_bytes);
   std::vector<std::byte> pages = read(*held, 0, block_bytes);
   pages[7] ^= std::byte{1};
-  EXPECT_FALSE(held->verify(0, pages, held->fills()));
+  EXPECT_EQ(held->verify(0, pages, held->fills()), read_verdict::damaged);
   EXPECT_LT(on_disk(), 2 * block_bytes);
-  EXPECT_TRUE(held->verify(block_bytes, read(*held, block_bytes, block_bytes), held->fills()));
+  EXPECT_EQ(held->verify(block_bytes, read(*held, block_bytes, block_bytes), held->fills()), read_verdict::right);
 }
 
 TEST_F(block_cache, is_refused_and_not_waited_for_where_a_stopped_process_holds_the_folder) {

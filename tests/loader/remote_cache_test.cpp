@@ -8,10 +8,12 @@
 #include "tests/support/seeded_random.hpp"
 
 #include <leat/loader.hpp>
+#include <leat/order.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <fcntl.h>
@@ -146,6 +148,109 @@ TEST_F(remote_cache, pins_what_it_has_room_for_and_reads_the_rest_over_the_netwo
   EXPECT_GT(second.stats.remote.bytes_from_cache, 0U);
   EXPECT_GT(second.stats.remote.requests, 0U);
   EXPECT_LT(second.stats.remote.bytes, second.stats.bytes_read);
+}
+
+// Windows of two shards of 24, and a cache for two thirds of them.
+class windows : public remote_cache {
+ protected:
+  static constexpr int shards_of_set = 24;
+  static constexpr std::uint64_t room = std::uint64_t{5} << 20;
+
+  windows() {
+    for (int i = 0; i < shards_of_set; ++i) {
+      const std::string shard = shard_of(i);
+      if (i >= shards) put("train-" + std::to_string(i) + ".tar", shard);
+      blocks_of_set_ += (shard.size() + block_bytes - 1) / block_bytes;
+    }
+  }
+  [[nodiscard]] dataset set(std::uint64_t bytes = room) const {
+    const index_options index = {.use = index_use::check, .directory = (folder_.path() / "kept").string()};
+    return open(server_.address("train-{0..23}.tar"), {.index = index, .remote = cached(bytes)});
+  }
+  static testing::loader_options options(std::uint32_t epochs) {
+    testing::loader_options made = testing::small_options();
+    made.order = shuffled_blocks(2);
+    made.epochs = epochs;
+    made.prefetch_batches = 2;
+    return made;
+  }
+  [[nodiscard]] seen_run of_files(std::uint32_t epochs) const {
+    return testing::run_all(here("train-{0..23}.tar"), options(epochs), fields());
+  }
+
+  std::uint64_t blocks_of_set_ = 0;
+};
+
+TEST_F(windows, pass_through_a_cache_that_is_smaller_than_the_set) {
+  ASSERT_GT(blocks_of_set_ * block_bytes, room + (1U << 20));
+  constexpr std::uint32_t epochs = 3;
+  const dataset samples = set(room);
+  EXPECT_THAT(testing::loader(samples, options(epochs), fields()).plan().warnings,
+              ::testing::Contains(::testing::AllOf(HasSubstr(" of it through which the order's windows pass"),
+                                                   HasSubstr("; with cache_bytes of "))));
+  for (const std::uint32_t io_threads : {1U, 2U}) {
+    testing::loader_options wanted = options(epochs);
+    wanted.reader.io_threads = io_threads;
+    const seen_run seen = testing::run_all(samples, wanted, fields());
+    EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
+    EXPECT_EQ(seen.batches, of_files(epochs).batches);
+    EXPECT_EQ(seen.stats.remote.damaged_reads, 0U);
+    EXPECT_EQ(seen.stats.remote.requests, seen.stats.remote.cached_blocks) << "no sample by itself";
+    EXPECT_LE(seen.stats.remote.requests, epochs * blocks_of_set_);
+  }
+  const auto cache = look(room);
+  EXPECT_LE(cache->bytes_in_use(), room);
+  EXPECT_GT(cache->passing_bytes(), 0U);
+  std::uint64_t on_disk = 0;
+  for (const auto& each : fs::directory_iterator(cache_path())) {
+    struct stat status{};
+    ASSERT_EQ(::stat(each.path().c_str(), &status), 0);
+    if (each.path().extension() == ".data") on_disk += static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  EXPECT_LE(on_disk, room);
+}
+
+TEST_F(windows, are_fetched_once_for_all_that_go_through_them_together) {
+  constexpr std::uint32_t epochs = 2;
+  const seen_run files = of_files(epochs);
+  std::vector<seen_run> seen(2);
+  {
+    std::vector<std::thread> running;
+    for (seen_run& each : seen) {
+      running.emplace_back([&] { each = testing::run_all(set(room), options(epochs), fields()); });
+    }
+    for (std::thread& each : running) each.join();
+  }
+  for (const seen_run& each : seen) {
+    EXPECT_EQ(each.failed, std::nullopt) << each.message;
+    EXPECT_EQ(each.batches, files.batches);
+    EXPECT_EQ(each.stats.remote.damaged_reads, 0U);
+  }
+  EXPECT_LE(look(room)->bytes_in_use(), room);
+}
+
+TEST_F(windows, have_the_room_that_an_exact_order_has_filled) {
+  const dataset samples = set(room);
+  testing::loader_options exact = testing::small_options();
+  const seen_run before = testing::run_all(samples, exact, fields());
+  EXPECT_EQ(before.failed, std::nullopt) << before.message;
+  EXPECT_EQ(look(room)->passing_bytes(), 0U);
+  const seen_run seen = testing::run_all(samples, options(2), fields());
+  EXPECT_EQ(seen.batches, of_files(2).batches);
+  EXPECT_EQ(seen.stats.remote.requests, seen.stats.remote.cached_blocks);
+  EXPECT_LE(look(room)->bytes_in_use(), room);
+}
+
+TEST_F(windows, are_read_by_samples_where_a_cache_has_no_room_for_two_of_them) {
+  constexpr std::uint64_t little = 10 * block_bytes;
+  const dataset samples = set(little);
+  EXPECT_THAT(testing::loader(samples, options(2), fields()).plan().warnings,
+              ::testing::Contains(::testing::AllOf(HasSubstr(" by samples, in about "),
+                                                   HasSubstr(" the order's windows are fetched in blocks"))));
+  const seen_run seen = testing::run_all(samples, options(2), fields());
+  EXPECT_EQ(seen.batches, of_files(2).batches);
+  EXPECT_GT(seen.stats.remote.requests, seen.stats.remote.cached_blocks);
+  EXPECT_EQ(look(little)->passing_bytes(), 0U);
 }
 
 TEST_F(remote_cache, is_filled_once_by_all_that_read_at_the_same_time) {

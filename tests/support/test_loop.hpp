@@ -22,6 +22,7 @@ class test_loop final : public io::connector {
     throw error(errc::unsupported, "a test loop reads no files; connect a fake disk to it");
   }
   [[nodiscard]] async::loop::executor_type executor() noexcept override { return loop_.get_executor(); }
+  [[nodiscard]] bool wants_direct() const override { return false; }
   void post(void (*function)(void*) noexcept, void* argument) override {
     boost::asio::post(loop_.get_executor(), [function, argument] { function(argument); });
   }

@@ -1,0 +1,36 @@
+// What a run makes of a cache that is smaller than its set.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace leat::stages {
+
+class bound_run;
+
+/// Of a run whose order goes through the set in windows, so that each block is fetched once an epoch and makes way for others when its
+/// window was read. All zero where that is not to be had.
+///   passing_bytes   io::source_terms
+///   ahead_bytes     how far ahead of this rank's reads somebody says what they will ask for, at least
+struct windows_in_cache {
+  std::uint64_t passing_bytes = 0;
+  std::uint64_t ahead_bytes = 0;
+};
+
+///   warning   what a cache with too little room costs, for a person
+struct cache_use {
+  windows_in_cache windows = {};
+  std::optional<std::string> warning = {};
+};
+
+///   batches      that this rank has at a time
+///   io_threads   of it
+struct line_depth {
+  std::uint32_t batches = 1;
+  std::uint32_t io_threads = 1;
+};
+
+[[nodiscard]] cache_use use_of_cache(const bound_run& run, const line_depth& depth);
+
+}  // namespace leat::stages
