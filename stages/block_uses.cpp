@@ -40,17 +40,20 @@ std::optional<std::string> describe_block_uses(const bound_run& run, const memor
   }
   // Of one rank's rows.
   const double ranks = run.world().size;
+  const double blocks = static_cast<double>(shared.size()) * run.share_of_rank();
+  const double near = static_cast<double>(order.blocks_near()) * run.nodes_of_rank();
   const double wanted = static_cast<double>(memory.kept_bytes) + static_cast<double>(memory.kept_missing);
   const block_order of{.rows = static_cast<double>(order.batches(0)) * static_cast<double>(order.rows_max()) / ranks,
                        .batch_rows = static_cast<double>(order.rows_max()) / ranks,
-                       .blocks = static_cast<double>(shared.size()),
-                       .near = static_cast<double>(order.blocks_near() != 0 ? order.blocks_near() : shared.size()),
+                       .blocks = blocks,
+                       .near = near != 0 ? near : blocks,
                        .kept = wanted == 0 ? 0 : std::min(static_cast<double>(memory.kept_bytes) / wanted, 1.0)};
   const double expansions = expansions_of(of);
   if (expansions <= 0) return std::nullopt;
   return absl::StrFormat(
       "blocks: of %.1f samples each; in this order one is expanded about %.1f times an epoch, once for %.1f uses%s",
-      static_cast<double>(shared.samples()) / of.blocks, expansions, of.rows / of.blocks / expansions,
+      static_cast<double>(shared.samples()) / static_cast<double>(shared.size()), expansions,
+      of.rows / of.blocks / expansions,
       expansions > 2 ? " (shuffle_blocks takes the samples of few blocks at a time)" : "");
 }
 

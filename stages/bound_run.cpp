@@ -65,9 +65,30 @@ std::shared_ptr<const sampler> order_of(const loader_options& options, const dat
                        : options.shuffle_blocks != 0 ? shuffled_blocks(options.shuffle_blocks)
                        : options.shuffle             ? shuffled()
                                                      : sequential();
+  const leat::world& all = options.world;
   return chosen.model().bind(samples, {.seed = options.seed,
                                        .batch_size = global_batch_size(options),
-                                       .last = options.drop_last ? last_batch::drop : options.last});
+                                       .last = options.drop_last ? last_batch::drop : options.last,
+                                       .nodes = all.size % all.local_size == 0 ? all.size / all.local_size : 0});
+}
+
+// The order's nodes, where this world may have them.
+std::uint32_t nodes_of(const sampler& order, const world& here) {
+  const std::uint32_t nodes = std::max(order.nodes(), 1U);
+  if (nodes == 1) return 1;
+  if (here.size % nodes != 0 && nodes % here.size != 0) {
+    throw error(errc::usage, str_cat("order sticky: ", nodes, " nodes, and a world of ", here.size,
+                                     " ranks; give each node the same number of ranks"));
+  }
+  const bool is_even = here.size % here.local_size == 0;
+  if (is_even && here.size >= nodes && here.rank % here.local_size != here.local_rank) {
+    throw error(
+        errc::usage,
+        str_cat("order sticky: rank ", here.rank, " is number ", here.local_rank, " of ", here.local_size,
+                " on its machine; the ranks of a machine have to follow one another (srun --distribution=block, "
+                "mpirun --map-by slot)"));
+  }
+  return nodes;
 }
 
 }  // namespace
@@ -118,6 +139,7 @@ bound_run::bound_run(const leat::dataset& samples, const std::vector<field>& fie
       world_(options.world),
       batches_max_(options.batches_max),
       order_(order_of(options, samples_)),
+      nodes_(nodes_of(*order_, world_)),
       programs_(bind_all(fields, dataset(), finished)),
       layout_(lay_out(dataset(), programs_, options.mix, world_.rows_max(order_->rows_max()))),
       planner_(dataset(), programs_, *layout_,
@@ -190,9 +212,17 @@ std::uint32_t bound_run::padded(std::uint32_t epoch, std::uint64_t index) const 
   return end - std::clamp(counted, world_.row_begin(of_all), end);
 }
 
-pick bound_run::substitute(std::uint32_t epoch, std::uint64_t index, std::uint64_t n) const {
-  const pick drawn = order_->substitute(epoch, index, n);
-  check(drawn, epoch, index, n, "substitute");
+std::uint64_t bound_run::substitutes(std::uint32_t epoch, std::uint64_t index) const {
+  return order_->substitutes(epoch, index) / nodes_;
+}
+
+pick bound_run::substitute(std::uint32_t epoch, std::uint64_t index, std::uint32_t row, std::uint64_t n) const {
+  const std::uint32_t of_all = rows_of_all(epoch, index);
+  const std::uint64_t row_of_all = world_.row_begin(of_all) + std::uint64_t{row};
+  const std::uint64_t node = row_of_all * nodes_ / of_all;
+  const std::uint64_t number = node * substitutes(epoch, index) + n;
+  const pick drawn = order_->substitute(epoch, index, number);
+  check(drawn, epoch, index, number, "substitute");
   return drawn;
 }
 

@@ -14,6 +14,7 @@
 #include <leat/sampler.hpp>
 #include <leat/world.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -53,16 +54,23 @@ class bound_run {
   [[nodiscard]] std::uint64_t epoch_bytes() const;
 
   [[nodiscard]] const leat::world& world() const noexcept { return world_; }
+  /// Nodes of the order, and of how many of them this rank has rows: of one, where there are enough ranks.
+  [[nodiscard]] std::uint32_t nodes() const noexcept { return nodes_; }
+  [[nodiscard]] std::uint32_t nodes_of_rank() const noexcept { return std::max(nodes_ / world_.size, 1U); }
+  /// How much of the dataset this rank's node reads: less than 1, where the order has several.
+  [[nodiscard]] double share_of_rank() const noexcept { return static_cast<double>(nodes_of_rank()) / nodes_; }
 
   /// What lies in this rank's rows of a batch: perhaps in none.
   ///   throws   error{errc::usage} for what cannot be, which the user's own sampler may give; whatever that throws
   void pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const;
   /// How many of this rank's rows of a batch, at their end, only fill it.
   [[nodiscard]] std::uint32_t padded(std::uint32_t epoch, std::uint64_t index) const;
-  /// Number n of what may take the place of a corrupt sample of a batch.
-  ///   n        less than order().substitutes(epoch, index)
+  /// Of how many a substitute for a corrupt sample of a batch is drawn, and number n of those for one of this rank's rows.
+  ///   row      of the rank's, from 0
+  ///   n        less than substitutes(epoch, index)
   ///   throws   as pick_rows()
-  [[nodiscard]] pick substitute(std::uint32_t epoch, std::uint64_t index, std::uint64_t n) const;
+  [[nodiscard]] std::uint64_t substitutes(std::uint32_t epoch, std::uint64_t index) const;
+  [[nodiscard]] pick substitute(std::uint32_t epoch, std::uint64_t index, std::uint32_t row, std::uint64_t n) const;
 
   ///   throws   as pick_rows()
   [[nodiscard]] batch_plan plan(std::uint32_t epoch, std::uint64_t index) const;
@@ -78,6 +86,7 @@ class bound_run {
   const leat::world world_;
   const std::uint64_t batches_max_;  // of an epoch; 0 is all
   const std::shared_ptr<const sampler> order_;
+  const std::uint32_t nodes_;
   const std::vector<std::unique_ptr<field_program>> programs_;
   const std::shared_ptr<const batch_layout>
       layout_;  // shared with the batches handed out, which may outlive the loader

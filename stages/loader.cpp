@@ -26,6 +26,7 @@
 #include "stages/loader_memory.hpp"
 #include "stages/loader_parts.hpp"
 #include "stages/memory_plan.hpp"
+#include "stages/node_shares.hpp"
 #include "stages/pixels/photo_pack_layout.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/prefetch.hpp"
@@ -242,6 +243,9 @@ class loader::pipeline final : public line_events {
     plan_ = memory_.shown;
     if (cache_use_.warning) plan_.warnings.push_back(*cache_use_.warning);
     plan_.notes = describe_shared_decodes(run_.programs());
+    if (std::optional<node_shares> shares = describe_node_shares(run_)) {
+      (shares->warns ? plan_.warnings : plan_.notes).push_back(std::move(shares->text));
+    }
     if (std::optional<std::string> uses = describe_block_uses(run_, memory_)) plan_.notes.push_back(*std::move(uses));
     if (const device_report device = transfer_->report(); device.batches != 0) {
       const std::size_t scratch = run_.layout()->scratch_bytes();

@@ -13,6 +13,7 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -101,11 +102,12 @@ std::uint64_t expanded_bytes_of(const datasets::dataset_model& dataset, const fi
 //   each   blocks that hold one of the order's: of each chunked field, as many as a row lies in
 void keep_blocks(const bound_run& run, std::uint64_t each, memory_needs& needs) {
   constexpr std::uint64_t share = 2;  // of the budget
-  needs.blocks_kept = run.order().blocks_near() * each;
+  needs.blocks_kept = run.order().blocks_near() * run.nodes_of_rank() * each;
   needs.blocks_by_order = run.order().blocks_near() > 1;
   if (needs.blocks_kept != 0) return;
   const std::uint64_t budget = needs.host_bytes_max != 0 ? needs.host_bytes_max : host_bytes_usual;
-  const std::uint64_t blocks = run.dataset().blocks().size() * each;
+  const double blocks_read = static_cast<double>(run.dataset().blocks().size()) * run.share_of_rank();
+  const std::uint64_t blocks = static_cast<std::uint64_t>(std::ceil(blocks_read)) * each;
   if (blocks <= budget / share / needs.block_bytes_max) needs.blocks_kept = blocks;
 }
 

@@ -14,7 +14,7 @@ constexpr std::uint32_t substitutions_max = 32;
 
 std::optional<std::string> draw_substitutes(batch_in_flight& batch, const bound_run& run, std::uint64_t seed,
                                             std::vector<std::uint32_t>& rows) {
-  const std::uint64_t candidates = run.order().substitutes(batch.plan.epoch, batch.plan.index);
+  const std::uint64_t candidates = run.substitutes(batch.plan.epoch, batch.plan.index);
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     sample_in_flight& sample = batch.samples[row];
     if (!sample.corrupt) continue;
@@ -29,7 +29,7 @@ std::optional<std::string> draw_substitutes(batch_in_flight& batch, const bound_
                        " others were tried, the last of which failed: ", trouble.reason);
       }
       ++trouble.substitutions;
-      drawn = run.substitute(batch.plan.epoch, batch.plan.index, draws.below(candidates));
+      drawn = run.substitute(batch.plan.epoch, batch.plan.index, row, draws.below(candidates));
     }
     run.planner().plan_substitute(batch.plan, row, drawn);
     batch.take_substitute(row, drawn);

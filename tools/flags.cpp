@@ -33,6 +33,7 @@ constexpr option_words all_words[] = {
     {"order bucketed", "--order bucketed"},
     {"order mixture", "--mixture"},
     {"order repeated", "--order repeated"},
+    {"order sticky", "--sticky"},
     {"tokens_max", "TOKENS_MAX"},
     {"tokens::length", "--tokens"},
     {"tokens::type", "--tokens-as"},

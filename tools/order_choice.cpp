@@ -106,6 +106,17 @@ void add_order_choice(CLI::App& app, order_choice& choice) {
   CLI::Option* const mixed =
       add_text(app, "--mixture", choice.mixture, "SHARES", "of the sources, one for each: 0.7,0.3");
   mixed->excludes(named)->excludes(blocks);
+  app.add_option_function<std::string>(
+         "--sticky",
+         [&choice](const std::string& given) {
+           choice.sticky_nodes = static_cast<std::uint32_t>(
+               parse_number("--sticky", given, 0, std::numeric_limits<std::uint32_t>::max()));
+         },
+         "each of N nodes reads its own share of the samples only, which its cache has to hold (0: as many nodes as "
+         "the "
+         "launcher says); some samples are left out of each epoch")
+      ->type_name("N")
+      ->excludes(mixed);
   CLI::Option* const last = add_choice(app, "--last", choice.last,
                                        {{"keep", std::optional(last_batch::keep)},
                                         {"drop", std::optional(last_batch::drop)},
@@ -132,18 +143,22 @@ void set_order(loader_options& options, const order_options& order, const pictur
   } else if (!choice.order.empty()) {
     options.order = named_order(choice.order);
   }
-  if (choice.keeps_pool) {
+  if (choice.sticky_nodes) {
+    const leat::order of = options.order ? *options.order : options.shuffle ? shuffled() : sequential();
+    options.order = sticky(of, *choice.sticky_nodes);
+  } else if (choice.keeps_pool) {
     options.order.reset();
     options.shuffle_blocks = number_of<std::uint32_t>(choice.order, pieces_of(choice.order, ':')[1]);
   }
 }
 
 std::string words_of(const order_options& order, const picture_options& pictures, const order_choice& choice) {
-  const std::string seed = str_cat(", seed ", order.seed);
+  const std::string nodes = choice.sticky_nodes.value_or(1) > 1 ? str_cat(", ", *choice.sticky_nodes, " nodes") : "";
+  const std::string seed = str_cat(", seed ", order.seed, nodes);
   if (!choice.mixture.empty()) return str_cat("mixed ", choice.mixture, seed);
-  if (choice.order == "sequential") return "in the source's order";
+  if (choice.order == "sequential") return "in the source's order" + nodes;
   if (!choice.order.empty()) return choice.order + seed;
-  return order.shuffled(pictures) ? "shuffled" + seed : "in the source's order";
+  return order.shuffled(pictures) ? "shuffled" + seed : "in the source's order" + nodes;
 }
 
 dataset samples_for_order(const order_choice& choice, const chosen_fields& fields) {

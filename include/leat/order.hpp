@@ -127,6 +127,18 @@ class mixture {
   order order_;
 };
 
+/// An order in which each node of several reads samples of its own share of the dataset, in all epochs: its cache has to hold this share
+/// only. The ranks of a node, which follow one another in the world, have its rows of each batch. Shares are neighbouring samples, as even
+/// as whole blocks (dataset shards, chunks) allow; in each epoch `of` is the order of each. Rows are the same in every world.
+///   price    a node's rows never have samples of the others' shares, as shuffled() would give them. All shares have as many rows in an
+///            epoch as the smallest one; what others have more is left out, in each epoch other samples (of sequential() the same)
+///   of       sequential(), shuffled() or shuffled_blocks()
+///   nodes    0: as many as world.size / world.local_size
+///   throws   when the loader is built, error{errc::usage}: another order, last_batch::pad, a global batch that is no multiple of
+///            `nodes`, fewer blocks (or samples, where they share none) than nodes, windows that are drawn from anywhere in the dataset, a
+///            world in which ranks would have rows of one node and part of another's
+[[nodiscard]] order sticky(order of, std::uint32_t nodes = 0);
+
 /// One's own. batch_size says nothing then, and `last` has to be last_batch::keep: the sampler cuts its batches itself.
 ///   throws   error{errc::usage} for none; when the loader is built, if its rows_max() is 0
 [[nodiscard]] order sampled_by(std::shared_ptr<const sampler> own);

@@ -81,6 +81,11 @@ class sampler {
   ///   default   1 in order; else 0: any
   [[nodiscard]] virtual std::uint64_t blocks_near() const { return in_order() ? 1 : 0; }
 
+  /// Into how many parts of equal length the rows of each batch are divided, of which each has samples of its own (sticky()). Its
+  /// substitutes() are as many for each part, those of one part after the other's.
+  ///   default   1
+  [[nodiscard]] virtual std::uint32_t nodes() const { return 1; }
+
   /// Rows of all batches of this epoch, padded ones among them.
   ///   default   the sum of rows(), which asks for each batch
   [[nodiscard]] virtual std::uint64_t samples(std::uint32_t epoch) const;

@@ -8,14 +8,20 @@
 #include <memory>
 #include <string_view>
 
+namespace leat::datasets {
+class sample_blocks;
+}
+
 namespace leat::stages {
 
 /// What a loader tells an order, besides its dataset.
 ///   batch_size   rows of a global batch, those of all ranks together: at least 1
+///   nodes        machines of the world; 0 where they have different numbers of ranks
 struct order_context {
   std::uint64_t seed = 0;
   std::uint32_t batch_size = 64;
   last_batch last = last_batch::keep;
+  std::uint32_t nodes = 1;
 };
 
 /// What the description of each order begins with.
@@ -33,6 +39,11 @@ class order_model {
   /// May walk all samples. Throws error{errc::usage} naming the order, and the sample or value that is wrong.
   [[nodiscard]] virtual std::shared_ptr<const sampler> bind(const dataset& samples,
                                                             const order_context& context) const = 0;
+  /// The same order of a part of a dataset, whose samples are numbered from 0.
+  ///   blocks    that the samples of the part share
+  ///   default   none: the order is not one of parts
+  [[nodiscard]] virtual std::shared_ptr<const sampler> bind_part(std::uint64_t samples, datasets::sample_blocks blocks,
+                                                                 const order_context& context) const;
 };
 
 }  // namespace leat::stages

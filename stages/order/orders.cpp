@@ -1,4 +1,5 @@
 // The orders that need no table.
+#include "datasets/sample_blocks.hpp"
 #include "stages/order/batch_cut.hpp"
 #include "stages/order/order_model.hpp"
 
@@ -19,8 +20,12 @@ class global_order final : public order_model {
 
   std::string_view name() const noexcept override { return shuffle_ ? "shuffled" : "sequential"; }
   std::shared_ptr<const sampler> bind(const dataset& samples, const order_context& context) const override {
+    return bind_part(samples.size(), {}, context);
+  }
+  std::shared_ptr<const sampler> bind_part(std::uint64_t samples, datasets::sample_blocks /*blocks*/,
+                                           const order_context& context) const override {
     return std::make_shared<global_sampler>(
-        samples.size(),
+        samples,
         sampler_options{
             .shuffle = shuffle_, .seed = context.seed, .batch_size = context.batch_size, .last = context.last});
   }
@@ -47,6 +52,11 @@ class own_order final : public order_model {
 };
 
 }  // namespace
+
+std::shared_ptr<const sampler> order_model::bind_part(std::uint64_t /*samples*/, datasets::sample_blocks /*blocks*/,
+                                                      const order_context& /*context*/) const {
+  return nullptr;
+}
 
 void describe_order(description& out, std::string_view name, const order_context& context) {
   out.add("order", name);

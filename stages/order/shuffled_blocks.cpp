@@ -130,8 +130,11 @@ class blocks_order final : public order_model {
 
   std::string_view name() const noexcept override { return "shuffled_blocks"; }
   std::shared_ptr<const sampler> bind(const dataset& samples, const order_context& context) const override {
-    datasets::sample_blocks blocks = samples.model()->blocks();
-    if (blocks.empty() && samples.size() != 0) {
+    return bind_part(samples.size(), samples.model()->blocks(), context);
+  }
+  std::shared_ptr<const sampler> bind_part(std::uint64_t samples, datasets::sample_blocks blocks,
+                                           const order_context& context) const override {
+    if (blocks.empty() && samples != 0) {
       throw error(
           errc::usage,
           "order shuffled_blocks: no samples of this dataset share blocks; shuffled() costs no more, and is exact");

@@ -264,6 +264,26 @@ TEST_F(remote_cache, is_filled_once_by_all_that_read_at_the_same_time) {
   EXPECT_EQ(server_.requests() - before, seen.size() * opening + blocks_);
 }
 
+// Each of three nodes has a cache for its own shard.
+TEST_F(remote_cache, needs_room_for_the_share_of_its_node_only) {
+  for (std::uint32_t node = 0; node < shards; ++node) {
+    const std::uint64_t blocks = (shard_of(static_cast<int>(node)).size() + block_bytes - 1) / block_bytes;
+    const std::uint64_t room = std::max(blocks, (blocks_ + shards - 1) / shards) * block_bytes;
+    fs::remove_all(cache_path());
+    const dataset samples = opened_by_index(cached(room));
+    testing::loader_options options = testing::small_options();
+    options.order = sticky(shuffled(), shards);
+    options.world = {.rank = node, .size = shards};
+    EXPECT_THAT(testing::loader(samples, options, fields()).plan().warnings, ::testing::IsEmpty());
+    const seen_run first = testing::run_all(samples, options, fields());
+    EXPECT_EQ(first.failed, std::nullopt) << first.message;
+    EXPECT_LE(first.stats.remote.cached_blocks, blocks);
+    EXPECT_EQ(first.stats.remote.requests, first.stats.remote.cached_blocks);
+    EXPECT_EQ(testing::run_all(samples, options, fields()).stats.remote.requests, 0U);
+    EXPECT_EQ(first.batches, testing::run_all(here("train-{0..2}.tar"), options, fields()).batches);
+  }
+}
+
 // The first batch is with the trainer, and one more is all that there is memory for.
 TEST_F(remote_cache, fetches_blocks_before_the_reads_that_want_them_are_there) {
   // The end of a shard is no sample's.

@@ -257,11 +257,12 @@ TEST(loader_world, a_run_goes_on_in_other_worlds_and_loses_and_repeats_nothing) 
   }
 }
 
-/// An order, and the dataset that it is over.
+/// An order, the dataset that it is over, and worlds that may have it.
 struct ordered {
   std::string name;
   dataset samples;
   order by;
+  std::vector<std::uint32_t> worlds = {2, 3, 11};
 };
 
 std::vector<ordered> all_orders() {
@@ -281,7 +282,8 @@ std::vector<ordered> all_orders() {
           {"weighted without replacement", samples, weighted(weights, 30, replacement::no)},
           {"balanced", grouped, balanced("group")},
           {"bucketed", samples, bucketed({.length = "txt", .tokens_max = 400, .rows_max = 9})},
-          {"mixture", mixed, mixed}};
+          {"mixture", mixed, mixed},
+          {"sticky", samples, sticky(shuffled(), 4), {2, 4, 12}}};
 }
 
 TEST(loader_world, of_every_order_the_ranks_rows_are_the_single_process_s_batches) {
@@ -292,7 +294,7 @@ TEST(loader_world, of_every_order_the_ranks_rows_are_the_single_process_s_batche
     options.order = each.by;
     const joined_run alone = run_world(each.samples, options, 1);
     EXPECT_GE(alone.batches.size(), 8U);
-    for (const std::uint32_t size : {2U, 3U, 11U}) {
+    for (const std::uint32_t size : each.worlds) {
       const joined_run ranks = run_world(each.samples, options, size);
       EXPECT_EQ(ranks.batches, alone.batches) << "world of " << size;
       EXPECT_EQ(ranks.planned, alone.planned);

@@ -128,8 +128,8 @@ TEST(world, a_substitute_is_drawn_from_the_whole_order_by_every_rank) {
   const bound_run alone(samples, fields, of_world(0, 1, last_batch::keep, 8));
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     const bound_run run(samples, fields, of_world(rank, 3, last_batch::keep, 8));
-    ASSERT_EQ(run.order().substitutes(0, 2), 45U);
-    for (std::uint64_t n = 0; n < 45; ++n) EXPECT_EQ(run.substitute(0, 2, n), alone.substitute(0, 2, n));
+    ASSERT_EQ(run.substitutes(0, 2), 45U);
+    for (std::uint64_t n = 0; n < 45; ++n) EXPECT_EQ(run.substitute(0, 2, 0, n), alone.substitute(0, 2, 5, n));
   }
 }
 
