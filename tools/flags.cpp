@@ -34,6 +34,7 @@ constexpr option_words all_words[] = {
     {"order mixture", "--mixture"},
     {"order repeated", "--order repeated"},
     {"order sticky", "--sticky"},
+    {"order = sticky()", "--sticky 0"},
     {"tokens_max", "TOKENS_MAX"},
     {"tokens::length", "--tokens"},
     {"tokens::type", "--tokens-as"},

@@ -284,6 +284,18 @@ TEST_F(remote_cache, needs_room_for_the_share_of_its_node_only) {
   }
 }
 
+TEST_F(remote_cache, that_has_room_for_the_share_of_a_node_says_how_to_have_it_read_that_only) {
+  const dataset samples = opened_by_index(cached((blocks_ / 2 + 1) * block_bytes));
+  testing::loader_options options = testing::small_options();
+  const auto warning = [&] { return testing::loader(samples, options, fields()).plan().warnings.at(0); };
+  EXPECT_THAT(warning(), ::testing::Not(HasSubstr("sticky")));
+  options.world = {.rank = 0, .size = 4, .local_rank = 0, .local_size = 2};
+  EXPECT_THAT(warning(), HasSubstr("; nor do they with order = sticky(), where each of the 2 nodes reads a share"));
+  options.order = sticky(shuffled(), 3);
+  options.world = {.rank = 0, .size = 3};
+  EXPECT_THAT(testing::loader(samples, options, fields()).plan().warnings, ::testing::IsEmpty());
+}
+
 // The first batch is with the trainer, and one more is all that there is memory for.
 TEST_F(remote_cache, fetches_blocks_before_the_reads_that_want_them_are_there) {
   // The end of a shard is no sample's.
