@@ -116,8 +116,9 @@ cache_use use_of_cache(const bound_run& run, const line_depth& depth) {
   const double share_of_rank = run.share_of_rank();
   const auto bytes_read = static_cast<std::uint64_t>(std::ceil(static_cast<double>(room.bytes_all) * share_of_rank));
   if (bytes_read <= room.bytes_max) return {};
-  const std::string begin = str_cat("the cache has room for ", bytes_text(room.bytes_max), " of ",
-                                    bytes_text(bytes_read), share_of_rank < 1 ? ", this node's share" : "", ": each epoch ");
+  const std::string begin =
+      str_cat("the cache has room for ", bytes_text(room.bytes_max), " of ", bytes_text(bytes_read),
+              share_of_rank < 1 ? ", this node's share" : "", ": each epoch ");
   // Machines of one size, whose shares would have room.
   const leat::world& all = run.world();
   const std::uint32_t nodes = all.size % all.local_size == 0 ? all.size / all.local_size : 1;
