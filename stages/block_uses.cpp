@@ -40,7 +40,7 @@ std::optional<std::string> describe_block_uses(const bound_run& run, const memor
   }
   // Of one rank's rows.
   const double ranks = run.world().size;
-  const double blocks = static_cast<double>(shared.size()) * run.share_of_rank();
+  const auto blocks = static_cast<double>(run.share_of_rank(shared.size()));
   const double near = static_cast<double>(order.blocks_near()) * run.nodes_of_rank();
   const double wanted = static_cast<double>(memory.kept_bytes) + static_cast<double>(memory.kept_missing);
   const block_order of{.rows = static_cast<double>(order.batches(0)) * static_cast<double>(order.rows_max()) / ranks,

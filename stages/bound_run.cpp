@@ -65,11 +65,10 @@ std::shared_ptr<const sampler> order_of(const loader_options& options, const dat
                        : options.shuffle_blocks != 0 ? shuffled_blocks(options.shuffle_blocks)
                        : options.shuffle             ? shuffled()
                                                      : sequential();
-  const leat::world& all = options.world;
   return chosen.model().bind(samples, {.seed = options.seed,
                                        .batch_size = global_batch_size(options),
                                        .last = options.drop_last ? last_batch::drop : options.last,
-                                       .nodes = all.size % all.local_size == 0 ? all.size / all.local_size : 0});
+                                       .nodes = machines_of(options.world)});
 }
 
 // The order's nodes, where this world may have them.
@@ -80,8 +79,7 @@ std::uint32_t nodes_of(const sampler& order, const world& here) {
     throw error(errc::usage, str_cat("order sticky: ", nodes, " nodes, and a world of ", here.size,
                                      " ranks; give each node the same number of ranks"));
   }
-  const bool is_even = here.size % here.local_size == 0;
-  if (is_even && here.size >= nodes && here.rank % here.local_size != here.local_rank) {
+  if (machines_of(here) != 0 && here.size >= nodes && here.rank % here.local_size != here.local_rank) {
     throw error(
         errc::usage,
         str_cat("order sticky: rank ", here.rank, " is number ", here.local_rank, " of ", here.local_size,

@@ -28,6 +28,11 @@ namespace leat::stages {
 /// Rows of a full batch of all ranks together, of checked options.
 [[nodiscard]] std::uint32_t global_batch_size(const loader_options& options) noexcept;
 
+/// Machines of a world; 0 where they have different numbers of ranks.
+[[nodiscard]] constexpr std::uint32_t machines_of(const world& all) noexcept {
+  return all.size % all.local_size == 0 ? all.size / all.local_size : 0;
+}
+
 /// Thread: const calls from any number of threads.
 class bound_run {
  public:
@@ -57,8 +62,11 @@ class bound_run {
   /// Nodes of the order, and of how many of them this rank has rows: of one, where there are enough ranks.
   [[nodiscard]] std::uint32_t nodes() const noexcept { return nodes_; }
   [[nodiscard]] std::uint32_t nodes_of_rank() const noexcept { return std::max(nodes_ / world_.size, 1U); }
-  /// How much of the dataset this rank's node reads: less than 1, where the order has several.
-  [[nodiscard]] double share_of_rank() const noexcept { return static_cast<double>(nodes_of_rank()) / nodes_; }
+  /// What this rank's node reads of so many bytes, samples or blocks of the dataset: all, unless the order has several nodes.
+  [[nodiscard]] std::uint64_t share_of_rank(std::uint64_t whole) const noexcept {
+    const std::uint64_t parts = nodes_ / nodes_of_rank();
+    return whole / parts + (whole % parts != 0 ? 1 : 0);
+  }
 
   /// What lies in this rank's rows of a batch: perhaps in none.
   ///   throws   error{errc::usage} for what cannot be, which the user's own sampler may give; whatever that throws

@@ -7,7 +7,6 @@
 #include <absl/container/inlined_vector.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -88,7 +87,7 @@ spans spans_of(const bound_run& run, std::uint64_t block_bytes) {
   return sum;
 }
 
-// Of expanded blocks a window is kept in memory, and each of them is one read.
+// Of expanded blocks a window is kept in memory, and each of them is one read. Of an order with nodes each node has windows of its own.
 bool has_windows(const bound_run& run) {
   const std::span<const std::uint16_t> wanted = run.planner().wanted();
   return run.nodes() == 1 && run.order().blocks_near() != 0 && !run.order().in_order() &&
@@ -113,19 +112,16 @@ windows_in_cache room_for_windows(const bound_run& run, const line_depth& depth,
 
 cache_use use_of_cache(const bound_run& run, const line_depth& depth) {
   const shared_room room = room_of(run.dataset());
-  const double share_of_rank = run.share_of_rank();
-  const auto bytes_read = static_cast<std::uint64_t>(std::ceil(static_cast<double>(room.bytes_all) * share_of_rank));
+  const std::uint64_t bytes_read = run.share_of_rank(room.bytes_all);
   if (bytes_read <= room.bytes_max) return {};
   const std::string begin =
       str_cat("the cache has room for ", bytes_text(room.bytes_max), " of ", bytes_text(bytes_read),
-              share_of_rank < 1 ? ", this node's share" : "", ": each epoch ");
-  // Machines of one size, whose shares would have room.
-  const leat::world& all = run.world();
-  const std::uint32_t nodes = all.size % all.local_size == 0 ? all.size / all.local_size : 1;
-  const bool helps_to_divide = run.nodes() == 1 && nodes > 1 && room.bytes_all / nodes < room.bytes_max;
+              bytes_read < room.bytes_all ? ", this node's share" : "", ": each epoch ");
+  const std::uint32_t machines = machines_of(run.world());
+  const bool helps_to_divide = run.nodes() == 1 && machines > 1 && room.bytes_all / machines < room.bytes_max;
   const std::string end =
       str_cat("; with cache_bytes of ", bytes_text(bytes_read, rounding::up), " later epochs ask for nothing",
-              helps_to_divide ? str_cat("; nor do they with order = sticky(), where each of the ", nodes,
+              helps_to_divide ? str_cat("; nor do they with order = sticky(), where each of the ", machines,
                                         " nodes reads a share that has room")
                               : "");
   const auto share_of = [](std::uint64_t of, double share) {
@@ -154,7 +150,7 @@ cache_use use_of_cache(const bound_run& run, const line_depth& depth) {
   const double missing = 1 - static_cast<double>(room.bytes_max) / static_cast<double>(bytes_read);
   std::uint64_t requests = samples;
   if (run.order().in_order()) {
-    requests = std::min(samples, share_of(run.epoch_bytes(), share_of_rank) / planner::joined_bytes_max + 1);
+    requests = std::min(samples, run.share_of_rank(run.epoch_bytes()) / planner::joined_bytes_max + 1);
   }
   return {.warning = str_cat(begin, "asks for what has none by samples, in about ", share_of(requests, missing),
                              " requests by up to ", room.reads, " connections", end, more_room)};

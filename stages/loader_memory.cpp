@@ -13,7 +13,6 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,8 +105,7 @@ void keep_blocks(const bound_run& run, std::uint64_t each, memory_needs& needs) 
   needs.blocks_by_order = run.order().blocks_near() > 1;
   if (needs.blocks_kept != 0) return;
   const std::uint64_t budget = needs.host_bytes_max != 0 ? needs.host_bytes_max : host_bytes_usual;
-  const double blocks_read = static_cast<double>(run.dataset().blocks().size()) * run.share_of_rank();
-  const std::uint64_t blocks = static_cast<std::uint64_t>(std::ceil(blocks_read)) * each;
+  const std::uint64_t blocks = run.share_of_rank(run.dataset().blocks().size()) * each;
   if (blocks <= budget / share / needs.block_bytes_max) needs.blocks_kept = blocks;
 }
 

@@ -112,9 +112,8 @@ void add_order_choice(CLI::App& app, order_choice& choice) {
            choice.sticky_nodes = static_cast<std::uint32_t>(
                parse_number("--sticky", given, 0, std::numeric_limits<std::uint32_t>::max()));
          },
-         "each of N nodes reads its own share of the samples only, which its cache has to hold (0: as many nodes as "
-         "the "
-         "launcher says); some samples are left out of each epoch")
+         "each of N nodes reads its own share of the samples only, which its cache has to hold (0: as many nodes "
+         "as the launcher says); some samples are left out of each epoch")
       ->type_name("N")
       ->excludes(mixed);
   CLI::Option* const last = add_choice(app, "--last", choice.last,

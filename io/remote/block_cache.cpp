@@ -295,8 +295,10 @@ std::shared_ptr<block_cache> block_cache::open(const block_cache_options& option
   }
   std::shared_ptr<block_cache> made(new block_cache(absolute));
   if (const int problem = made->open_header(); problem != 0) {
-    refusal = problem == EPROTO ? str_cat(folder, "/", header_name, ": this is no cache of this version of leat")
-                                : str_cat(folder, "/", header_name, ": ", words_of(problem));
+    refusal = problem == EPROTO
+                  ? str_cat(folder, "/", header_name,
+                            ": this is no cache of this version of leat; remove the folder, or name another one")
+                  : str_cat(folder, "/", header_name, ": ", words_of(problem));
     return nullptr;
   }
   if (!made->take_slot()) {

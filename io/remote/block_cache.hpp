@@ -5,8 +5,8 @@
 //     NAME.data        its bytes at their own offsets, sparse
 //
 // A block is fetched once: who claims it, by compare-and-swap in the mapped state, fills it; where the owner has died, the next one takes
-// it over. What there is room for lasts: nothing of an object that is held makes way for another block. Of an order that goes through its
-// files in windows blocks may also pass: in a part of the room those that were filled first make way for the next ones. Each page is verified when a process first reads it, so that nothing here has to be synced, and what another process or a loss of
+// it over. What there is room for lasts. Of an order that goes through its files in windows blocks may also pass: in a part of the room
+// those that were filled first make way for the next ones. What lasts makes way only where it has left no room for that part. Each page is verified when a process first reads it, so that nothing here has to be synced, and what another process or a loss of
 // power left behind is at worst fetched anew.
 #pragma once
 

@@ -258,7 +258,7 @@ TEST(sticky_order, has_the_same_rows_in_every_world_and_substitutes_of_the_row_s
   const dataset samples = labelled_shards();
   const stages::bound_run alone = run_of(samples, of_world({}));
   EXPECT_EQ(alone.nodes_of_rank(), 4U);
-  EXPECT_EQ(alone.share_of_rank(), 1);
+  EXPECT_EQ(alone.share_of_rank(101), 101U);
   const std::vector<std::uint64_t> borders{0, 17, 30, 50, 70};
   for (const std::uint32_t size : {2U, 4U, 8U, 12U, 64U}) {
     for (std::uint64_t batch = 0; batch < alone.batches(1); ++batch) {
@@ -269,7 +269,7 @@ TEST(sticky_order, has_the_same_rows_in_every_world_and_substitutes_of_the_row_s
         const stages::bound_run run = run_of(samples, of_world({.rank = rank, .size = size}));
         ASSERT_EQ(run.batches(1), alone.batches(1));
         ASSERT_EQ(run.nodes_of_rank(), size == 2 ? 2U : 1U);
-        ASSERT_EQ(run.share_of_rank(), size == 2 ? 0.5 : 0.25);
+        ASSERT_EQ(run.share_of_rank(101), size == 2 ? 51U : 26U);
         ASSERT_EQ(run.substitutes(1, batch), alone.substitutes(1, batch));
         picks rows;
         run.pick_rows(1, batch, rows);
