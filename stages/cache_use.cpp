@@ -95,17 +95,20 @@ bool has_windows(const bound_run& run) {
                       [&](std::uint16_t field) { return run.dataset().fields()[field].chunked; });
 }
 
-// Half a window ahead, or what sources want: then the next window comes while this one is read. Windows that are read, announced or read by
-// batches under way have to be there together: all that reach into so many bytes. All ranks go through them side by side.
-windows_in_cache room_for_windows(const bound_run& run, const line_depth& depth, std::uint64_t window_bytes,
+// Half a window ahead, or what sources want: then the next window comes while this one is read. What is announced, and what batches under way
+// read, has to be there together, and with it the windows at both of its ends, whole. All ranks go through them side by side.
+windows_in_cache room_for_windows(const bound_run& run, const line_depth& depth, const spans& read,
                                   std::uint64_t ahead_bytes_least) {
   const std::uint64_t ranks = run.world().size;
-  const std::uint64_t ahead = std::max(ahead_bytes_least * depth.io_threads, window_bytes / 2 / ranks);
+  const std::uint64_t ahead = std::max(ahead_bytes_least * depth.io_threads, read.window / 2 / ranks);
+  const std::uint64_t epoch_bytes = std::max<std::uint64_t>(run.epoch_bytes(), 1);
   const std::uint64_t batch_bytes =
-      run.epoch_bytes() / std::max<std::uint64_t>(run.dataset().size(), 1) * run.order().rows_max();
-  const std::uint64_t reach = ahead * ranks + batch_bytes * depth.batches;
-  const std::uint64_t windows = 1 + (reach + window_bytes - 1) / window_bytes;
-  return {.passing_bytes = windows * window_bytes, .ahead_bytes = ahead};
+      epoch_bytes / std::max<std::uint64_t>(run.dataset().size(), 1) * run.order().rows_max();
+  // The last batch that is announced may end behind that.
+  const std::uint64_t reach = ahead * ranks + batch_bytes * (depth.batches + std::uint64_t{1});
+  const double of_samples = static_cast<double>(read.all) / static_cast<double>(epoch_bytes);
+  const auto in_blocks = static_cast<std::uint64_t>(static_cast<double>(reach) * of_samples);
+  return {.passing_bytes = in_blocks + 2 * read.window, .ahead_bytes = ahead};
 }
 
 }  // namespace
@@ -134,7 +137,7 @@ cache_use use_of_cache(const bound_run& run, const line_depth& depth) {
     const std::uint64_t requests = read.all / room.block_bytes;
     constexpr std::uint64_t fewer = 2;
     if (read.window != 0 && requests <= samples * run.world().size / fewer && read.all / fewer <= run.epoch_bytes()) {
-      const windows_in_cache windows = room_for_windows(run, depth, read.window, room.ahead_bytes);
+      const windows_in_cache windows = room_for_windows(run, depth, read, room.ahead_bytes);
       const std::string passing = bytes_text(windows.passing_bytes, rounding::up);
       if (windows.passing_bytes <= room.bytes_max) {
         const double share = 1 - std::min(1.0, static_cast<double>(room.bytes_max - windows.passing_bytes) /

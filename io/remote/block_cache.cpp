@@ -84,7 +84,7 @@ std::uint32_t blocks_in(std::uint64_t size_bytes, std::uint32_t block_bytes) {
   return static_cast<std::uint32_t>((size_bytes + block_bytes - 1) / block_bytes);
 }
 std::size_t index_bytes(std::uint64_t size_bytes, std::uint32_t block_bytes) {
-  return index_header_bytes + blocks_in(size_bytes, block_bytes) * sizeof(std::uint64_t) +
+  return index_header_bytes + blocks_in(size_bytes, block_bytes) * 2 * sizeof(std::uint64_t) +
          pages_in(size_bytes) * sizeof(std::uint32_t);
 }
 
@@ -482,14 +482,15 @@ bool block_cache::make_way(std::uint64_t passing_bytes) {
     while (!outgoing_.empty()) {
       const outgoing next = outgoing_.back();
       outgoing_.pop_back();
-      if (next.object->drop(next.block, next.seen)) return true;
+      const bool is_wanted_since = next.object->wanted_at(next.block).load(std::memory_order_relaxed) != next.wanted_at;
+      if (!is_wanted_since && next.object->drop(next.block, next.seen)) return true;
     }
   }
   return false;
 }
 
-// Those that pass, as they were filled. Where those that last leave no room for them, as after a run that knew of none: these, and what was
-// filled last goes first.
+// Those that pass, as they were wanted. Where those that last leave no room for them, as after a run that knew of none: these, and what was
+// wanted last goes first.
 void block_cache::find_outgoing(std::uint64_t passing_bytes) {
   constexpr std::size_t at_once = 64;
   const std::uint64_t lasting = std::atomic_ref(shared_->bytes).load(std::memory_order_relaxed);
@@ -499,11 +500,12 @@ void block_cache::find_outgoing(std::uint64_t passing_bytes) {
     for (cached_object* const each : held_) {
       for (std::uint32_t block = 0; block < each->blocks_; ++block) {
         const std::uint64_t seen = each->word(block).load(std::memory_order_relaxed);
-        if (says_present(seen) && says_passing(seen) == passing) outgoing_.push_back({each, block, seen});
+        if (says_present(seen) && says_passing(seen) == passing)
+          outgoing_.push_back({each, block, seen, each->wanted_at(block).load(std::memory_order_relaxed)});
       }
     }
     std::sort(outgoing_.begin(), outgoing_.end(), [passing](const outgoing& a, const outgoing& b) {
-      return passing ? number_of(a.seen) > number_of(b.seen) : number_of(a.seen) < number_of(b.seen);
+      return passing ? a.wanted_at > b.wanted_at : a.wanted_at < b.wanted_at;
     });
     const std::size_t wanted =
         passing ? at_once : std::min<std::uint64_t>(at_once, (lasting - lasting_max) / options_.block_bytes + 1);
@@ -691,8 +693,12 @@ std::atomic_ref<std::uint64_t> cached_object::word(std::uint32_t block) const no
   assert(block < blocks_);
   return std::atomic_ref(reinterpret_cast<std::uint64_t*>(map_ + index_header_bytes)[block]);
 }
+std::atomic_ref<std::uint64_t> cached_object::wanted_at(std::uint32_t block) const noexcept {
+  assert(block < blocks_);
+  return std::atomic_ref(reinterpret_cast<std::uint64_t*>(map_ + index_header_bytes)[blocks_ + std::size_t{block}]);
+}
 std::atomic_ref<std::uint32_t> cached_object::sum(std::uint64_t page) const noexcept {
-  std::byte* const sums = map_ + index_header_bytes + blocks_ * sizeof(std::uint64_t);
+  std::byte* const sums = map_ + index_header_bytes + blocks_ * 2 * sizeof(std::uint64_t);
   return std::atomic_ref(reinterpret_cast<std::uint32_t*>(sums)[page]);
 }
 std::uint64_t cached_object::bytes_of(std::uint32_t block) const noexcept {
@@ -753,6 +759,7 @@ int cached_object::fill(std::uint32_t block, std::span<const std::byte> bytes, b
     return failure;
   }
   const std::uint64_t number = std::atomic_ref(cache_->shared_->fills).fetch_add(1, std::memory_order_acq_rel);
+  wanted_at(block).store(number, std::memory_order_relaxed);
   word(block).store(present | number << state_bits | mark, std::memory_order_release);
   raise_shared(cache_->shared_->changes);
   return 0;
@@ -762,6 +769,11 @@ void cached_object::give_up(std::uint32_t block) noexcept {
   const std::uint64_t before = word(block).exchange(absent, std::memory_order_acq_rel);
   cache_->release(room_of(block, before));
   raise_shared(cache_->shared_->changes);
+}
+
+void cached_object::want(std::uint32_t block) noexcept {
+  const std::uint64_t now = fills();
+  if (wanted_at(block).load(std::memory_order_relaxed) != now) wanted_at(block).store(now, std::memory_order_relaxed);
 }
 
 std::uint64_t cached_object::fills() const noexcept {

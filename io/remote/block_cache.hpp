@@ -6,7 +6,7 @@
 //
 // A block is fetched once: who claims it, by compare-and-swap in the mapped state, fills it; where the owner has died, the next one takes
 // it over. What there is room for lasts. Of an order that goes through its files in windows blocks may also pass: in a part of the room
-// those that were filled first make way for the next ones. What lasts makes way only where it has left no room for that part. Each page is verified when a process first reads it, so that nothing here has to be synced, and what another process or a loss of
+// those that were wanted longest ago make way for the next ones. What lasts makes way only where it has left no room for that part. Each page is verified when a process first reads it, so that nothing here has to be synced, and what another process or a loss of
 // power left behind is at worst fetched anew.
 #pragma once
 
@@ -62,7 +62,7 @@ class cached_object {
   [[nodiscard]] bool is_present(std::uint32_t block) const noexcept;
   /// May evict objects that nobody holds, and so blocks on the disk.
   ///   passing_bytes   of the cache, which blocks that last leave free: where there is no room for one that does, it passes, and those that
-  ///                   pass and were filled first make way for it
+  ///                   pass and were wanted longest ago make way for it
   [[nodiscard]] state claim(std::uint32_t block, std::uint64_t passing_bytes = 0);
   /// Writes a block that was claimed, which others then find.
   ///   bytes         the block's, and behind the object's end zeros up to the page's; aligned to a page
@@ -70,6 +70,8 @@ class cached_object {
   ///   returns       0 or an errno, and the block is given up
   [[nodiscard]] int fill(std::uint32_t block, std::span<const std::byte> bytes, bool wants_direct = true);
   void give_up(std::uint32_t block) noexcept;
+  /// A read of it is under way, or will be soon.
+  void want(std::uint32_t block) noexcept;
 
   /// The number of the next fill of any block.
   [[nodiscard]] std::uint64_t fills() const noexcept;
@@ -92,6 +94,8 @@ class cached_object {
   friend class block_cache;
   explicit cached_object(std::shared_ptr<block_cache> cache) : cache_(std::move(cache)) {}
   [[nodiscard]] std::atomic_ref<std::uint64_t> word(std::uint32_t block) const noexcept;
+  /// fills() when it was last wanted.
+  [[nodiscard]] std::atomic_ref<std::uint64_t> wanted_at(std::uint32_t block) const noexcept;
   [[nodiscard]] std::atomic_ref<std::uint32_t> sum(std::uint64_t page) const noexcept;
   [[nodiscard]] std::uint64_t room_of(std::uint32_t block) const noexcept;  // on the disk
   [[nodiscard]] block_room room_of(std::uint32_t block, std::uint64_t word) const noexcept;
@@ -209,6 +213,7 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
     cached_object* object = nullptr;
     std::uint32_t block = 0;
     std::uint64_t seen = 0;
+    std::uint64_t wanted_at = 0;
   };
   mutex held_mutex_;
   std::vector<cached_object*> held_ ABSL_GUARDED_BY(held_mutex_);

@@ -96,12 +96,15 @@ cached_reads::~cached_reads() {
 
 // --- the loop's thread ------------------------------------------------------------------------------------------------
 
-bool cached_reads::is_whole(const cached_object& object, std::uint64_t offset, std::uint64_t bytes) noexcept {
+bool cached_reads::is_whole(cached_object& object, std::uint64_t offset, std::uint64_t bytes) const noexcept {
   const std::uint64_t last = (offset + bytes - 1) / object.block_bytes();
-  for (std::uint64_t block = offset / object.block_bytes(); block <= last; ++block) {
-    if (!object.is_present(static_cast<std::uint32_t>(block))) return false;
+  bool is_whole = true;
+  for (std::uint64_t at = offset / object.block_bytes(); at <= last; ++at) {
+    const auto block = static_cast<std::uint32_t>(at);
+    if (allowed_.passing_bytes != 0) object.want(block);
+    is_whole = is_whole && object.is_present(block);
   }
-  return true;
+  return is_whole;
 }
 
 bool cached_reads::start(read_operation& read, const object_facts& facts) {
@@ -130,7 +133,7 @@ void cached_reads::announce(std::uint32_t file, const object_facts& facts, std::
   if (around_.cache->is_left_out(file) || around_.cache->is_off() || bytes == 0 || offset >= facts.size_bytes ||
       bytes > facts.size_bytes - offset)
     return;
-  const cached_object* const object = around_.cache->find(file);
+  cached_object* const object = around_.cache->find(file);
   if (object != nullptr && is_whole(*object, offset, bytes)) return;
   const mutex_lock lock(mutex_);
   announced_.push_back({.file = file, .facts = &facts, .offset = offset, .bytes = bytes});

@@ -100,7 +100,8 @@ class cached_reads {
   enum class outcome : std::uint8_t { waits, local, received, remote, failed };
 
   // The loop's thread.
-  [[nodiscard]] static bool is_whole(const cached_object& object, std::uint64_t offset, std::uint64_t bytes) noexcept;
+  /// Whether all blocks of a range that is wanted are there.
+  [[nodiscard]] bool is_whole(cached_object& object, std::uint64_t offset, std::uint64_t bytes) const noexcept;
   void start_local(cached_read& read);
   void have_read(cached_read& read) noexcept;
   void read_again(cached_read& read);

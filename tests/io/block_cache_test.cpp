@@ -249,7 +249,7 @@ TEST_F(block_cache, that_is_full_of_what_is_held_looks_again_after_a_while) {
   }
 }
 
-TEST_F(block_cache, lets_blocks_pass_in_the_order_in_which_they_were_filled) {
+TEST_F(block_cache, lets_blocks_pass_in_the_order_in_which_they_were_wanted) {
   constexpr std::uint64_t passing = 2 * block_bytes;
   const auto one = open(4 * block_bytes);
   const auto other = open(4 * block_bytes);
@@ -276,7 +276,11 @@ TEST_F(block_cache, lets_blocks_pass_in_the_order_in_which_they_were_filled) {
   fill_passing(*c, 0);
   EXPECT_FALSE(a_there->is_present(1)) << "it was filled first";
   EXPECT_TRUE(b->is_present(1));
+  b_there->want(1);
   fill_passing(*c_there, 1);
+  EXPECT_TRUE(b_there->is_present(1)) << "it was wanted since";
+  EXPECT_FALSE(c->is_present(0));
+  fill_passing(*c_there, 0);
   EXPECT_FALSE(b_there->is_present(1));
   EXPECT_TRUE(a->is_present(0) && b->is_present(0)) << "they last";
   EXPECT_EQ(one->bytes_in_use(), 4 * block_bytes);
