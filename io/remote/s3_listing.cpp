@@ -34,21 +34,37 @@ std::optional<std::string_view> element(std::string_view xml, std::string_view n
   return element(xml, name, at);
 }
 
-// Without XML's five entities; others do not occur where keys are encoded.
+// Of "#34" and "#x22": '"'. Nothing else than ASCII occurs where keys are encoded.
+std::optional<char> numbered(std::string_view reference) {
+  if (!reference.starts_with('#')) return std::nullopt;
+  reference.remove_prefix(1);
+  const bool is_hex = reference.starts_with('x');
+  if (is_hex) reference.remove_prefix(1);
+  unsigned number = 0;
+  const auto [end, failure] =
+      std::from_chars(reference.data(), reference.data() + reference.size(), number, is_hex ? 16 : 10);
+  if (failure != std::errc() || end != reference.data() + reference.size() || number == 0 || number > 0x7F)
+    return std::nullopt;
+  return static_cast<char>(number);
+}
+
+// Without XML's references: the five by name, and numbers, as which what is written in Go has its quotes.
 std::string plain(std::string_view text) {
-  constexpr std::pair<std::string_view, char> entities[] = {
-      {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
+  constexpr std::pair<std::string_view, char> names[] = {
+      {"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
+  constexpr std::size_t reference_max = 10;
   std::string out;
   while (!text.empty()) {
-    const auto* const found = std::find_if(std::begin(entities), std::end(entities),
-                                           [&](const auto& each) { return text.starts_with(each.first); });
-    if (found != std::end(entities)) {
-      out += found->second;
-      text.remove_prefix(found->first.size());
-    } else {
-      out += text.front();
-      text.remove_prefix(1);
+    const std::size_t end = text.front() == '&' ? text.substr(0, reference_max).find(';') : std::string_view::npos;
+    std::optional<char> meant;
+    if (end != std::string_view::npos) {
+      const std::string_view reference = text.substr(1, end - 1);
+      const auto* const found =
+          std::find_if(std::begin(names), std::end(names), [&](const auto& each) { return reference == each.first; });
+      meant = found != std::end(names) ? found->second : numbered(reference);
     }
+    out += meant.value_or(text.front());
+    text.remove_prefix(meant ? end + 1 : 1);
   }
   return out;
 }

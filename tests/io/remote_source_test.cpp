@@ -4,6 +4,7 @@
 
 #include "base/crc32c.hpp"
 #include "base/crc64nvme.hpp"
+#include "base/text.hpp"
 #include "io/make_ring_loop.hpp"
 #include "io/preadv_loop.hpp"
 #include "io/remote/address.hpp"
@@ -1054,6 +1055,15 @@ TEST(s3, a_listing_is_read_page_by_page_and_what_is_none_is_refused) {
       "<ListBucketResult><Contents><Key>a+%41&amp;</Key><Size>1</Size></Contents></ListBucketResult>");
   ASSERT_TRUE(plain);
   EXPECT_EQ(plain->objects.front().key, "a+%41&") << "names that are not encoded";
+  // Stores that are written in Go give quotes as numbers.
+  for (const auto& [written, meant] :
+       {std::pair("&#34;a-1&#34;", "\"a-1\""), std::pair("&#x22;a-1&#x22;", "\"a-1\""), std::pair("&#38;", "\"&\""),
+        std::pair("&#0;&#300;&#x;&#34", "\"&#0;&#300;&#x;&#34\""), std::pair("&", "\"&\"")}) {
+    const auto numbered = io::parse_s3_page(str_cat("<ListBucketResult><Contents><Key>a</Key><Size>1</Size><ETag>",
+                                                    written, "</ETag></Contents></ListBucketResult>"));
+    ASSERT_TRUE(numbered) << written;
+    EXPECT_EQ(numbered->objects.front().etag, meant) << written;
+  }
 }
 
 TEST_F(remote_faults, requests_to_a_store_are_signed_and_its_clock_and_its_words_are_taken) {
