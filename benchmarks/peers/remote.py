@@ -6,7 +6,8 @@
 SeaweedFS (of PyPI) on the loopback has samples of 107,000 random bytes four times over: in tar shards with an index of leat's, as objects of
 their own, in MDS and in LitData's chunks, as many of these as there are shards. Read are, once each epoch:
 
-  leat              the shards over s3://, signed: exact, in windows of 8 shards, into an empty cache, from it; and the same shards from a disk
+  leat              the shards over s3://, signed: exact, in windows of 8 shards (also through a cache of half of the set), into an empty cache,
+                    from it; an object for each sample, named by a table; and the same shards from a disk
   WebDataset        the shards by `pipe:curl`, without a signature, a shuffle buffer of 1,000
   s3torchconnector  an object for each sample, S3MapDataset, shuffled
   s3fs              an object for each sample, cat_file() in a Dataset, shuffled
@@ -212,6 +213,7 @@ def make(folder, leat, per_shard, shards):
                     member.size = sample_bytes
                     shard.addfile(member, io.BytesIO(data))
             list(pool.map(lambda one: put(f"objects/{first + one[0]:07d}.bin", one[1]), enumerate(samples)))
+    put("objects.csv", "\n".join(["file_name", *(f"{number:07d}.bin" for number in range(shards * per_shard))]).encode())
     subprocess.run([leat, "index", local / "train-*.tar"], check=True, stdout=subprocess.DEVNULL)
     put_folder(local, "set")
     places = [(str(local / f"train-{number:03d}.tar"), 512 + i * tar_bytes) for number in range(shards) for i in range(per_shard)]
@@ -397,8 +399,16 @@ class Measurement:
             shutil.rmtree(cache, ignore_errors=True)
             return self.leat(*whole)
 
+        def windows_through_half():
+            passing = self.scratch / "passing"
+            shutil.rmtree(passing, ignore_errors=True)
+            return self.leat("--shuffle-blocks", "8", "--cache", passing, "--cache-bytes", str(self.set_bytes() // 2))
+
         loaders = {
             "leat, exact": self.leat, "leat, --shuffle-blocks 8": lambda: self.leat("--shuffle-blocks", "8"),
+            "leat, an object for each sample": lambda: self.leat(
+                "--path-column", "file_name", "--root", f"s3://{bucket}/objects", source=f"s3://{bucket}/objects.csv"),
+            "leat, --shuffle-blocks 8, half a cache": windows_through_half,
             "leat, into an empty cache": into_empty, "leat, from the cache": lambda: self.leat(*whole),
             "leat, the shards on a disk": lambda: self.leat(source=self.folder / "shards" / "train-*.tar"),
         }
@@ -416,9 +426,11 @@ class Measurement:
                     f"load {os.getloadavg()[0]:.1f}")
         return {name: each for name, each in runs.items() if each}
 
+    def set_bytes(self):
+        return self.given.shards * shard_bytes(self.given.per_shard)
+
     def half_a_cache(self):
-        size = self.given.shards * shard_bytes(self.given.per_shard)
-        options = ("--cache", self.scratch / "half", "--cache-bytes", str(size // 2))
+        options = ("--cache", self.scratch / "half", "--cache-bytes", str(self.set_bytes() // 2))
         self.leat(*options)
         second = self.leat(*options)["remote"]
         data = self.count * sample_bytes
@@ -440,7 +452,7 @@ class Measurement:
         blocks = self.given.shards * -(-self.given.per_shard * tar_bytes // block_bytes)
         print(f"{count} processes that share an empty cache: {filling['requests']:,} requests and {filling['sent'] / 2**20:,.1f} MiB; that share a "
               f"full one: {again['requests']:,} and {again['sent'] / 2**20:,.1f} MiB; the set has {blocks:,} blocks with samples in them, and "
-              f"{self.given.shards * shard_bytes(self.given.per_shard) / 2**20:,.1f} MiB")
+              f"{self.set_bytes() / 2**20:,.1f} MiB")
 
     def first_batch(self, entrants):
         starts = {"leat, exact": lambda: self.leat("--limit", "1", limit=batch_size)}
