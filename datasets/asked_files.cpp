@@ -98,18 +98,28 @@ class asked_files final : public input_files {
     return from->open(called);
   }
   placed_files place(std::span<const sized_file> files) const override {
+    // A table may name one more than once.
     std::vector<io::named_object> objects;
+    std::vector<sized_file> different;
+    std::vector<std::uint32_t> which;
     {
       const mutex_lock lock(mutex_);
+      absl::flat_hash_map<std::string_view, std::uint32_t> numbers;
       for (const sized_file& each : files) {
+        const auto [at, is_new] = numbers.try_emplace(each.name, static_cast<std::uint32_t>(different.size()));
+        which.push_back(at->second);
+        if (!is_new) continue;
         const auto found = known_.find(each.name);
         objects.push_back(found != known_.end() ? found->second.object : object_of(each.name));
+        different.push_back(each);
       }
     }
     const auto source = io::describe_objects(objects, options_);
-    std::vector<sized_file> renamed(files.begin(), files.end());
-    for (std::uint32_t i = 0; i < renamed.size(); ++i) renamed[i].name = source->file_name(i);
-    return files_of_source(source)->place(renamed);
+    for (std::uint32_t i = 0; i < different.size(); ++i) different[i].name = source->file_name(i);
+    placed_files placed = files_of_source(source)->place(different);
+    for (std::uint32_t& each : which) each = placed.numbers[each];
+    placed.numbers = std::move(which);
+    return placed;
   }
 
  private:

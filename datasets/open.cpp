@@ -127,6 +127,7 @@ table_options table_options_of(const open_options& options, const std::string& s
   refuse_windows(options.arrays, source);
   table_options tables = options.tables;
   if (tables.fields.empty()) tables.fields = options.arrays.fields;
+  tables.remote = options.remote;
   return tables;
 }
 
@@ -261,6 +262,11 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     }
     files.clear();
   };
+  const auto add_references = [&](const std::string& path) {
+    array_options arrays = options.arrays;
+    arrays.remote = options.remote;
+    parts.push_back(open_references(path, arrays));
+  };
   std::vector<io::named_object> addresses;
   const auto open_addresses = [&] {
     if (addresses.empty()) return;
@@ -330,9 +336,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
           parts.push_back(open_table_of_paths(*datasets::files_named_by(each, options.remote), options));
         } else if (are_references(each, options.remote)) {
           open_addresses();
-          array_options arrays = options.arrays;
-          arrays.remote = options.remote;
-          parts.push_back(open_references(each.address, arrays));
+          add_references(each.address);
         } else {
           addresses.push_back(std::move(each));
         }
@@ -348,7 +352,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
       const file_kind found = datasets::kind_of_file(path);
       if (found == file_kind::other && path.ends_with(".json") && datasets::is_references(path)) {
         open_files();
-        parts.push_back(open_references(path, options.arrays));
+        add_references(path);
         continue;
       }
       if (found == file_kind::other && path.ends_with(".json")) refuse_description(path);

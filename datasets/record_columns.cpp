@@ -253,36 +253,45 @@ std::string note_of_lists_with_nulls(std::string_view path, std::string_view col
                  "): such a row lacks the field; fill the nulls to have it");
 }
 
-void follow_paths(record_table& table, const file_bytes& file, const input_files& from, const table_options& options) {
+void follow_paths(record_table& table, const file_bytes& file, const input_files& from,
+                  std::shared_ptr<const input_files>& elsewhere, const table_options& options) {
   check_is_there({&table, 1}, options.path_column);
   const record_field paths = *field_named(table, options.path_column);
-  const bool at_address = io::is_address(table.title);
+  const bool is_at_address = io::is_address(table.title);
+  const bool is_root_at_address = io::is_address(options.root);
   const std::size_t slash = table.title.rfind('/');
-  std::string root = options.root;
-  if (!at_address && io::is_address(root)) {
-    throw error(errc::usage,
-                str_cat(table.title, ": --root is ", io::redacted(root),
-                        " (table_options::root), and a table on a disk names files of a disk; put the table "
-                        "where the files are, and give its address"));
-  }
+  std::string root = is_root_at_address ? name_of_folder(options.root) : options.root;
   if (root.empty() && slash != std::string::npos) root = table.title.substr(0, slash);
   if (!root.empty() && !root.ends_with('/')) root += '/';
+  std::vector<sized_file>& files = table.more_files;
+  bool are_at_addresses = is_at_address || is_root_at_address;
   for_each_value(file, table, paths, [&](std::optional<std::string_view> path) {
     if (!path || path->empty()) {
-      fail_at(table.title, table.records[table.more_files.size()].offset,
-              str_cat("no path in '", options.path_column, "'"));
+      fail_at(table.title, table.records[files.size()].offset, str_cat("no path in '", options.path_column, "'"));
     }
-    const bool is_whole = path->starts_with('/') || (at_address && io::is_address(*path));
-    table.more_files.push_back({.name = is_whole     ? std::string(*path)
-                                        : at_address ? resolved_name(root, *path)
-                                                     : str_cat(root, *path)});
+    const bool is_address = io::is_address(*path);
+    if (files.empty()) are_at_addresses = are_at_addresses || is_address;
+    if (are_at_addresses != is_address && !is_at_address && !is_root_at_address) {
+      const std::string one = io::redacted(std::string(*path));
+      throw error(errc::usage,
+                  str_cat(table.title, " names ", is_address ? files.front().name : one, ", a file of a disk, and ",
+                          is_address ? one : io::redacted(files.front().name),
+                          ", which is at an address; put them into tables of their own and concatenate these"));
+    }
+    const bool is_whole = path->starts_with('/') || is_address;
+    files.push_back({.name = is_whole           ? std::string(*path)
+                             : are_at_addresses ? resolved_name(root, *path)
+                                                : str_cat(root, *path)});
     return true;
   });
-  std::vector<sized_file>& files = table.more_files;
-  if (at_address) {
-    find_sizes_at_addresses(files, table.title, from);
-  } else {
+  if (!are_at_addresses) {
     find_sizes_on_disk(files, table.title, options.threads);
+  } else if (is_at_address) {
+    find_sizes_at_addresses(files, table.title, from);
+  } else if (!files.empty()) {
+    if (!elsewhere) elsewhere = files_asked_for(is_root_at_address ? options.root : "", options.remote);
+    table.more_from = elsewhere;
+    find_sizes_at_addresses(files, table.title, *elsewhere);
   }
   const auto ending_of = [](std::string_view name) {
     std::string lower(name.substr(name.rfind('.') + 1));
@@ -293,7 +302,7 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
   const std::string_view first = files.empty() ? std::string_view() : std::string_view(files.front().name);
   std::string lower = ending_of(first);
   // An address may be signed.
-  if (at_address && kind_of(lower) != field_kind::picture) lower = ending_of(first.substr(0, first.find('?')));
+  if (are_at_addresses && kind_of(lower) != field_kind::picture) lower = ending_of(first.substr(0, first.find('?')));
   const bool are_pictures = kind_of(lower) == field_kind::picture;
   record_field content{.name = are_pictures ? "jpg" : "file"};
   content.kind = are_pictures ? field_kind::picture : field_kind::bytes;
@@ -355,25 +364,33 @@ static void check_names(const record_table& table) {
 
 dataset join_tables(std::vector<record_table> tables, const input_files& from, std::span<const sized_file> sized) {
   std::vector<sized_file> all(sized.begin(), sized.end());
+  std::vector<sized_file> all_elsewhere;
+  std::shared_ptr<const input_files> elsewhere;  // one for all tables, whose files are named alike
   for (record_table& table : tables) {
     check_names(table);
-    const auto begin = static_cast<std::uint32_t>(all.size());
-    all.insert(all.end(), table.more_files.begin(), table.more_files.end());
+    if (table.more_from) elsewhere = table.more_from;
+    std::vector<sized_file>& all_of_its = table.more_from ? all_elsewhere : all;
+    const auto begin = static_cast<std::uint32_t>(all_of_its.size());
+    all_of_its.insert(all_of_its.end(), table.more_files.begin(), table.more_files.end());
     table.more_files.clear();
     for (record_field& field : table.fields) {
       for (std::uint32_t& file : field.files) file += begin;
     }
   }
   const placed_files placed = from.place(all);
+  const placed_files placed_elsewhere = elsewhere ? elsewhere->place(all_elsewhere) : placed_files();
   std::vector<dataset> parts;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     tables[i].files = placed.table;
     tables[i].source = placed.source;
     if (i == 0) tables[i].watch = placed.watch;  // over all files: asking all parts of a concatenation checks them once
     tables[i].file = placed.numbers[i];
+    const placed_files& of_more = tables[i].more_from ? placed_elsewhere : placed;
     for (record_field& field : tables[i].fields) {
-      for (std::uint32_t& file : field.files) file = placed.numbers[file];
+      for (std::uint32_t& file : field.files) file = of_more.numbers[file];
     }
+    if (tables[i].more_from) tables[i].elsewhere = placed_elsewhere;
+    tables[i].more_from = nullptr;
     parts.push_back(record_rows(std::move(tables[i])));
   }
   return parts.size() == 1 ? parts.front() : concat(parts);

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,10 +64,12 @@ void refuse_checksums(const table_options& options, std::string_view path);
                                                    std::uint64_t first);
 
 /// Replaces the field that has the paths of files by a field of these files: "jpg", of pictures, or "file".
-///   from     of a table at an address: its files are asked for there
-///   throws   error{errc::not_found} no such field, or a file that is not there; error{errc::usage} a table at an address that names a file of
-///            a disk
-void follow_paths(record_table& table, const file_bytes& file, const input_files& from, const table_options& options);
+///   from        of a table at an address: its files are asked for there
+///   elsewhere   those that tables on a disk name at addresses; made by the first table that names one
+///   throws      error{errc::not_found} no such field, or a file that is not there; error{errc::usage} a table at an address that names a file
+///               of a disk, and one on a disk that names both
+void follow_paths(record_table& table, const file_bytes& file, const input_files& from,
+                  std::shared_ptr<const input_files>& elsewhere, const table_options& options);
 
 /// Adds columns of texts, numbered over all tables.
 ///   texts   of each table: columns' names, and each row's text

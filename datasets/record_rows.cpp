@@ -26,6 +26,7 @@ class record_model final : public dataset_model {
  public:
   record_model(record_table table, std::vector<column_values> columns)
       : table_(std::move(table)), columns_(std::move(columns), table_.samples), sources_{std::move(table_.source)} {
+    if (table_.elsewhere.source) sources_.push_back(std::move(table_.elsewhere.source));
     for (record_numbers& numbers : table_.numbers) column_missing_.push_back(std::move(numbers.missing));
     table_.numbers.clear();
     for (const record_field& field : table_.fields) add_field(field);
@@ -126,6 +127,7 @@ class record_model final : public dataset_model {
   void describe(description& out) const override {
     describe_model(out, table_.format, *this);
     describe_files(out, *table_.files);
+    if (table_.elsewhere.table) describe_files(out, *table_.elsewhere.table);
     hasher hash;
     hash.add(std::uint64_t{table_.file});
     hash.add(std::as_bytes(std::span(table_.records)));
@@ -147,6 +149,7 @@ class record_model final : public dataset_model {
   dataset_memory memory() const override {
     dataset_memory held;
     held.files = table_.files->memory_bytes() + (table_.watch == nullptr ? 0 : table_.watch->memory_bytes());
+    if (table_.elsewhere.table) held.files += table_.elsewhere.table->memory_bytes();
     held.columns = columns_.memory_bytes();
     held.extents = table_.names.capacity() * sizeof(std::uint64_t) + table_.records.capacity() * sizeof(value_place);
     for (const record_field& field : table_.fields) {
@@ -170,7 +173,9 @@ class record_model final : public dataset_model {
     return !missing.empty() && std::binary_search(missing.begin(), missing.end(), sample);
   }
 
-  [[nodiscard]] std::string files_text(std::uint32_t file) const { return table_.files->path(file); }
+  [[nodiscard]] std::string files_text(std::uint32_t file) const {
+    return (table_.elsewhere.table ? table_.elsewhere.table : table_.files)->path(file);
+  }
 
   // As text, or as digits of its bytes.
   [[nodiscard]] std::string key_of(std::uint64_t sample, blocking_sources& from) const {
@@ -241,8 +246,11 @@ class record_model final : public dataset_model {
     if (of.packed) return add_packed_part(sample, field, *of.packed, out);
     const value_place& place = places_of(of)[sample];
     if (!place.is_there()) return;
+    const bool has_own_file = !of.files.empty();
     part one{.field = field,
-             .where = {.file = of.files.empty() ? table_.file : of.files[sample], .offset = place.offset}};
+             .where = {.source = has_own_file && table_.elsewhere.table ? 1U : 0U,
+                       .file = has_own_file ? of.files[sample] : table_.file,
+                       .offset = place.offset}};
     one.where.stored_bytes = place.bytes;
     one.where.decoded_bytes = of.picker ? of.picker->room(place.bytes) : place.bytes;
     one.decode = of.picker ? 1 : 0;
@@ -264,7 +272,8 @@ class record_model final : public dataset_model {
   // In the order in which they lie in the file.
   static void sort(part_list& out, std::size_t from) {
     std::sort(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), [](const part& a, const part& b) {
-      return std::tie(a.where.file, a.where.offset, a.field) < std::tie(b.where.file, b.where.offset, b.field);
+      return std::tie(a.where.source, a.where.file, a.where.offset, a.field) <
+             std::tie(b.where.source, b.where.file, b.where.offset, b.field);
     });
   }
 

@@ -61,6 +61,8 @@ struct record_numbers {
 ///   records        one for each sample, where fields are picked out of them
 ///   names          where each sample's key lies: 48 bits of the offset, 16 of its length. Empty: a sample is called by its number
 ///   more_files     beside the table's own
+///   more_from      where these are, if not where the table is
+///   elsewhere      these as they were placed; its source is null where they are among `files`
 ///   class_column   of `numbers`, whose names are `classes`
 struct record_table {
   std::string format;
@@ -76,6 +78,8 @@ struct record_table {
   std::vector<value_place> records = {};
   std::vector<std::uint64_t> names = {};
   std::vector<sized_file> more_files = {};
+  std::shared_ptr<const input_files> more_from = {};
+  placed_files elsewhere = {};
   std::string class_column = {};
   std::vector<std::string> classes = {};
   std::vector<std::string> notes = {};

@@ -151,6 +151,7 @@ dataset open_texts(const input_files& from, const table_options& options, const 
   refuse_checksums(options, paths.front());
   std::vector<record_table> tables(paths.size());
   std::vector<sized_file> sized(paths.size());
+  std::shared_ptr<const input_files> elsewhere;
   const unsigned threads = threads_for_walking(options.threads);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
@@ -159,7 +160,7 @@ dataset open_texts(const input_files& from, const table_options& options, const 
     check_is_text(*file);
     read(*file, threads, tables[i]);
     tables[i].samples = tables[i].records.size();
-    if (!options.path_column.empty()) follow_paths(tables[i], *file, from, options);
+    if (!options.path_column.empty()) follow_paths(tables[i], *file, from, elsewhere, options);
   }
   keep_what_was_asked(tables, from, options);
   return join_tables(std::move(tables), from, sized);

@@ -81,7 +81,9 @@ dataset open_references(const std::string& path, const zarr_options& options) {
     const auto files = datasets::files_named_by({.address = path}, options.remote);
     return open_store(*datasets::zarr_of_references(files->names().front(), *files), *files, options);
   }
-  return open_store(*datasets::zarr_of_references(path), *datasets::files_on_disk({}), options);
+  std::shared_ptr<const datasets::input_files> files;
+  const auto store = datasets::zarr_of_references(path, options.remote, files);
+  return open_store(*store, *files, options);
 }
 
 }  // namespace leat

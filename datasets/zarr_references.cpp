@@ -99,9 +99,11 @@ std::string shown(const std::string& path) { return io::is_address(path) ? io::r
 
 class reference_store final : public zarr_store {
  public:
-  ///   from   of references at an address; else null
-  reference_store(const std::string& path, std::span<const std::byte> content, const input_files* from)
-      : path_(path), size_(content.size()), from_(from) {
+  ///   from     of references at an address; else null
+  ///   remote   of references on a disk that may lead to addresses; else null
+  reference_store(const std::string& path, std::span<const std::byte> content, const input_files* from,
+                  const remote_options* remote = nullptr)
+      : path_(path), size_(content.size()), may_lead_elsewhere_(remote != nullptr), from_(from) {
     const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
     const json all = [&] {
       try {
@@ -116,8 +118,12 @@ class reference_store final : public zarr_store {
     const json& entries = refs != all.end() ? *refs : all;
     if (!entries.is_object()) fail("", "\"refs\" is no object");
     for (const auto& [key, value] : entries.items()) take(key, value);
+    if (remote != nullptr) find_elsewhere(*remote);
     from_ != nullptr ? look_at_addresses() : look_at_disk();
   }
+
+  /// Where the files are, of references on a disk that lead to addresses; else null.
+  [[nodiscard]] std::shared_ptr<const input_files> elsewhere() const { return elsewhere_; }
 
   const std::string& title() const noexcept override { return path_; }
   bool has(const std::string& key) const override { return references_.contains(key); }
@@ -177,9 +183,10 @@ class reference_store final : public zarr_store {
       }
       return number;
     };
-    // What lies in the JSON is in memory, whatever becomes of the file.
-    if (object.held != nullptr) return add(own_number_, path_, size_, 0);
-    referred_file& file = files_[references_.at(key).file];
+    // What lies in the JSON is in memory, whatever becomes of the file. One that is not among the others is not needed.
+    const bool is_among_them = object.held == nullptr || elsewhere_ != nullptr;
+    if (!is_among_them) return add(own_number_, path_, size_, 0);
+    referred_file& file = files_[object.held == nullptr ? references_.at(key).file : first_elsewhere_];
     return add(file.number, file.path, file.bytes, file.version);
   }
 
@@ -208,6 +215,31 @@ class reference_store final : public zarr_store {
       if (!found) continue;
       file.bytes = found->size_bytes;
       file.version = found->version;
+    }
+  }
+
+  // Where one lies on a disk, those at addresses are not read.
+  void find_elsewhere(const remote_options& options) {
+    const referred_file* on_disk = nullptr;
+    std::vector<std::uint32_t> at_addresses;
+    for (std::uint32_t i = 0; i < files_.size(); ++i) {
+      if (!files_[i].refused.empty()) continue;
+      if (io::is_address(files_[i].path)) {
+        at_addresses.push_back(i);
+      } else if (on_disk == nullptr) {
+        on_disk = &files_[i];
+      }
+    }
+    if (at_addresses.empty()) return;
+    if (on_disk == nullptr) {
+      first_elsewhere_ = at_addresses.front();
+      elsewhere_ = files_asked_for("", options);
+      from_ = elsewhere_.get();
+      return;
+    }
+    for (const std::uint32_t each : at_addresses) {
+      files_[each].refused = str_cat(shown(files_[each].path), ": an address, where other chunks lie on a disk (",
+                                     on_disk->path, "); write references of their own for each");
     }
   }
 
@@ -315,13 +347,17 @@ class reference_store final : public zarr_store {
     for (const std::string_view scheme : {"file://", "local://"}) {
       if (url.starts_with(scheme)) url.erase(0, scheme.size());
     }
+    if (url.find("::") != std::string::npos) {
+      file.refused = str_cat(shown(url), ": files within others are not read; copy it, and give its path or address");
+    }
+    if (may_lead_elsewhere_ && io::is_address(url)) {
+      file.path = std::move(url);
+      return file;
+    }
     try {
       refuse_address(url);
     } catch (const error& refused) {
       file.refused = refused.what();
-    }
-    if (url.find("::") != std::string::npos) {
-      file.refused = str_cat(url, ": leat reads local files only, so far; copy it, and give the path");
     }
     file.path = fs::path(url).is_absolute() ? url : (fs::path(path_).parent_path() / url).string();
     return file;
@@ -343,7 +379,10 @@ class reference_store final : public zarr_store {
 
   const std::string path_;
   const std::uint64_t size_;
-  const input_files* const from_;
+  const bool may_lead_elsewhere_;
+  const input_files* from_;
+  std::shared_ptr<const input_files> elsewhere_;  // null: they are where from_ says, or on a disk
+  std::uint32_t first_elsewhere_ = 0;
   std::map<std::string, std::string> templates_;
   absl::flat_hash_map<std::string, reference> references_;
   std::vector<std::byte> held_;
@@ -381,6 +420,14 @@ std::unique_ptr<zarr_store> zarr_of_references(const std::string& path, std::spa
 
 std::unique_ptr<zarr_store> zarr_of_references(const std::string& path) {
   return zarr_of_references(path, references_in(local_file(path)));
+}
+
+std::unique_ptr<zarr_store> zarr_of_references(const std::string& path, const remote_options& options,
+                                               std::shared_ptr<const input_files>& from) {
+  auto store = std::make_unique<reference_store>(path, references_in(local_file(path)), nullptr, &options);
+  from = store->elsewhere();
+  if (!from) from = files_on_disk({});
+  return store;
 }
 
 std::unique_ptr<zarr_store> zarr_of_references(const std::string& path, const input_files& from) {

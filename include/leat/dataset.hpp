@@ -367,9 +367,9 @@ using zarr_options = array_options;
 /// Arrays of a Zarr hierarchy whose chunks lie anywhere in other files, as a JSON of references says: what kerchunk writes of HDF5, NetCDF
 /// and others, and `leat inspect --references`. Versions 0 and 1; values are text, "base64:...", [url] or [url, offset, length].
 ///   path     of the JSON. A url is a path, relative to its folder, or file://; "templates" may be names of texts. Of a JSON at an address a
-///            url is relative to its folder, or an address
+///            url is relative to its folder, or an address; of one on a disk they may be addresses, all of them
 ///   throws   as open_zarr(); error{errc::format} what is no such JSON, or a chunk beyond its file; error{errc::unsupported} "gen",
-///            templates that compute, and of a JSON on a disk chunks at addresses; error{errc::limit} more than 512 MiB
+///            templates that compute, and of a JSON on a disk chunks at addresses beside others; error{errc::limit} more than 512 MiB
 ///   source   fsspec.github.io/kerchunk/spec.html
 [[nodiscard]] dataset open_references(const std::string& path, const zarr_options& options = {});
 
@@ -378,8 +378,8 @@ using zarr_options = array_options;
 ///   columns   numbers that are kept with the dataset, and texts that are classes: up to 65,536 different ones, which are then numbered
 ///             in their order. "label", "cls" and "class" need not be named where they are numbers, nor need the Hub's classes
 ///   path_column   of JSONL and CSV: it has paths, and each sample is the file of its path, the field "jpg". Other columns are fields as ever.
-///             Of a table at an address they may be addresses
-///   root      what these paths are relative to, an address where the table is at one; empty: the folder of the table
+///             They may be addresses: of a table on a disk all of them, or none
+///   root      what these paths are relative to, which may be an address; empty: the folder of the table
 ///   checksums   of TFRecord: each record is read with the checksum behind it, and is corrupt where that is another one
 ///   threads   that read headers and indexes; 0: chosen from the machine
 ///   remote    of files at addresses

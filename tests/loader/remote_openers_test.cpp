@@ -7,6 +7,9 @@
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/field.hpp>
+#include <leat/loader.hpp>
+#include <leat/order.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -302,6 +305,110 @@ TEST_F(remote_openers, follow_the_paths_of_a_table) {
   EXPECT_THAT(refused(errc::not_found, "file_name\nnone.jpg\n"),
               ::testing::AllOf(HasSubstr("s3://bucket/none.jpg"), HasSubstr("the table s3://bucket/bad.csv names it")));
   EXPECT_THAT(refused(errc::usage, "file_name\n/data/x.jpg\n"), HasSubstr("a file of a disk"));
+}
+
+TEST_F(remote_openers, follow_a_table_on_a_disk_to_addresses) {
+  const std::string there = server_.address("bucket/");
+  const std::string here = folder_.path().string() + "/";
+  constexpr int many = 40;
+  std::string csv = "file_name,label,said\n";
+  std::string whole = csv;
+  for (int i = 0; i < many; ++i) {
+    const std::string name = "deep/" + std::to_string(i) + ".jpg";
+    put("pictures/" + name, "picture " + std::to_string(i));
+    const std::string rest = "," + std::to_string(i % 3) + ",word " + std::to_string(i) + "\n";
+    csv += name + rest;
+    whole += "s3://bucket/pictures/" + name + rest;
+  }
+  testing::write_file(folder_.path() / "names.csv", csv);
+  testing::write_file(folder_.path() / "more.csv", csv);
+  testing::write_file(folder_.path() / "whole.csv", whole);
+  const auto without = [](std::string text, const std::string& place) {
+    for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place))
+      text.erase(at, place.size());
+    return text;
+  };
+  const table_options on_disk{.path_column = "file_name", .root = here + "pictures"};
+  const table_options at_store{.path_column = "file_name", .root = "s3://bucket/pictures/", .remote = store()};
+  const std::string wanted = everything_of(open_csv(here + "names.csv", on_disk), here);
+  const auto seen = [&](const dataset& opened) { return without(everything_of(opened, here), "s3://bucket/"); };
+  const std::uint64_t before = server_.requests();
+  const dataset named = open_csv(here + "names.csv", at_store);
+  EXPECT_LT(server_.requests() - before, 37U) << "a page of seven names, and the others by themselves";
+  EXPECT_EQ(seen(named), wanted);
+  table_options no_root = at_store;
+  no_root.root.clear();
+  // Its rows are longer, and the same pictures.
+  const auto samples_of = [](const std::string& text) { return text.substr(text.find(" samples")); };
+  EXPECT_EQ(samples_of(seen(open_csv(here + "whole.csv", no_root))), samples_of(wanted));
+  EXPECT_EQ(seen(open_csv({here + "names.csv", here + "more.csv"}, at_store)),
+            without(everything_of(open_csv({here + "names.csv", here + "more.csv"}, on_disk), here), "s3://bucket/"));
+  // As the command opens it; what signs a root is of each file below it.
+  table_options signed_root{.path_column = "file_name", .root = there + "pictures?signature=hush"};
+  std::vector<std::string> asked;
+  server_.set_rule([&](const testing::served_request& request) {
+    asked.push_back(request.target);
+    return testing::http_fault();
+  });
+  const dataset of_server = open(here + "names.csv", {.tables = signed_root, .remote = {.allow_http = true}});
+  EXPECT_EQ(without(everything_of(of_server, here), there), wanted);
+  server_.set_rule({});
+  EXPECT_THAT(asked, ::testing::Contains(HasSubstr("/pictures/deep/0.jpg?signature=hush")));
+
+  // Both in one batch: a picture of the store, and the text of its row from the disk.
+  loader_options line{.batch_size = 8, .order = sequential()};
+  loader read(named, line, bytes{"jpg"}, bytes{"said"});
+  std::uint64_t rows = 0;
+  for (const batch& each : read.blocking()) rows += each.valid_rows();
+  EXPECT_EQ(rows, static_cast<std::uint64_t>(many));
+  EXPECT_GT(read.stats().remote.requests, 0U);
+
+  const auto refused = [&](errc code, const std::string& content, const table_options& options) {
+    testing::write_file(folder_.path() / "bad.csv", content);
+    return testing::message_of(code, [&] { static_cast<void>(open_csv(here + "bad.csv", options)); });
+  };
+  EXPECT_THAT(refused(errc::not_found, "file_name\nnone.jpg\n", at_store),
+              ::testing::AllOf(HasSubstr("s3://bucket/pictures/none.jpg"), HasSubstr("bad.csv names it")));
+  EXPECT_THAT(refused(errc::usage, "file_name\n/data/x.jpg\n", at_store), HasSubstr("a file of a disk"));
+  EXPECT_THAT(refused(errc::usage, "file_name\ns3://bucket/classes/0/x.jpg\nclasses/0/x.jpg\n", no_root),
+              ::testing::AllOf(HasSubstr("bad.csv names classes/0/x.jpg, a file of a disk"),
+                               HasSubstr("s3://bucket/classes/0/x.jpg, which is at an address")));
+  EXPECT_THAT(refused(errc::usage, "file_name\nclasses/0/x.jpg\ns3://bucket/classes/0/x.jpg\n", no_root),
+              HasSubstr("into tables of their own"));
+}
+
+TEST_F(remote_openers, follow_references_on_a_disk_to_addresses) {
+  const std::string here = folder_.path().string() + "/";
+  std::string values;
+  for (int i = 0; i < 8; ++i) values += std::string(3, '\0') + static_cast<char>('0' + i);
+  put("chunks/data.bin", values);
+  const auto references = [](const std::string& first, const std::string& second) {
+    return R"({"version": 1, "templates": {"u": ")" + first +
+           R"("}, "refs": {".zgroup": "{\"zarr_format\": 2}", )"
+           R"("x/.zarray": "{\"zarr_format\": 2, \"shape\": [10], \"chunks\": [4], \"dtype\": \">i4\", )"
+           R"(\"compressor\": null, \"fill_value\": 0, \"order\": \"C\", \"filters\": null}", )"
+           R"("x/0": ["{{u}}", 0, 16], "x/1": [")" +
+           second + R"(", 16, 16], "x/2": "base64:AAAAAQAAAAIAAAADAAAABA=="}})";
+  };
+  testing::write_file(folder_.path() / "there.json",
+                      references("s3://bucket/chunks/data.bin", "s3://bucket/chunks/data.bin"));
+  testing::write_file(folder_.path() / "here.json", references("chunks/data.bin", "chunks/data.bin"));
+  const auto without = [](std::string text, const std::string& place) {
+    for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place))
+      text.erase(at, place.size());
+    return text;
+  };
+  const dataset there = open_references(here + "there.json", {.remote = store()});
+  EXPECT_EQ(without(everything_of(there, here), "there.json"),
+            without(everything_of(open_references(here + "here.json"), here), "here.json"));
+  EXPECT_EQ(everything_of(open(here + "there.json", {.remote = store()}), here), everything_of(there, here));
+  // Both kinds in one file: which of them is not read, and why.
+  testing::write_file(folder_.path() / "both.json", references("s3://bucket/chunks/data.bin", "chunks/data.bin"));
+  EXPECT_THAT(
+      testing::message_of(
+          errc::unsupported,
+          [&] { static_cast<void>(open_references(here + "both.json", {.fields = {"x"}, .remote = store()})); }),
+      ::testing::AllOf(HasSubstr("s3://bucket/chunks/data.bin: an address"), HasSubstr("on a disk (")));
 }
 
 TEST_F(remote_openers, show_no_signature_of_what_references_lead_to) {
