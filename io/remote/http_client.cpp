@@ -953,7 +953,8 @@ class http_client::impl {
         wanted.why =
             "the server answers a request for a range with the whole object; leat reads ranges: use another server, or "
             "copy it";
-        co_return step::give_up;
+        // One that had ranges when the object was opened has them again: SeaweedFS was seen to forget one of 140,000.
+        co_return expected == nullptr ? step::give_up : step::again_later;
       }
       total = bytes;
     } else {

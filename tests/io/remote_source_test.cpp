@@ -421,6 +421,16 @@ TEST_F(remote_faults, a_checksum_that_is_not_of_what_was_asked_for_is_no_matter)
   expect_right(*read(5, 1'000));
 }
 
+TEST_F(remote_faults, a_server_that_had_ranges_when_the_object_was_opened_is_asked_for_them_again) {
+  connect();
+  ASSERT_EQ(open()->failure, 0);
+  fail_with({.what = wrong::whole}, 3);
+  expect_right(*read(5, 1'000));
+  fail_with({.what = wrong::whole});
+  EXPECT_THAT(failure_of(5, 10),
+              ::testing::AllOf(HasSubstr("a request for a range with the whole object"), HasSubstr("(4 tries")));
+}
+
 TEST_F(remote_faults, what_does_not_pass_is_an_error_that_names_it) {
   connect();
   fail_with({.what = wrong::status, .status = 503});
