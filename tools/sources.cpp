@@ -100,7 +100,8 @@ void add_opening_options(CLI::App& app, open_options& opening) {
       ->type_name("A,B");
   CLI::Option* const paths = add_text(app, "--path-column", opening.tables.path_column, "NAME",
                                       "of JSONL and CSV: it has the paths of pictures, which are the samples");
-  add_text(app, "--root", opening.tables.root, "DIR", "what these paths are relative to, or an address (the table's folder)")
+  add_text(app, "--root", opening.tables.root, "DIR",
+           "what these paths are relative to, or an address (the table's folder)")
       ->needs(paths);
   app.add_flag("--checksums", opening.tables.checksums,
                "of TFRecord: the checksum of each record is verified, and a wrong one makes its sample corrupt");

@@ -1,5 +1,5 @@
 // How many seeds a randomised test takes, and how it says which one failed. Three environment variables:
-//   LEAT_SEEDS       factor on every test's own small number; 1 in CI, deep in scripts/soak; fractions are allowed
+//   LEAT_SEEDS       factor on every test's own small number; 0.5 in CI, deep in scripts/soak; fractions are allowed
 //   LEAT_SEED        replay: every randomised test takes this one seed only
 //   LEAT_SEED_FIRST  the first seed, 1 unless told; scripts/soak moves it so that every night sees new ones
 #pragma once
