@@ -2,7 +2,7 @@
 
 #include "base/text.hpp"
 #include "io/remote/describe_objects.hpp"
-#include "io/remote/http_client.hpp"
+#include "io/remote/list_bucket.hpp"
 
 #include <leat/error.hpp>
 
@@ -100,20 +100,6 @@ std::string quoted(std::string tag) {
   return str_cat("\"", inside, "\"");
 }
 
-// One page, asked for and waited for.
-std::string page_of(http_client& client, const address& where, const std::string& shown) {
-  auto asked = std::make_shared<fetch>();
-  asked->where = &where;
-  asked->whole_bytes_max = s3_page_bytes_max;
-  asked->is_signed = true;
-  client.fetch_now(asked);
-  if (asked->end == fetch_end::whole) return std::move(asked->whole);
-  throw error(asked->end == fetch_end::missing   ? errc::not_found
-              : asked->end == fetch_end::refused ? errc::permission
-                                                 : errc::io,
-              str_cat(shown, ": its names cannot be listed: ", asked->why));
-}
-
 }  // namespace
 
 std::optional<s3_page> parse_s3_page(std::string_view xml) {
@@ -139,40 +125,20 @@ std::optional<s3_page> parse_s3_page(std::string_view xml) {
     added.key = *std::move(name);
     if (const std::optional<std::string_view> tag = element(*object, "ETag")) added.etag = quoted(plain(*tag));
   }
+  at = 0;
+  while (const std::optional<std::string_view> folder = element(*result, "CommonPrefixes", at)) {
+    const std::optional<std::string_view> prefix = element(*folder, "Prefix");
+    if (!prefix) return std::nullopt;
+    std::optional<std::string> name = is_encoded ? decoded(plain(*prefix)) : plain(*prefix);
+    if (!name) return std::nullopt;
+    page.folders.push_back(*std::move(name));
+  }
   if (element(*result, "IsTruncated") == "true") {
     const std::optional<std::string_view> token = element(*result, "NextContinuationToken");
     if (!token || token->empty()) return std::nullopt;
     page.next = plain(*token);
   }
   return page;
-}
-
-std::vector<s3_listed> list_bucket(const std::string& bucket, const std::string& prefix, const s3_access& store,
-                                   const remote_options& options, std::uint64_t pages_max) {
-  http_client client(options, {}, &store);
-  const std::string shown = redacted(str_cat("s3://", bucket, "/", prefix));
-  std::vector<s3_listed> all;
-  std::string token;
-  do {
-    address where = address_of({bucket, ""}, store);
-    // In the order of the names, as they are signed.
-    where.target += str_cat("?", token.empty() ? "" : str_cat("continuation-token=", aws_encoded(token, false), "&"),
-                            "encoding-type=url&list-type=2&prefix=", aws_encoded(prefix, false));
-    std::optional<s3_page> page = parse_s3_page(page_of(client, where, shown));
-    if (!page) throw error(errc::io, str_cat(shown, ": what the store answers is no listing"));
-    // A store that gives the same token again would go on for ever.
-    if (!page->next.empty() && (page->next == token || page->objects.empty())) {
-      throw error(errc::io, str_cat(shown, ": the store's listing does not go on"));
-    }
-    std::move(page->objects.begin(), page->objects.end(), std::back_inserter(all));
-    if (all.size() > s3_names_max) {
-      throw error(errc::limit, str_cat(shown, ": more than ", s3_names_max,
-                                       " objects begin so; write more of the name before the first *"));
-    }
-    token = std::move(page->next);
-  } while (!token.empty() && --pages_max > 0);
-  std::sort(all.begin(), all.end(), [](const s3_listed& a, const s3_listed& b) { return a.key < b.key; });
-  return all;
 }
 
 std::vector<named_object> match_objects(const std::string& pattern, const remote_options& options) {
@@ -221,8 +187,8 @@ void ask_for_facts(std::span<named_object> objects, const remote_options& option
     by_key.emplace(std::move(name.key), &each);
   }
   try {
-    // What else begins so may be many.
-    const std::size_t pages_max = 1 + 2 * objects.size() / names_a_page;
+    // What else begins so may be many. Folders that are listed side by side take up to three answers for each one in a row.
+    const std::size_t pages_max = 1 + 4 * objects.size() / names_a_page;
     for (s3_listed& each : list_bucket(bucket, prefix, find_s3_access(options), options, pages_max)) {
       const auto found = by_key.find(each.key);
       if (found == by_key.end()) continue;

@@ -25,19 +25,14 @@ struct s3_listed {
 };
 
 /// One page of a listing.
-///   next   the token of the next page; empty on the last one
+///   folders   where it was asked for with a delimiter: "train/n01440764/", in which further objects lie
+///   next      the token of the next page; empty on the last one
 struct s3_page {
   std::vector<s3_listed> objects;
-  std::string next;
+  std::vector<std::string> folders = {};
+  std::string next = {};
 };
 /// Its keys are decoded where it says that they are encoded. Nothing where it is no such listing.
 [[nodiscard]] std::optional<s3_page> parse_s3_page(std::string_view xml);
-
-/// All objects whose keys begin with `prefix`, in the order of their bytes. Blocks.
-///   pages_max   the rest is left out
-///   throws      error{errc::permission}, error{errc::not_found}, error{errc::io}: what the store says; error{errc::limit} more than ten million
-[[nodiscard]] std::vector<s3_listed> list_bucket(const std::string& bucket, const std::string& prefix,
-                                                 const s3_access& store, const remote_options& options,
-                                                 std::uint64_t pages_max = ~std::uint64_t{0});
 
 }  // namespace leat::io

@@ -177,7 +177,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       read_text(rest);
       break;
     case 3:
-      if (const auto page = parse_s3_page(rest)) static_cast<void>(page->objects.size());
+      if (const auto page = parse_s3_page(rest)) static_cast<void>(page->objects.size() + page->folders.size());
       break;
     case 4:
       for (const char letter : s3_error_code(rest))

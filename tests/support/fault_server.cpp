@@ -136,6 +136,10 @@ class fault_server::impl {
     objects_["/" + name] = {std::move(content), tag};
     return tag;
   }
+  void set_listing(listing_manner how) {
+    const mutex_lock lock(mutex_);
+    listing_ = how;
+  }
   void set_rule(rule what) {
     const mutex_lock lock(mutex_);
     rule_ = std::move(what);
@@ -252,10 +256,11 @@ class fault_server::impl {
       for (int i = 0; i < 200; ++i) extra += str_cat("X-Line-", i, ": 1\r\n");
     }
     if (plan.what == compressed) extra = "Content-Encoding: gzip\r\n";
-    if (asked.target.find("?continuation-token=") != std::string::npos ||
-        asked.target.find("?encoding-type=url&list-type=2") != std::string::npos) {
+    if (asked.target.find("&list-type=2") != std::string::npos) {
       const std::string page = page_of(asked.target);
-      return {str_cat("HTTP/1.1 200 OK\r\nContent-Length: ", page.size(), "\r\n\r\n", page)};
+      answer made{str_cat("HTTP/1.1 200 OK\r\nContent-Length: ", page.size(), "\r\n\r\n", page)};
+      if (plan.what == late) made.wait = plan.wait;
+      return made;
     }
     auto found = objects_.find(asked.target);
     if (found == objects_.end()) found = objects_.find(asked.target.substr(0, asked.target.find('?')));
@@ -297,30 +302,46 @@ class fault_server::impl {
     return made;
   }
 
-  // Of a bucket's objects, a few at a time. The token is the number of those that came before.
+  // Of a bucket's objects, a few at a time, and with a delimiter folders for those that lie in them. The token is the number of the names
+  // and folders that came before.
   [[nodiscard]] std::string page_of(const std::string& target) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    constexpr std::size_t names_a_page = 7;
     const auto value = [&](std::string_view name) {
-      const std::size_t begin = target.find(name);
+      std::size_t begin = target.find(str_cat("?", name));
+      if (begin == std::string::npos) begin = target.find(str_cat("&", name));
       if (begin == std::string::npos) return std::string();
-      return decoded(target.substr(begin + name.size(), target.find('&', begin) - begin - name.size()));
+      ++begin;
+      return decoded(
+          std::string_view(target).substr(begin + name.size(), target.find('&', begin) - begin - name.size()));
     };
     const std::string bucket = target.substr(0, target.find('?'));
     const std::string prefix = str_cat(bucket, value("prefix="));
+    const std::string delimiter = listing_.knows_delimiter ? value("delimiter=") : "";
     const std::string token = value("continuation-token=");
     const std::size_t before = token.empty() ? 0 : std::stoull(token);
     std::string page;
     std::size_t number = 0;
-    for (const auto& [name, each] : objects_) {
-      if (!name.starts_with(prefix) || number++ < before || number > before + names_a_page) continue;
-      str_append(page, "<Contents><Key>", encoded(std::string_view(name).substr(bucket.size())), "</Key><Size>",
-                 each.content.size(), "</Size><ETag>", each.tag, "</ETag></Contents>");
+    std::string last_folder;
+    for (auto each = objects_.lower_bound(prefix); each != objects_.end() && each->first.starts_with(prefix); ++each) {
+      const std::string_view name = each->first;
+      const std::size_t end = delimiter.empty() ? std::string::npos : name.find(delimiter, prefix.size());
+      const std::string_view folder = end == std::string::npos ? "" : name.substr(0, end + delimiter.size());
+      if (!folder.empty() && folder == last_folder) continue;
+      last_folder = folder;
+      if (number++ < before) continue;
+      if (number > before + listing_.names_a_page) break;
+      if (!folder.empty()) {
+        str_append(page, "<CommonPrefixes><Prefix>", encoded(folder.substr(bucket.size())),
+                   "</Prefix></CommonPrefixes>");
+        continue;
+      }
+      str_append(page, "<Contents><Key>", encoded(name.substr(bucket.size())), "</Key><Size>",
+                 each->second.content.size(), "</Size><ETag>", each->second.tag, "</ETag></Contents>");
     }
-    const bool goes_on = number > before + names_a_page;
-    return str_cat("<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>", goes_on ? "true" : "false",
-                   "</IsTruncated>",
-                   goes_on ? str_cat("<NextContinuationToken>", before + names_a_page, "</NextContinuationToken>") : "",
-                   page, "</ListBucketResult>");
+    const bool goes_on = number > before + listing_.names_a_page;
+    return str_cat(
+        "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>", goes_on ? "true" : "false", "</IsTruncated>",
+        goes_on ? str_cat("<NextContinuationToken>", before + listing_.names_a_page, "</NextContinuationToken>") : "",
+        page, "</ListBucketResult>");
   }
 
   const transport how_;
@@ -333,6 +354,7 @@ class fault_server::impl {
   std::uint64_t requests_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t connections_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t tags_ ABSL_GUARDED_BY(mutex_) = 0;
+  listing_manner listing_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<asio::io_context> context_ = std::make_unique<asio::io_context>(1);
   std::unique_ptr<tcp::acceptor> listener_;
   std::uint16_t port_ = 0;
@@ -344,6 +366,7 @@ fault_server::~fault_server() = default;
 std::string fault_server::put(const std::string& name, std::string content) {
   return impl_->put(name, std::move(content));
 }
+void fault_server::set_listing(listing_manner how) { impl_->set_listing(how); }
 void fault_server::set_rule(rule what) { impl_->set_rule(std::move(what)); }
 std::uint64_t fault_server::requests() const { return impl_->requests(); }
 std::uint64_t fault_server::connections() const { return impl_->connections(); }

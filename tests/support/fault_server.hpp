@@ -49,6 +49,13 @@ struct http_fault {
   std::chrono::milliseconds wait{0};
 };
 
+/// How a bucket's objects are listed.
+///   knows_delimiter   false: what lies in folders is listed as if none had been asked for
+struct listing_manner {
+  std::size_t names_a_page = 7;
+  bool knows_delimiter = true;
+};
+
 class fault_server {
  public:
   enum class transport : std::uint8_t { plain, tls };
@@ -60,9 +67,10 @@ class fault_server {
   fault_server& operator=(const fault_server&) = delete;
   ~fault_server();
 
-  // Thread: any, at any time. "/bucket/" lists what lies below it as ListObjectsV2 does, seven names a page.
+  // Thread: any, at any time. "/bucket/" lists what lies below it as ListObjectsV2 does.
   /// Under "/name", which may have a query; another tag each time, which it returns.
   std::string put(const std::string& name, std::string content);
+  void set_listing(listing_manner how);
   /// Asked for each request, on the server's thread.
   void set_rule(rule what);
   [[nodiscard]] std::uint64_t requests() const;
