@@ -9,6 +9,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <fnmatch.h>
+#include <string.h>
 
 #include <algorithm>
 #include <charconv>
@@ -18,20 +19,40 @@
 namespace leat::io {
 namespace {
 
-// What stands between <name> and </name>, from `at` on, which moves behind it.
-std::optional<std::string_view> element(std::string_view xml, std::string_view name, std::size_t& at) {
-  const std::string opens = str_cat("<", name, ">");
-  const std::string closes = str_cat("</", name, ">");
-  const std::size_t begin = xml.find(opens, at);
-  if (begin == std::string_view::npos) return std::nullopt;
-  const std::size_t end = xml.find(closes, begin + opens.size());
-  if (end == std::string_view::npos) return std::nullopt;
-  at = end + closes.size();
-  return xml.substr(begin + opens.size(), end - begin - opens.size());
+struct tag {
+  std::string_view opens;
+  std::string_view closes;
+};
+constexpr tag contents_tag = {"<Contents>", "</Contents>"};
+constexpr tag key_tag = {"<Key>", "</Key>"};
+constexpr tag size_tag = {"<Size>", "</Size>"};
+constexpr tag etag_tag = {"<ETag>", "</ETag>"};
+constexpr tag folder_tag = {"<CommonPrefixes>", "</CommonPrefixes>"};
+constexpr tag prefix_tag = {"<Prefix>", "</Prefix>"};
+constexpr tag encoding_tag = {"<EncodingType>", "</EncodingType>"};
+constexpr tag truncated_tag = {"<IsTruncated>", "</IsTruncated>"};
+constexpr tag token_tag = {"<NextContinuationToken>", "</NextContinuationToken>"};
+
+// As text.find(), which stops at each '<'.
+std::size_t find(std::string_view text, std::string_view what, std::size_t at) {
+  const std::string_view rest = text.substr(at);
+  const void* const found = ::memmem(rest.data(), rest.size(), what.data(), what.size());
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
 }
-std::optional<std::string_view> element(std::string_view xml, std::string_view name) {
+
+// What stands between the tags, from `at` on, which moves behind it.
+std::optional<std::string_view> element(std::string_view xml, const tag& of, std::size_t& at) {
+  const std::size_t begin = find(xml, of.opens, at);
+  if (begin == std::string_view::npos) return std::nullopt;
+  const std::size_t end = find(xml, of.closes, begin + of.opens.size());
+  if (end == std::string_view::npos) return std::nullopt;
+  at = end + of.closes.size();
+  return xml.substr(begin + of.opens.size(), end - begin - of.opens.size());
+}
+std::optional<std::string_view> element(std::string_view xml, const tag& of) {
   std::size_t at = 0;
-  return element(xml, name, at);
+  return element(xml, of, at);
 }
 
 // Of "#34" and "#x22": '"'. Nothing else than ASCII occurs where keys are encoded.
@@ -54,8 +75,15 @@ std::string plain(std::string_view text) {
       {"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"apos", '\''}};
   constexpr std::size_t reference_max = 10;
   std::string out;
+  out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t end = text.front() == '&' ? text.substr(0, reference_max).find(';') : std::string_view::npos;
+    if (text.front() != '&') {
+      const std::string_view run = text.substr(0, text.find('&'));
+      out += run;
+      text.remove_prefix(run.size());
+      continue;
+    }
+    const std::size_t end = text.substr(0, reference_max).find(';');
     std::optional<char> meant;
     if (end != std::string_view::npos) {
       const std::string_view reference = text.substr(1, end - 1);
@@ -70,8 +98,10 @@ std::string plain(std::string_view text) {
 }
 
 // "a%20b+c" as "a b c".
-std::optional<std::string> decoded(std::string_view text) {
+std::optional<std::string> decoded(std::string text) {
+  if (text.find_first_of("+%") == std::string::npos) return text;
   std::string out;
+  out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '+') {
       out += ' ';
@@ -112,29 +142,29 @@ std::optional<s3_page> parse_s3_page(std::string_view xml) {
   if (!result) return std::nullopt;
   s3_page page;
   // Not every store encodes names because it was asked to.
-  const bool is_encoded = element(*result, "EncodingType") == "url";
+  const bool is_encoded = element(*result, encoding_tag) == "url";
   std::size_t at = 0;
-  while (const std::optional<std::string_view> object = element(*result, "Contents", at)) {
-    const std::optional<std::string_view> key = element(*object, "Key");
-    const std::optional<std::string_view> size = element(*object, "Size");
+  while (const std::optional<std::string_view> object = element(*result, contents_tag, at)) {
+    const std::optional<std::string_view> key = element(*object, key_tag);
+    const std::optional<std::string_view> size = element(*object, size_tag);
     if (!key || !size) return std::nullopt;
     s3_listed& added = page.objects.emplace_back();
     std::optional<std::string> name = is_encoded ? decoded(plain(*key)) : plain(*key);
     const auto [end, failure] = std::from_chars(size->data(), size->data() + size->size(), added.size_bytes);
     if (!name || failure != std::errc() || end != size->data() + size->size()) return std::nullopt;
     added.key = *std::move(name);
-    if (const std::optional<std::string_view> tag = element(*object, "ETag")) added.etag = quoted(plain(*tag));
+    if (const std::optional<std::string_view> tag = element(*object, etag_tag)) added.etag = quoted(plain(*tag));
   }
   at = 0;
-  while (const std::optional<std::string_view> folder = element(*result, "CommonPrefixes", at)) {
-    const std::optional<std::string_view> prefix = element(*folder, "Prefix");
+  while (const std::optional<std::string_view> folder = element(*result, folder_tag, at)) {
+    const std::optional<std::string_view> prefix = element(*folder, prefix_tag);
     if (!prefix) return std::nullopt;
     std::optional<std::string> name = is_encoded ? decoded(plain(*prefix)) : plain(*prefix);
     if (!name) return std::nullopt;
     page.folders.push_back(*std::move(name));
   }
-  if (element(*result, "IsTruncated") == "true") {
-    const std::optional<std::string_view> token = element(*result, "NextContinuationToken");
+  if (element(*result, truncated_tag) == "true") {
+    const std::optional<std::string_view> token = element(*result, token_tag);
     if (!token || token->empty()) return std::nullopt;
     page.next = plain(*token);
   }
@@ -159,9 +189,13 @@ std::vector<named_object> list_objects(const std::string& folder, const remote_o
   // A bucket by itself is no name of an object.
   s3_name below = parse_s3_name(str_cat(folder, folder.ends_with('/') ? "*" : "/*"));
   below.key.pop_back();
+  std::vector<s3_listed> listed = list_bucket(below.bucket, below.key, find_s3_access(options), options);
   std::vector<named_object> found;
-  for (s3_listed& each : list_bucket(below.bucket, below.key, find_s3_access(options), options)) {
-    found.push_back({str_cat("s3://", below.bucket, "/", each.key), each.size_bytes, std::move(each.etag)});
+  found.reserve(listed.size());
+  for (s3_listed& each : listed) {
+    // Its key's memory goes back at once: of a million objects it is not held twice.
+    s3_listed taken = std::move(each);
+    found.push_back({str_cat("s3://", below.bucket, "/", taken.key), taken.size_bytes, std::move(taken.etag)});
   }
   return found;
 }
