@@ -432,9 +432,9 @@ folder_walk_options walk_options_of(const folder_options& options) {
 dataset open_listed_pictures(const listed_folder& folder, const folder_options& options, const remote_options& remote) {
   const std::vector<listed_file> files = folder.files_below();
   const auto place = [&](const std::shared_ptr<const io::file_table>& table) {
-    std::vector<io::named_object> objects;
+    std::vector<const io::named_object*> objects;
     objects.reserve(table->files());
-    for (std::uint32_t file = 0; file < table->files(); ++file) objects.push_back(*folder.find(table->path(file)));
+    for (std::uint32_t file = 0; file < table->files(); ++file) objects.push_back(folder.find(table->path(file)));
     std::shared_ptr<const io::source_description> source = io::describe_objects(objects, remote);
     // One is looked at, so that what the listing has told holds for all others.
     blocking_sources connected;

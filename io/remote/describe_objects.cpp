@@ -20,19 +20,28 @@ std::shared_ptr<const source_description> describe_objects(std::span<const std::
   return describe_objects(objects, options);
 }
 
-std::shared_ptr<const source_description> describe_objects(std::span<const named_object> named,
+std::shared_ptr<const source_description> describe_objects(std::span<const named_object> objects,
+                                                           const remote_options& options) {
+  std::vector<const named_object*> named;
+  named.reserve(objects.size());
+  for (const named_object& each : objects) named.push_back(&each);
+  return describe_objects(named, options);
+}
+
+std::shared_ptr<const source_description> describe_objects(std::span<const named_object* const> named,
                                                            const remote_options& options) {
   std::vector<remote_object> objects;
+  objects.reserve(named.size());
   std::optional<s3_access> store;
-  for (const named_object& object : named) {
-    const std::string& each = object.address;
+  for (const named_object* const object : named) {
+    const std::string& each = object->address;
     if (is_s3(each)) {
       const s3_name name = parse_s3_name(each);
       if (!store) store = find_s3_access(options);
       objects.push_back({.where = address_of(name, *store), .is_in_store = true});
-      if (!object.etag.empty()) {
-        objects.back().size_bytes = object.size_bytes;
-        objects.back().listed_etag = object.etag;
+      if (!object->etag.empty()) {
+        objects.back().size_bytes = object->size_bytes;
+        objects.back().listed_etag = object->etag;
       }
       continue;
     }

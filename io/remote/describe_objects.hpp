@@ -25,6 +25,8 @@ struct named_object {
 /// tags than they answer with.
 ///   throws   error{errc::usage}: no address of an object, or one of http:// that was not allowed;
 ///            error{errc::unsupported} in a build without this part
+[[nodiscard]] std::shared_ptr<const source_description> describe_objects(std::span<const named_object* const> objects,
+                                                                         const remote_options& options);
 [[nodiscard]] std::shared_ptr<const source_description> describe_objects(std::span<const named_object> objects,
                                                                          const remote_options& options);
 [[nodiscard]] std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 namespace leat::io {
@@ -99,13 +100,13 @@ class connected_objects final : public source {
   [[nodiscard]] error explain(const read_operation& failed) const override {
     if (failed.said != nullptr) return failed.said->why;
     return explain_read({.failure = failed.failure,
-                         .path = of_.names_[failed.file],
+                         .path = of_.name_of(failed.file),
                          .offset = failed.offset,
                          .bytes = failed.bytes,
                          .data_bytes = failed.data.size()});
   }
   [[nodiscard]] error explain(const open_operation& failed) const override {
-    return failed.said != nullptr ? failed.said->why : explain_open(failed.failure, of_.names_[failed.file]);
+    return failed.said != nullptr ? failed.said->why : explain_open(failed.failure, of_.name_of(failed.file));
   }
 
  private:
@@ -245,7 +246,7 @@ class connected_objects final : public source {
   }
   void settle(object_fetch& ended, open_operation& open) {
     if (is_trying_listing_ && !of_.objects_[ended.file].listed_etag.empty()) try_listing(ended);
-    const std::string& name = of_.names_[ended.file];
+    const std::string& name = of_.name_of(ended.file);
     if (ended.end != fetch_end::whole && ended.end != fetch_end::short_of) {
       explain_in(open, ended, name);
     } else if (!ended.seen) {
@@ -261,7 +262,7 @@ class connected_objects final : public source {
 
   void explain_in(read_operation& failed, const fetch& ended) const {
     explain_in(failed, ended,
-               str_cat(of_.names_[failed.file], " at offset ", failed.offset, ", ", failed.bytes, " bytes"));
+               str_cat(of_.name_of(failed.file), " at offset ", failed.offset, ", ", failed.bytes, " bytes"));
   }
   template <class Operation>
   static void explain_in(Operation& failed, const fetch& ended, const std::string& where) {
@@ -313,11 +314,19 @@ remote_description::remote_description(std::vector<remote_object> objects, const
       store_(std::move(store)),
       cache_(cache_of(options, objects_.size())),
       opened_(std::make_unique<std::atomic<const object_facts*>[]>(objects_.size())) {
-  absl::flat_hash_map<std::string, std::uint32_t> times;
-  for (const remote_object& each : objects_) {
-    const std::uint32_t before = times[each.where.shown]++;
-    names_.push_back(before == 0 ? each.where.shown : str_cat(each.where.shown, " (", before + 1, ")"));
+  absl::flat_hash_map<std::string_view, std::uint32_t> times;
+  times.reserve(objects_.size());
+  for (std::uint32_t i = 0; i < files(); ++i) {
+    const std::string& shown = objects_[i].where.shown;
+    const std::uint32_t before = times[shown]++;
+    if (before > 0) numbered_names_.emplace_back(i, str_cat(shown, " (", before + 1, ")"));
   }
+}
+
+const std::string& remote_description::name_of(std::uint32_t file) const {
+  const auto found = std::lower_bound(numbered_names_.begin(), numbered_names_.end(), file,
+                                      [](const auto& each, std::uint32_t wanted) { return each.first < wanted; });
+  return found != numbered_names_.end() && found->first == file ? found->second : objects_[file].where.shown;
 }
 
 remote_description::~remote_description() {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace leat::io {
@@ -49,7 +50,7 @@ class remote_description final : public source_description {
   [[nodiscard]] std::unique_ptr<source> connect_within(connector& loop, const source_terms& terms) const override;
   [[nodiscard]] std::uint32_t files() const override { return static_cast<std::uint32_t>(objects_.size()); }
   /// Without the query; of several that differ in nothing else, with a number behind it.
-  [[nodiscard]] std::string file_name(std::uint32_t file) const override { return names_[file]; }
+  [[nodiscard]] std::string file_name(std::uint32_t file) const override { return name_of(file); }
   void add_counts(remote_stats& into) const override;
 
  private:
@@ -63,8 +64,11 @@ class remote_description final : public source_description {
   /// The first look holds.
   const object_facts* keep(std::uint32_t file, object_facts seen) const;
 
+  [[nodiscard]] const std::string& name_of(std::uint32_t file) const;
+
   const std::vector<remote_object> objects_;
-  std::vector<std::string> names_;
+  // By object, of those alone whose address is another one's too: of a million objects names are not held twice.
+  std::vector<std::pair<std::uint32_t, std::string>> numbered_names_;
   const remote_options options_;
   const retry_options retries_;
   const std::optional<s3_access> store_;

@@ -29,6 +29,11 @@ std::shared_ptr<const source_description> describe_objects(std::span<const named
   refuse(objects.empty() ? "an address" : objects.front().address);
 }
 
+std::shared_ptr<const source_description> describe_objects(std::span<const named_object* const> objects,
+                                                           const remote_options&) {
+  refuse(objects.empty() ? "an address" : objects.front()->address);
+}
+
 std::vector<named_object> match_objects(const std::string& pattern, const remote_options&) { refuse(pattern); }
 
 std::vector<named_object> list_objects(const std::string& folder, const remote_options&) { refuse(folder); }
