@@ -1000,6 +1000,16 @@ TEST(s3, finds_its_keys_and_where_objects_lie) {
   }
 }
 
+TEST(remote_objects, that_differ_in_their_query_alone_have_a_number_in_their_names) {
+  const std::vector<std::string> addresses = {"https://h/a?v=1", "https://h/b", "https://h/a?v=2", "https://h/a?v=3",
+                                              "https://h/c"};
+  const auto described = io::describe_objects(addresses, {});
+  std::vector<std::string> names;
+  for (std::uint32_t file = 0; file < described->files(); ++file) names.push_back(described->file_name(file));
+  EXPECT_THAT(
+      names, ::testing::ElementsAre("https://h/a", "https://h/b", "https://h/a (2)", "https://h/a (3)", "https://h/c"));
+}
+
 TEST(s3, a_listing_is_read_page_by_page_and_what_is_none_is_refused) {
   fault_server server;
   const remote_options options{
