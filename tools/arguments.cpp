@@ -5,6 +5,8 @@
 
 #include <absl/strings/numbers.h>
 
+#include <limits>
+
 namespace leat::tools {
 
 CLI::Option* add_sources(CLI::App& app, std::vector<std::string>& sources, const std::string& more) {
@@ -31,17 +33,30 @@ std::uint64_t parse_number(const std::string& option, std::string_view given, st
   return value;
 }
 
-CLI::Option* add_bytes(CLI::App& app, const std::string& option, std::uint64_t& value, std::string help) {
+namespace {
+
+template <class Bytes>
+CLI::Option* add_size(CLI::App& app, const std::string& option, Bytes& value, std::string help) {
   return app
       .add_option_function<std::string>(
           option,
           [&value, option](const std::string& given) {
             const std::optional<std::uint64_t> bytes = parse_bytes(given);
-            if (!bytes || *bytes == 0) refuse(option, given, "a size like 512MiB, 2GiB or a number of bytes");
-            value = *bytes;
+            if (!bytes || *bytes == 0 || *bytes > std::numeric_limits<Bytes>::max())
+              refuse(option, given, "a size like 512MiB, 2GiB or a number of bytes");
+            value = static_cast<Bytes>(*bytes);
           },
           std::move(help))
       ->type_name("SIZE");
+}
+
+}  // namespace
+
+CLI::Option* add_bytes(CLI::App& app, const std::string& option, std::uint64_t& value, std::string help) {
+  return add_size(app, option, value, std::move(help));
+}
+CLI::Option* add_bytes(CLI::App& app, const std::string& option, std::uint32_t& value, std::string help) {
+  return add_size(app, option, value, std::move(help));
 }
 
 CLI::Option* add_text(CLI::App& app, const std::string& option, std::string& value, std::string type,

@@ -39,6 +39,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& option, Number& value,
 
 /// --option SIZE
 CLI::Option* add_bytes(CLI::App& app, const std::string& option, std::uint64_t& value, std::string help);
+CLI::Option* add_bytes(CLI::App& app, const std::string& option, std::uint32_t& value, std::string help);
 
 /// --option a|b|c
 template <class Choice>

@@ -24,6 +24,7 @@ constexpr option_words all_words[] = {
     {"is read with anonymous", "is read with --anonymous"},
     {"ca_file", "--ca-file"},
     {"cache_bytes", "--cache-bytes"},
+    {"cache_block_bytes", "--cache-block-bytes"},
     {"token_options::type", "--token-type"},
     {"pack_options::overwrite", "--overwrite"},
     {"pack_options::samples_per_shard", "--samples-per-shard"},

@@ -117,6 +117,7 @@ void add_opening_options(CLI::App& app, open_options& opening) {
   add_text(app, "--cache", opening.remote.cache, "DIR",
            "what is read of objects is kept there, on a local drive, for all processes that name it (LEAT_CACHE)");
   add_bytes(app, "--cache-bytes", opening.remote.cache_bytes, "what it may take, as 200GiB (LEAT_CACHE_BYTES)");
+  add_bytes(app, "--cache-block-bytes", opening.remote.cache_block_bytes, "what is fetched into it at once (4MiB)");
   opening.index.use = index_use::check;
   add_choice(
       app, "--index-use", opening.index.use,

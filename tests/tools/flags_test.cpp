@@ -21,6 +21,7 @@ TEST(flags, take_the_place_of_a_programs_options) {
             "the ring has failed; read with --reader preadv, which needs no io_uring");
   EXPECT_EQ(in_flags("lower shuffle_blocks, or give the order itself (shuffled_blocks), which"),
             "lower --shuffle-blocks, or give the order itself (--order shuffled_blocks:N), which");
+  EXPECT_EQ(in_flags("cache_block_bytes is 5; of cache_bytes"), "--cache-block-bytes is 5; of --cache-bytes");
   EXPECT_EQ(in_flags("nor do they with order = sticky(), where"), "nor do they with --sticky 0, where");
   EXPECT_EQ(in_flags(""), "");
 }

@@ -1,5 +1,6 @@
 // One digest, wherever the bytes come from: the command over files, HTTP, S3 and a cache, alone and as several processes of which some
 // are killed. And no secret in anything that it writes.
+#include "io/remote/block_cache.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/raw_files.hpp"
@@ -10,6 +11,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
@@ -168,6 +170,149 @@ TEST_F(remote_command, shares_a_cache_among_processes_of_which_some_are_killed) 
   RecordProperty("killed", static_cast<int>(killed));
   std::printf("%llu processes were killed; %llu blocks were fetched a second time\n",
               static_cast<unsigned long long>(killed), static_cast<unsigned long long>(fetched_again));
+}
+
+/// 32 shards of 7 blocks of 64 KiB, and a cache for less than half of them: windows of two shards pass through it.
+class passing_windows : public remote_command {
+ protected:
+  static constexpr std::uint32_t small_block_bytes = 64U << 10;
+  static constexpr std::uint64_t room = std::uint64_t{6} << 20;
+
+  passing_windows() {
+    for (int s = 0; s < 32; ++s) {
+      archive made;
+      for (int i = 0; i < 20; ++i) {
+        const int number = 1'000 + 100 * s + i;
+        std::vector<std::byte> content(20'000);
+        fill_seeded(static_cast<std::uint64_t>(number), 0, content);
+        made.file(std::to_string(number) + ".bin", {reinterpret_cast<const char*>(content.data()), content.size()});
+      }
+      const std::string bytes = made.end().bytes();
+      const std::string name = "part-" + std::to_string(s) + ".tar";
+      write_file(folder_.path() / name, bytes);
+      server_.put(name, bytes);
+      bytes_of_set_ += bytes.size();
+    }
+  }
+  [[nodiscard]] arguments epochs_of(const std::string& source, const arguments& more = {}) const {
+    arguments all = epoch_of(source, {"--shuffle-blocks", "2", "--epochs", "2", "--prefetch-batches", "2"});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  [[nodiscard]] std::string here() const { return (folder_.path() / "part-{0..31}.tar").string(); }
+  [[nodiscard]] std::string there() const { return server_.address("part-{0..31}.tar"); }
+  [[nodiscard]] arguments through_cache() const {
+    arguments all = cached(std::to_string(room));
+    all.insert(all.end(), {"--cache-block-bytes", std::to_string(small_block_bytes)});
+    return all;
+  }
+  [[nodiscard]] std::shared_ptr<io::block_cache> look() const {
+    std::string refusal;
+    auto cache = io::block_cache::open(
+        {.directory = (folder_.path() / "cache").string(), .bytes_max = room, .block_bytes = small_block_bytes},
+        refusal);
+    EXPECT_NE(cache, nullptr) << refusal;
+    return cache;
+  }
+  [[nodiscard]] std::uint64_t bytes_on_disk() const {
+    std::uint64_t sum = 0;
+    for (const auto& each : fs::directory_iterator(folder_.path() / "cache")) {
+      struct stat status{};
+      if (each.path().extension() == ".data" && ::stat(each.path().c_str(), &status) == 0)
+        sum += static_cast<std::uint64_t>(status.st_blocks) * 512;
+    }
+    return sum;
+  }
+
+  std::uint64_t bytes_of_set_ = 0;
+};
+
+TEST_F(passing_windows, have_one_digest_by_one_and_two_io_threads_alone_and_side_by_side) {
+  const std::string files = digest_of(run(epochs_of(here())));
+  const auto by = [&](const std::string& io_threads) {
+    arguments all = through_cache();
+    all.insert(all.end(), {"--io-threads", io_threads});
+    return digest_of(run(epochs_of(there(), all)));
+  };
+  for (const char* const io_threads : {"1", "2"}) {
+    fs::remove_all(folder_.path() / "cache");
+    EXPECT_EQ(by(io_threads), files) << io_threads << ", into an empty cache";
+    EXPECT_EQ(by(io_threads), files) << io_threads << ", once more";
+    EXPECT_GT(look()->passing_bytes(), 0U);
+  }
+  fs::remove_all(folder_.path() / "cache");
+  std::vector<std::string> seen(2);
+  {
+    std::vector<std::jthread> processes;
+    for (std::size_t i = 0; i < seen.size(); ++i) processes.emplace_back([&, i] { seen[i] = by(i == 0 ? "1" : "2"); });
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{files, files})) << "two processes";
+  EXPECT_LE(look()->bytes_in_use(), room);
+}
+
+TEST_F(passing_windows, are_shared_by_processes_of_which_some_are_killed) {
+  ASSERT_GT(bytes_of_set_, 2 * room);
+  const std::string files = digest_of(run(epochs_of(here())));
+  std::atomic<std::uint64_t> asked_for{0};
+  server_.set_rule([&asked_for](const served_request& asked) {
+    if (asked.value("Range") == "bytes=0-0") return http_fault();
+    ++asked_for;
+    return http_fault{.what = http_fault::kind::late, .wait = std::chrono::milliseconds(10)};
+  });
+  static_cast<void>(run(epochs_of(there(), {"--allow-http"})));  // makes the index
+  const std::uint64_t blocks = bytes_of_set_ / small_block_bytes;
+  std::uint64_t killed = 0;
+  std::uint64_t survived = 0;
+  double longest_read_ms = 0;
+  for_each_seed(3, [&](std::uint64_t seed) {
+    seeded_random random(seed);
+    fs::remove_all(folder_.path() / "cache");
+    asked_for = 0;
+    // As long as it is held nobody counts anew: what killed processes have left is seen as others see it.
+    std::shared_ptr<io::block_cache> cache = look();
+    ASSERT_NE(cache, nullptr);
+    std::vector<std::unique_ptr<command>> processes;
+    const std::uint64_t count = 4 + random.below(5);
+    for (std::uint64_t i = 0; i < count; ++i)
+      processes.push_back(std::make_unique<command>(epochs_of(there(), through_cache())));
+    // From where the first blocks come to where others have made way for some time.
+    const std::uint64_t when = 1 + random.below(3 * blocks / 2);
+    const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (asked_for < when && std::chrono::steady_clock::now() < give_up_at)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (std::uint64_t i = 1; i < count; ++i) {
+      if (random.below(2) == 0) continue;
+      processes[i]->signal(SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(random.below(40)));
+    }
+    for (const auto& each : processes) {
+      const ended how = each->wait();
+      ++(how.killed ? killed : survived);
+      if (how.killed) continue;
+      EXPECT_EQ(digest_of(how), files);
+      longest_read_ms = std::max(longest_read_ms, how.json().at("stages").at("read").at("max_ms").get<double>());
+    }
+    EXPECT_GT(cache->passing_bytes(), 0U);
+    EXPECT_LE(cache->bytes_in_use(), room);
+    EXPECT_LE(bytes_on_disk(), room);
+    const ended later = run(epochs_of(there(), through_cache()));
+    EXPECT_EQ(digest_of(later), files) << "beside what they have left";
+    EXPECT_LE(cache->bytes_in_use(), room);
+    cache = nullptr;
+    cache = look();  // alone: counted anew
+    ASSERT_NE(cache, nullptr);
+    std::uint64_t kept = 0;
+    for (const io::cache_entry& each : cache->entries()) kept += each.cached_bytes;
+    EXPECT_EQ(cache->bytes_in_use(), kept);
+    EXPECT_LE(kept, room);
+    EXPECT_LE(bytes_on_disk(), room);
+    cache = nullptr;
+    EXPECT_EQ(digest_of(run(epochs_of(there(), through_cache()))), files) << "after it was counted anew";
+  });
+  constexpr double others_patience_ms = 10'000;  // io::retry_options: so long one waits for a process that is alive
+  EXPECT_LT(longest_read_ms, others_patience_ms);
+  std::printf("%llu processes were killed, %llu were not, whose longest read took %.0f ms\n",
+              static_cast<unsigned long long>(killed), static_cast<unsigned long long>(survived), longest_read_ms);
 }
 
 TEST_F(remote_command, shows_its_secrets_in_nothing_that_it_writes) {
