@@ -76,7 +76,8 @@ class asked_files final : public input_files {
       if (const auto* const look = std::get_if<blocking_source::file_look>(&looks[i])) {
         entry.file = sized_file{unknown[i], look->size_bytes, look->version};
         entry.from = opened;
-        entry.name = source->file_name(i);
+        entry.source = source;
+        entry.number = i;
       } else if (const error& why = std::get<error>(looks[i]); why.code() == errc::permission) {
         entry.refused = why;
       }
@@ -92,7 +93,7 @@ class asked_files final : public input_files {
       const known& entry = known_.at(name);
       if (entry.refused) throw error(*entry.refused);
       from = entry.from;
-      called = entry.name;
+      if (entry.source) called = entry.source->file_name(entry.number);
     }
     if (!from) throw error(errc::not_found, str_cat(io::redacted(name), ": it is not there; check the address"));
     return from->open(called);
@@ -102,6 +103,7 @@ class asked_files final : public input_files {
     std::vector<io::named_object> objects;
     std::vector<sized_file> different;
     std::vector<std::uint32_t> which;
+    std::vector<std::pair<std::shared_ptr<const io::source_description>, std::uint32_t>> seen_by;
     {
       const mutex_lock lock(mutex_);
       absl::flat_hash_map<std::string_view, std::uint32_t> numbers;
@@ -110,12 +112,18 @@ class asked_files final : public input_files {
         which.push_back(at->second);
         if (!is_new) continue;
         const auto found = known_.find(each.name);
-        objects.push_back(found != known_.end() ? found->second.object : object_of(each.name));
+        const bool is_known = found != known_.end();
+        objects.push_back(is_known ? found->second.object : object_of(each.name));
+        seen_by.emplace_back(is_known ? found->second.source : nullptr, is_known ? found->second.number : 0);
         different.push_back(each);
       }
     }
     const auto source = io::describe_objects(objects, options_);
-    for (std::uint32_t i = 0; i < different.size(); ++i) different[i].name = source->file_name(i);
+    for (std::uint32_t i = 0; i < different.size(); ++i) {
+      different[i].name = source->file_name(i);
+      // Nobody opens them again, and reads are of what was seen.
+      if (const auto& [from, number] = seen_by[i]; from) io::hand_on_facts(*from, number, *source, i);
+    }
     placed_files placed = files_of_source(source)->place(different);
     for (std::uint32_t& each : which) each = placed.numbers[each];
     placed.numbers = std::move(which);
@@ -128,7 +136,8 @@ class asked_files final : public input_files {
     std::optional<sized_file> file;
     std::optional<error> refused;             // it may not be read
     std::shared_ptr<const input_files> from;  // shared by all that were asked for together: their connections are
-    std::string name;                         // among those
+    std::shared_ptr<const io::source_description> source;  // of those, that has looked at it
+    std::uint32_t number = 0;                              // among them
     io::named_object object;
   };
 

@@ -7,6 +7,7 @@
 
 #include <leat/error.hpp>
 
+#include <cassert>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -55,6 +56,13 @@ std::shared_ptr<const source_description> describe_objects(std::span<const named
     objects.push_back({.where = std::move(where)});
   }
   return std::make_shared<const remote_description>(std::move(objects), options, retry_options(), std::move(store));
+}
+
+void hand_on_facts(const source_description& from, std::uint32_t file, const source_description& to, std::uint32_t as) {
+  const auto* const opened = dynamic_cast<const remote_description*>(&from);
+  const auto* const other = dynamic_cast<const remote_description*>(&to);
+  assert(opened != nullptr && other != nullptr);
+  other->take_facts(as, *opened, file);
 }
 
 }  // namespace leat::io

@@ -46,4 +46,8 @@ struct named_object {
 ///   throws   as find_s3_access()
 void ask_for_facts(std::span<named_object> objects, const remote_options& options);
 
+/// What was seen of an object when one source opened it holds for another source of it too: its reads ask for the same object, and a cache
+/// keeps it, though nobody opens it there. Both are of describe_objects(); nothing where it was not opened.
+void hand_on_facts(const source_description& from, std::uint32_t file, const source_description& to, std::uint32_t as);
+
 }  // namespace leat::io

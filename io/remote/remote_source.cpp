@@ -349,6 +349,10 @@ const object_facts* remote_description::facts_of(std::uint32_t file) const {
   return keep(file, {.size_bytes = object.size_bytes, .etag = object.listed_etag, .last_modified = {}});
 }
 
+void remote_description::take_facts(std::uint32_t file, const remote_description& from, std::uint32_t theirs) const {
+  if (const object_facts* const seen = from.facts_of(theirs)) keep(file, *seen);
+}
+
 void remote_description::add_counts(remote_stats& into) const {
   const auto now = [](const transfer_counts::counter& each) { return each.load(std::memory_order_relaxed); };
   into.requests += now(counts_->requests);

@@ -52,6 +52,8 @@ class remote_description final : public source_description {
   /// Without the query; of several that differ in nothing else, with a number behind it.
   [[nodiscard]] std::string file_name(std::uint32_t file) const override { return name_of(file); }
   void add_counts(remote_stats& into) const override;
+  /// What `from` has seen of its object `theirs` holds for this one.
+  void take_facts(std::uint32_t file, const remote_description& from, std::uint32_t theirs) const;
 
  private:
   friend class connected_objects;

@@ -42,6 +42,9 @@ void ask_for_facts(std::span<named_object> objects, const remote_options&) {
   if (!objects.empty()) refuse(objects.front().address);
 }
 
+// There are no such sources.
+void hand_on_facts(const source_description&, std::uint32_t, const source_description&, std::uint32_t) {}
+
 store_facts look_at_store(const std::string& address, const remote_options&, const probe_effort&) { refuse(address); }
 
 }  // namespace leat::io

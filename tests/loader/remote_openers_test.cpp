@@ -377,6 +377,51 @@ TEST_F(remote_openers, follow_a_table_on_a_disk_to_addresses) {
               HasSubstr("into tables of their own"));
 }
 
+TEST_F(remote_openers, hold_a_table_to_the_files_that_it_was_opened_with) {
+  const auto write_pictures = [&](int count) {
+    std::string csv = "file_name\n";
+    for (int i = 0; i < count; ++i) {
+      const std::string name = std::to_string(i) + ".jpg";
+      put("pictures/" + name, "picture " + std::to_string(i));
+      csv += name + "\n";
+    }
+    put("names.csv", csv);
+  };
+  const auto epoch_of = [](const dataset& samples) {
+    loader_options line{.batch_size = 4, .order = sequential()};
+    loader read(samples, line, bytes{"jpg"});
+    for (const batch& each : read.blocking()) EXPECT_GT(each.valid_rows(), 0U);
+    return read.stats().remote;
+  };
+  remote_options cached = store();
+  cached.cache_bytes = 64U << 20;
+  const std::string here = folder_.path().string() + "/names.csv";
+  // Few are asked for one by one, many are listed.
+  for (const int count : {5, 40}) {
+    write_pictures(count);
+    for (const std::string& table : {here, std::string("s3://bucket/names.csv"), server_.address("bucket/names.csv")}) {
+      SCOPED_TRACE(table + " of " + std::to_string(count));
+      cached.cache = (folder_.path() / ("cache" + std::to_string(count) + std::to_string(table.size()))).string();
+      const table_options options{
+          .path_column = "file_name",
+          .root = table == here ? "s3://bucket/pictures" : table.substr(0, table.rfind('/')) + "/pictures",
+          .remote = cached};
+      EXPECT_GT(epoch_of(open_csv(table, options)).cached_blocks, 0U);
+      const remote_stats again = epoch_of(open_csv(table, options));
+      EXPECT_EQ(again.cached_blocks, 0U);
+      EXPECT_GT(again.bytes_from_cache, 0U);
+
+      table_options uncached = options;
+      uncached.remote = store();
+      const dataset opened = open_csv(table, uncached);
+      put("pictures/3.jpg", "painting 3");
+      EXPECT_THAT(testing::message_of(errc::changed, [&] { static_cast<void>(epoch_of(opened)); }),
+                  HasSubstr("pictures/3.jpg"));
+      put("pictures/3.jpg", "picture 3");
+    }
+  }
+}
+
 TEST_F(remote_openers, follow_references_on_a_disk_to_addresses) {
   const std::string here = folder_.path().string() + "/";
   std::string values;
