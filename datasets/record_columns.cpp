@@ -7,6 +7,7 @@
 #include "datasets/model.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/path_error.hpp"
+#include "datasets/patterns.hpp"
 #include "io/remote/address.hpp"
 
 #include <leat/error.hpp>
@@ -132,12 +133,12 @@ void add_column(std::span<record_table> tables, const input_files& from, const s
   }
 }
 
-std::uint64_t size_of_file(const std::string& path, const std::string& named_by) {
+std::uint64_t size_of_file(const std::string& path, std::size_t row, const std::string& named_by) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
-    throw path_error(
-        errno, path,
-        str_cat("the table ", named_by, " names it; --root says what its paths are relative to (table_options::root)"));
+    throw path_error(errno, path,
+                     str_cat("row ", row, " of the table ", named_by,
+                             " names it; --root says what its paths are relative to (table_options::root)"));
   }
   return static_cast<std::uint64_t>(status.st_size);
 }
@@ -146,7 +147,7 @@ void find_sizes_on_disk(std::span<sized_file> files, const std::string& named_by
   constexpr std::size_t together = 256;
   for_each_parallel((files.size() + together - 1) / together, threads_for_walking(threads), [&](std::size_t item) {
     for (std::size_t i = item * together; i < std::min(files.size(), (item + 1) * together); ++i) {
-      files[i].size_bytes = size_of_file(files[i].name, named_by);
+      files[i].size_bytes = size_of_file(files[i].name, i, named_by);
     }
   });
 }
@@ -157,21 +158,30 @@ void find_sizes_at_addresses(std::span<sized_file> files, const std::string& nam
   for (const sized_file& each : files) {
     if (!io::is_address(each.name)) {
       throw error(errc::usage,
-                  str_cat(named_by, " names ", each.name,
+                  str_cat("row ", names.size(), " of the table ", named_by, " names ", each.name,
                           ", a file of a disk; --root says what its paths are relative to, as s3://bucket/ "
                           "(table_options::root)"));
     }
     names.push_back(each.name);
   }
   from.expect(names);
-  for (sized_file& each : files) {
-    const std::optional<sized_file> found = from.find(each.name);
+  for (std::size_t row = 0; row < files.size(); ++row) {
+    const std::optional<sized_file> found = from.find(files[row].name);
     if (!found) {
       throw error(errc::not_found,
-                  str_cat(io::redacted(each.name), ": it is not there, and the table ", named_by,
+                  str_cat(io::redacted(files[row].name), ": it is not there, and row ", row, " of the table ", named_by,
                           " names it; --root says what its paths are relative to (table_options::root)"));
     }
-    each.size_bytes = found->size_bytes;
+    files[row].size_bytes = found->size_bytes;
+  }
+}
+
+// As gs:// is: it would be a path below the root.
+void refuse_other_address(std::string_view path, std::size_t row, const std::string& named_by) {
+  try {
+    refuse_address(path);
+  } catch (const error& refused) {
+    throw error(refused.code(), str_cat("row ", row, " of the table ", named_by, ": ", refused.what()));
   }
 }
 
@@ -260,6 +270,7 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
   const bool is_at_address = io::is_address(table.title);
   const bool is_root_at_address = io::is_address(options.root);
   const std::size_t slash = table.title.rfind('/');
+  if (!is_root_at_address) refuse_address(options.root);
   std::string root = is_root_at_address ? name_of_folder(options.root) : options.root;
   if (root.empty() && slash != std::string::npos) root = table.title.substr(0, slash);
   if (!root.empty() && !root.ends_with('/')) root += '/';
@@ -270,13 +281,15 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
       fail_at(table.title, table.records[files.size()].offset, str_cat("no path in '", options.path_column, "'"));
     }
     const bool is_address = io::is_address(*path);
+    if (!is_address) refuse_other_address(*path, files.size(), table.title);
     if (files.empty()) are_at_addresses = are_at_addresses || is_address;
     if (are_at_addresses != is_address && !is_at_address && !is_root_at_address) {
       const std::string one = io::redacted(std::string(*path));
-      throw error(errc::usage,
-                  str_cat(table.title, " names ", is_address ? files.front().name : one, ", a file of a disk, and ",
-                          is_address ? one : io::redacted(files.front().name),
-                          ", which is at an address; put them into tables of their own and concatenate these"));
+      throw error(
+          errc::usage,
+          str_cat("row ", files.size(), " of the table ", table.title, " names ", is_address ? files.front().name : one,
+                  ", a file of a disk, and ", is_address ? one : io::redacted(files.front().name),
+                  ", which is at an address; put them into tables of their own and concatenate these"));
     }
     const bool is_whole = path->starts_with('/') || is_address;
     files.push_back({.name = is_whole           ? std::string(*path)

@@ -367,14 +367,29 @@ TEST_F(remote_openers, follow_a_table_on_a_disk_to_addresses) {
     testing::write_file(folder_.path() / "bad.csv", content);
     return testing::message_of(code, [&] { static_cast<void>(open_csv(here + "bad.csv", options)); });
   };
-  EXPECT_THAT(refused(errc::not_found, "file_name\nnone.jpg\n", at_store),
-              ::testing::AllOf(HasSubstr("s3://bucket/pictures/none.jpg"), HasSubstr("bad.csv names it")));
+  EXPECT_THAT(refused(errc::not_found, "file_name\ndeep/0.jpg\nnone.jpg\n", at_store),
+              ::testing::AllOf(HasSubstr("s3://bucket/pictures/none.jpg"), HasSubstr("row 1 of the table"),
+                               HasSubstr("bad.csv names it")));
   EXPECT_THAT(refused(errc::usage, "file_name\n/data/x.jpg\n", at_store), HasSubstr("a file of a disk"));
-  EXPECT_THAT(refused(errc::usage, "file_name\ns3://bucket/classes/0/x.jpg\nclasses/0/x.jpg\n", no_root),
-              ::testing::AllOf(HasSubstr("bad.csv names classes/0/x.jpg, a file of a disk"),
-                               HasSubstr("s3://bucket/classes/0/x.jpg, which is at an address")));
+  EXPECT_THAT(
+      refused(errc::usage, "file_name\ns3://bucket/classes/0/x.jpg\nclasses/0/x.jpg\n", no_root),
+      ::testing::AllOf(HasSubstr("row 1 of the table"), HasSubstr("bad.csv names classes/0/x.jpg, a file of a disk"),
+                       HasSubstr("s3://bucket/classes/0/x.jpg, which is at an address")));
   EXPECT_THAT(refused(errc::usage, "file_name\nclasses/0/x.jpg\ns3://bucket/classes/0/x.jpg\n", no_root),
               HasSubstr("into tables of their own"));
+  for (const table_options& each : {at_store, on_disk, no_root}) {
+    EXPECT_THAT(refused(errc::unsupported, "file_name\ngs://bucket/x.jpg\n", each),
+                ::testing::AllOf(HasSubstr("row 0 of the table"), HasSubstr("bad.csv: gs://bucket/x.jpg"),
+                                 HasSubstr("storage.googleapis.com")));
+  }
+  EXPECT_THAT(refused(errc::unsupported, "file_name\nx.jpg\n", {.path_column = "file_name", .root = "gs://bucket"}),
+              HasSubstr("gs://bucket: leat reads"));
+  // As that error says.
+  testing::write_file(folder_.path() / "both.csv", "file_name,label,said\nclasses/0/x.jpg,1,a\n");
+  const dataset joined = open_csv({here + "both.csv", here + "whole.csv"}, no_root);
+  EXPECT_EQ(joined.size(), many + 1U);
+  EXPECT_EQ(joined.read(0, "jpg"), open_csv(here + "both.csv", no_root).read(0, "jpg"));
+  EXPECT_EQ(joined.read(1, "jpg"), named.read(0, "jpg"));
 }
 
 TEST_F(remote_openers, hold_a_table_to_the_files_that_it_was_opened_with) {
