@@ -62,6 +62,8 @@ class bound_run {
   /// Nodes of the order, and of how many of them this rank has rows: of one, where there are enough ranks.
   [[nodiscard]] std::uint32_t nodes() const noexcept { return nodes_; }
   [[nodiscard]] std::uint32_t nodes_of_rank() const noexcept { return std::max(nodes_ / world_.size, 1U); }
+  /// Ranks that read what this one's node does, itself among them: all, unless the order has several nodes.
+  [[nodiscard]] std::uint32_t ranks_of_node() const noexcept { return world_.size / (nodes_ / nodes_of_rank()); }
   /// What this rank's node reads of so many bytes, samples or blocks of the dataset: all, unless the order has several nodes.
   [[nodiscard]] std::uint64_t share_of_rank(std::uint64_t whole) const noexcept {
     const std::uint64_t parts = nodes_ / nodes_of_rank();

@@ -64,8 +64,9 @@ std::uint64_t span_of(const planner& planner, std::uint64_t first, std::uint64_t
   return bytes;
 }
 
-// The spans of all of the order's blocks.
-//   window   of as many as samples are taken of at a time, the largest ones
+// The spans of what this rank's node reads.
+//   all      in an epoch
+//   window   of as many blocks as samples are taken of at a time, the largest ones; of each node that this rank has rows of
 struct spans {
   std::uint64_t all = 0;
   std::uint64_t window = 0;
@@ -84,26 +85,28 @@ spans spans_of(const bound_run& run, std::uint64_t block_bytes) {
     sum.all += bytes[i];
     if (i < near) sum.window += bytes[i];
   }
+  sum.all = run.share_of_rank(sum.all);
+  sum.window *= run.nodes_of_rank();
   return sum;
 }
 
-// Of expanded blocks a window is kept in memory, and each of them is one read. Of an order with nodes each node has windows of its own.
+// Of expanded blocks a window is kept in memory, and each of them is one read.
 bool has_windows(const bound_run& run) {
   const std::span<const std::uint16_t> wanted = run.planner().wanted();
-  return run.nodes() == 1 && run.order().blocks_near() != 0 && !run.order().in_order() &&
+  return run.order().blocks_near() != 0 && !run.order().in_order() &&
          std::none_of(wanted.begin(), wanted.end(),
                       [&](std::uint16_t field) { return run.dataset().fields()[field].chunked; });
 }
 
 // Half a window ahead, or what sources want: then the next window comes while this one is read. What is announced, and what batches under way
-// read, has to be there together, and with it the windows at both of its ends, whole. All ranks go through them side by side.
+// read, has to be there together, and with it the windows at both of its ends, whole. All ranks of a node go through them side by side.
 windows_in_cache room_for_windows(const bound_run& run, const line_depth& depth, const spans& read,
                                   std::uint64_t ahead_bytes_least) {
-  const std::uint64_t ranks = run.world().size;
+  const std::uint64_t ranks = run.ranks_of_node();
   const std::uint64_t ahead = std::max(ahead_bytes_least * depth.io_threads, read.window / 2 / ranks);
-  const std::uint64_t epoch_bytes = std::max<std::uint64_t>(run.epoch_bytes(), 1);
+  const std::uint64_t epoch_bytes = std::max<std::uint64_t>(run.share_of_rank(run.epoch_bytes()), 1);
   const std::uint64_t batch_bytes =
-      epoch_bytes / std::max<std::uint64_t>(run.dataset().size(), 1) * run.order().rows_max();
+      run.share_of_rank(run.epoch_bytes() / std::max<std::uint64_t>(run.dataset().size(), 1) * run.order().rows_max());
   // The last batch that is announced may end behind that.
   const std::uint64_t reach = ahead * ranks + batch_bytes * (depth.batches + std::uint64_t{1});
   const double of_samples = static_cast<double>(read.all) / static_cast<double>(epoch_bytes);
@@ -136,7 +139,8 @@ cache_use use_of_cache(const bound_run& run, const line_depth& depth) {
     const spans read = spans_of(run, room.block_bytes);
     const std::uint64_t requests = read.all / room.block_bytes;
     constexpr std::uint64_t fewer = 2;
-    if (read.window != 0 && requests <= samples * run.world().size / fewer && read.all / fewer <= run.epoch_bytes()) {
+    if (read.window != 0 && requests <= samples * run.ranks_of_node() / fewer &&
+        read.all / fewer <= run.share_of_rank(run.epoch_bytes())) {
       const windows_in_cache windows = room_for_windows(run, depth, read, room.ahead_bytes);
       const std::string passing = bytes_text(windows.passing_bytes, rounding::up);
       if (windows.passing_bytes <= room.bytes_max) {

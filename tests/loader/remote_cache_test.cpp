@@ -262,6 +262,32 @@ TEST_F(windows, have_the_room_that_an_exact_order_has_filled) {
   EXPECT_LE(look(room)->bytes_in_use(), room);
 }
 
+// Each of two nodes has a cache that is smaller than its share.
+TEST_F(windows, of_a_nodes_share_pass_through_its_cache) {
+  constexpr std::uint64_t room_of_node = 58 * block_bytes;
+  constexpr std::uint32_t epochs = 2;
+  const std::uint64_t share = (blocks_of_set_ + 1) / 2;
+  ASSERT_GT(share * block_bytes, room_of_node);
+  for (std::uint32_t node = 0; node < 2; ++node) {
+    fs::remove_all(cache_path());
+    const dataset samples = set(room_of_node);
+    testing::loader_options wanted = options(epochs);
+    wanted.order = sticky(shuffled_blocks(2), 2);
+    wanted.world = {.rank = node, .size = 2};
+    EXPECT_THAT(testing::loader(samples, wanted, fields()).plan().warnings,
+                ::testing::Contains(::testing::AllOf(HasSubstr(", this node's share: each epoch fetches about "),
+                                                     HasSubstr(" of it through which the order's windows pass"))));
+    static_cast<void>(samples_asked_for());
+    const seen_run seen = testing::run_all(samples, wanted, fields());
+    EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
+    EXPECT_EQ(seen.batches, testing::run_all(here("train-{0..23}.tar"), wanted, fields()).batches);
+    EXPECT_EQ(samples_asked_for(), 0U);
+    EXPECT_LE(seen.stats.remote.requests, epochs * (share + 8)) << "a shard more or less";
+    EXPECT_LE(look(room_of_node)->bytes_in_use(), room_of_node);
+    EXPECT_GT(look(room_of_node)->passing_bytes(), 0U);
+  }
+}
+
 TEST_F(windows, are_read_by_samples_where_a_cache_has_no_room_for_two_of_them) {
   constexpr std::uint64_t little = 10 * block_bytes;
   const dataset samples = set(little);
