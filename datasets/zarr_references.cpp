@@ -153,7 +153,9 @@ class reference_store final : public zarr_store {
       throw error(
           is_missing ? errc::not_found : errc::io,
           str_cat(where(key), ": it lies in ", shown(file.path), ": ", std::generic_category().message(file.failure),
-                  is_missing ? "; relative paths are taken from the folder of the references" : ""));
+                  !is_missing                 ? ""
+                  : io::is_address(file.path) ? "; check its url, and the template in it"
+                                              : "; relative paths are taken from the folder of the references"));
     }
     if (to.whole) return {.offset = 0, .bytes = file.bytes};
     if (to.offset > file.bytes || to.bytes > file.bytes - to.offset) {

@@ -462,6 +462,12 @@ TEST_F(remote_openers, follow_references_on_a_disk_to_addresses) {
   EXPECT_EQ(without(everything_of(there, here), "there.json"),
             without(everything_of(open_references(here + "here.json"), here), "here.json"));
   EXPECT_EQ(everything_of(open(here + "there.json", {.remote = store()}), here), everything_of(there, here));
+  testing::write_file(folder_.path() / "gone.json", references("s3://bucket/gone.bin", "s3://bucket/chunks/data.bin"));
+  EXPECT_THAT(
+      testing::message_of(
+          errc::not_found,
+          [&] { static_cast<void>(open_references(here + "gone.json", {.fields = {"x"}, .remote = store()})); }),
+      ::testing::AllOf(HasSubstr("gone.json/x/0: it lies in s3://bucket/gone.bin"), HasSubstr("the template")));
   // Both kinds in one file: which of them is not read, and why.
   testing::write_file(folder_.path() / "both.json", references("s3://bucket/chunks/data.bin", "chunks/data.bin"));
   EXPECT_THAT(
