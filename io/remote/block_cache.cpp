@@ -4,6 +4,7 @@
 #include "base/crc32c.hpp"
 #include "base/descriptor.hpp"
 #include "base/errno_words.hpp"
+#include "base/per_process.hpp"
 #include "base/text.hpp"
 #include "io/remote/two_words.hpp"
 
@@ -218,6 +219,11 @@ bool is_data_of(const std::string& path, std::uint64_t size_bytes) {
          static_cast<std::uint64_t>(status.st_size) == rounded_up(size_bytes);
 }
 
+// A folder is its user's, and nobody else writes there.
+bool may_be_used(const struct stat& folder) {
+  return (folder.st_mode & (S_IWGRP | S_IWOTH)) == 0 && folder.st_uid == ::geteuid();
+}
+
 // Of the files in a folder; what comes and goes meanwhile may be among them.
 std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
@@ -271,6 +277,47 @@ struct block_cache::shared_header {
 
 // --- the folder -------------------------------------------------------------------------------------------------------
 
+namespace {
+
+// What sources of this process have open.
+struct open_caches {
+  mutex guard;
+  std::vector<std::weak_ptr<block_cache>> all ABSL_GUARDED_BY(guard);
+};
+per_process<open_caches> caches_of_process;
+
+}  // namespace
+
+std::shared_ptr<block_cache> block_cache::share(const block_cache_options& options, std::string& refusal) {
+  open_caches& open_here = caches_of_process.get([](const open_caches*) { return std::make_unique<open_caches>(); });
+  const mutex_lock lock(open_here.guard);
+  std::erase_if(open_here.all, [](const std::weak_ptr<block_cache>& each) { return each.expired(); });
+  for (const std::weak_ptr<block_cache>& each : open_here.all) {
+    std::shared_ptr<block_cache> there = each.lock();
+    if (!there || !there->is_of(options)) continue;
+    there->full_until_ns_.store(0, std::memory_order_relaxed);  // objects may have been let go since
+    return there;
+  }
+  std::shared_ptr<block_cache> made = open(options, refusal);
+  if (made) open_here.all.push_back(made);
+  return made;
+}
+
+// The folder may have been moved, or made anew, and has to be fit to be opened, as it was.
+bool block_cache::is_of(const block_cache_options& options) const {
+  struct stat mine{};
+  const auto has_mine = [&](const std::string& directory) {
+    struct stat named{};
+    return ::lstat(str_cat(directory, "/", header_name).c_str(), &named) == 0 && named.st_dev == mine.st_dev &&
+           named.st_ino == mine.st_ino;
+  };
+  struct stat folder{};
+  return options.bytes_max == options_.bytes_max && options.block_bytes == options_.block_bytes &&
+         options.full_time == options_.full_time && !is_broken_.load(std::memory_order_relaxed) &&
+         ::stat(options.directory.c_str(), &folder) == 0 && may_be_used(folder) && ::fstat(header_, &mine) == 0 &&
+         has_mine(options.directory) && has_mine(options_.directory);
+}
+
 std::shared_ptr<block_cache> block_cache::open(const block_cache_options& options, std::string& refusal) {
   assert(options.block_bytes > 0 && options.block_bytes % cache_page_bytes == 0);
   block_cache_options absolute = options;
@@ -288,7 +335,7 @@ std::shared_ptr<block_cache> block_cache::open(const block_cache_options& option
     refusal = str_cat(folder, ": this is no folder");
     return nullptr;
   }
-  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 || status.st_uid != ::geteuid()) {
+  if (!may_be_used(status)) {
     refusal = str_cat(folder, ": others may write there, or it is another user's; a cache is for one user: `chmod 700 ",
                       folder, "`, or name another folder");
     return nullptr;

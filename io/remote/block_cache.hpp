@@ -143,6 +143,9 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
   /// Makes the folder where there is none, for its user alone.
   ///   refusal   where there is no cache to be had (null is returned): why
   [[nodiscard]] static std::shared_ptr<block_cache> open(const block_cache_options& options, std::string& refusal);
+  /// As open(), or what share() has opened there in this process by the same options, as long as somebody holds it: blocks of all its
+  /// sources make way for one another then. Not one that could not be written to. Thread: any.
+  [[nodiscard]] static std::shared_ptr<block_cache> share(const block_cache_options& options, std::string& refusal);
   block_cache(const block_cache&) = delete;
   block_cache& operator=(const block_cache&) = delete;
   ~block_cache();
@@ -189,6 +192,7 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
   struct shared_header;
   explicit block_cache(const block_cache_options& options) : options_(options) {}
 
+  [[nodiscard]] bool is_of(const block_cache_options& options) const;
   [[nodiscard]] int open_header();
   [[nodiscard]] bool take_slot();
   [[nodiscard]] bool is_alive(std::uint64_t word) const noexcept;

@@ -88,7 +88,7 @@ block_cache_options cache_options_of(const remote_options& options) {
 object_cache::object_cache(const block_cache_options& options, std::size_t objects)
     : bytes_max_(options.bytes_max), objects_max_(descriptors_allowed() / 4), objects_(objects), left_out_(objects) {
   std::string refusal;
-  cache_ = block_cache::open(options, refusal);
+  cache_ = block_cache::share(options, refusal);
   if (!cache_) turn_off(refusal);
 }
 object_cache::~object_cache() = default;

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -200,6 +201,69 @@ TEST_F(block_cache, knows_ranges_whose_pages_were_found_right) {
   EXPECT_TRUE(held->knows(2 * block_bytes, 5000, held->fills())) << "the object's end";
   fill(*held, 1);
   EXPECT_TRUE(held->knows(4096, 8192, held->fills())) << "another block";
+}
+
+TEST_F(block_cache, is_one_for_all_sources_of_a_process_that_ask_for_the_same) {
+  const auto share = [&](std::uint64_t bytes_max) {
+    return io::block_cache::share({.directory = path().string(), .bytes_max = bytes_max, .block_bytes = block_bytes},
+                                  refusal_);
+  };
+  auto one = share(1U << 20);
+  ASSERT_NE(one, nullptr) << refusal_;
+  EXPECT_EQ(share(1U << 20), one);
+  EXPECT_NE(share(1U << 21), one) << "of another size";
+  EXPECT_NE(open(), one) << "as another process has it";
+  fs::rename(path(), root_.path() / "elsewhere");
+  const auto anew = share(1U << 20);
+  ASSERT_NE(anew, nullptr) << refusal_;
+  EXPECT_NE(anew, one) << "another folder of that name";
+  fs::permissions(path(), fs::perms::all);
+  EXPECT_EQ(share(1U << 20), nullptr) << "others may write there now";
+  EXPECT_THAT(refusal_, HasSubstr("chmod 700"));
+}
+
+// Its lock on a slot is the parent's too.
+TEST_F(block_cache, of_a_parent_is_not_its_childs) {
+  const io::block_cache_options options = {
+      .directory = path().string(), .bytes_max = 1U << 20, .block_bytes = block_bytes};
+  const auto parents = io::block_cache::share(options, refusal_);
+  ASSERT_NE(parents, nullptr) << refusal_;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto own = io::block_cache::share(options, refusal_);
+    ::_exit(own != nullptr && own != parents && io::block_cache::share(options, refusal_) == own ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Each has its own view of the object, and one of them has room for what passes only where the other one's blocks make way.
+TEST_F(block_cache, lets_blocks_of_another_source_of_the_process_make_way) {
+  const auto share = [&] {
+    return io::block_cache::share(
+        {.directory = path().string(), .bytes_max = 2 * block_bytes, .block_bytes = block_bytes}, refusal_);
+  };
+  constexpr std::uint64_t passing = 2 * block_bytes;
+  const auto pass = [&](cached_object& object, std::uint32_t block) {
+    ASSERT_EQ(object.claim(block, passing), state::claimed);
+    const auto [memory, pages] = content_of(block);
+    ASSERT_EQ(object.fill(block, pages), 0);
+  };
+  const auto first = share();
+  const auto second = share();
+  ASSERT_NE(first, nullptr) << refusal_;
+  const auto a = object(*first, "a");
+  const auto b = object(*second, "b");
+  pass(*a, 0);
+  pass(*a, 1);
+  pass(*b, 0);
+  EXPECT_FALSE(a->is_present(0)) << "it was wanted longest ago";
+  EXPECT_TRUE(a->is_present(1));
+  pass(*b, 1);
+  EXPECT_FALSE(a->is_present(1));
+  EXPECT_LE(first->bytes_in_use(), passing);
 }
 
 TEST_F(block_cache, numbers_fills_above_all_that_are_there_where_its_header_is_lost) {

@@ -160,12 +160,7 @@ class windows : public remote_cache {
   static constexpr std::uint64_t room = std::uint64_t{5} << 20;
 
   windows() {
-    for (int i = 0; i < shards_of_set; ++i) {
-      const std::string shard = shard_of(i);
-      if (i >= shards) put("train-" + std::to_string(i) + ".tar", shard);
-      blocks_of_set_ += (shard.size() + block_bytes - 1) / block_bytes;
-      sizes_.insert(shard.size());
-    }
+    for (int i = 0; i < shards_of_set; ++i) blocks_of_set_ += put_shard(i);
     server_.set_rule([this](const served_request& asked) {
       std::uint64_t first = 0;
       std::uint64_t last = 0;
@@ -176,11 +171,18 @@ class windows : public remote_cache {
       return http_fault();
     });
   }
+  //   returns   its blocks
+  std::uint64_t put_shard(int number) {
+    const std::string shard = shard_of(number);
+    if (number >= shards) put("train-" + std::to_string(number) + ".tar", shard);
+    sizes_.insert(shard.size());
+    return (shard.size() + block_bytes - 1) / block_bytes;
+  }
   // By themselves, since the last call. What is left of a block, asked for once more, ends as the block does.
   std::uint64_t samples_asked_for() { return samples_asked_for_.exchange(0); }
-  [[nodiscard]] dataset set(std::uint64_t bytes = room) const {
+  [[nodiscard]] dataset set(std::uint64_t bytes = room, const std::string& names = "train-{0..23}.tar") const {
     const index_options index = {.use = index_use::check, .directory = (folder_.path() / "kept").string()};
-    return open(server_.address("train-{0..23}.tar"), {.index = index, .remote = cached(bytes)});
+    return open(server_.address(names), {.index = index, .remote = cached(bytes)});
   }
   static testing::loader_options options(std::uint32_t epochs) {
     testing::loader_options made = testing::small_options();
@@ -246,6 +248,45 @@ TEST_F(windows, are_fetched_once_for_all_that_go_through_them_together) {
     EXPECT_EQ(each.batches, files.batches);
     EXPECT_EQ(each.stats.remote.damaged_reads, 0U);
   }
+  EXPECT_LE(look(room)->bytes_in_use(), room);
+}
+
+// Of one set what passes has filled the room, and then it is the other one's turn.
+TEST_F(windows, of_two_sets_make_way_for_one_another) {
+  constexpr std::uint32_t epochs = 3;
+  const auto two = [&](const std::function<dataset(const std::string&)>& opened) {
+    return concat({opened("train-{0..11}.tar"), opened("train-{12..23}.tar")});
+  };
+  const dataset samples = two([&](const std::string& names) { return set(room, names); });
+  const seen_run files =
+      testing::run_all(two([&](const std::string& names) { return here(names); }), options(epochs), fields());
+  static_cast<void>(samples_asked_for());  // by opening
+  for (const std::uint32_t io_threads : {1U, 2U}) {
+    testing::loader_options wanted = options(epochs);
+    wanted.reader.io_threads = io_threads;
+    const seen_run seen = testing::run_all(samples, wanted, fields());
+    EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
+    EXPECT_EQ(seen.batches, files.batches);
+    EXPECT_EQ(seen.stats.remote.damaged_reads, 0U);
+    EXPECT_EQ(samples_asked_for(), 0U);
+    EXPECT_LE(seen.stats.remote.requests, epochs * blocks_of_set_);
+  }
+  EXPECT_LE(look(room)->bytes_in_use(), room);
+}
+
+// Of two runs, one after the other, with the first one's set still open.
+TEST_F(windows, pass_where_another_set_of_the_process_has_left_the_room_full) {
+  constexpr std::uint32_t epochs = 2;
+  const dataset first = set(room);
+  EXPECT_EQ(testing::run_all(first, options(epochs), fields()).batches, of_files(epochs).batches);
+  for (int i = 0; i < shards_of_set; ++i) put("other-" + std::to_string(i) + ".tar", shard_of(100 + i));
+  const dataset second = set(room, "other-{0..23}.tar");
+  static_cast<void>(samples_asked_for());  // by opening
+  const seen_run seen = testing::run_all(second, options(epochs), fields());
+  EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
+  EXPECT_EQ(seen.batches, testing::run_all(here("other-{0..23}.tar"), options(epochs), fields()).batches);
+  // What is left at an end of a shard may be as long as none of the first set.
+  EXPECT_LT(seen.stats.remote.requests, 2 * epochs * blocks_of_set_);
   EXPECT_LE(look(room)->bytes_in_use(), room);
 }
 
