@@ -329,6 +329,52 @@ TEST_F(windows, of_a_nodes_share_pass_through_its_cache) {
   }
 }
 
+// Two ranks of a node, side by side as in training, and one cache for both.
+TEST_F(windows, of_a_nodes_share_are_fetched_once_for_its_ranks) {
+  constexpr std::uint32_t epochs = 3;
+  constexpr std::uint32_t nodes = 2;
+  constexpr std::uint32_t ranks = 2;
+  constexpr int shards_of_node = 24;
+  const std::string names = "train-{0..47}.tar";
+  std::vector<std::uint64_t> blocks(nodes, 0);
+  for (int i = 0; i < static_cast<int>(nodes) * shards_of_node; ++i)
+    blocks[static_cast<std::size_t>(i / shards_of_node)] += put_shard(i);
+  static_cast<void>(set(room, names));  // makes the index
+  const auto digests_of = [&](const std::vector<std::unique_ptr<testing::loader>>& loaders) {
+    while (!loaders.back()->finished()) {
+      for (const auto& each : loaders) static_cast<void>(each->next_blocking());
+    }
+    std::vector<std::string> digests;
+    for (const auto& each : loaders) digests.push_back(each->state().run_digest.value().hex());
+    return digests;
+  };
+  for (std::uint32_t node = 0; node < nodes; ++node) {
+    ASSERT_GT(blocks[node] * block_bytes, room + (1U << 20));
+    fs::remove_all(cache_path());
+    const dataset samples = set(room, names);
+    std::vector<std::unique_ptr<testing::loader>> running;
+    std::vector<std::unique_ptr<testing::loader>> of_files;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      testing::loader_options wanted = options(epochs);
+      wanted.digests = true;
+      wanted.batch_size = 4;
+      wanted.order = sticky(shuffled_blocks(2), nodes);
+      wanted.world = {.rank = node * ranks + rank, .size = nodes * ranks, .local_rank = rank, .local_size = ranks};
+      running.push_back(std::make_unique<testing::loader>(samples, wanted, fields()));
+      of_files.push_back(std::make_unique<testing::loader>(here(names), wanted, fields()));
+    }
+    static_cast<void>(samples_asked_for());  // by opening
+    EXPECT_THAT(running.front()->plan().warnings,
+                ::testing::Contains(HasSubstr(" of it through which the order's windows pass")));
+    EXPECT_EQ(digests_of(running), digests_of(of_files));
+    // A dataset counts for all that read it.
+    EXPECT_LE(running.front()->stats().remote.requests, epochs * blocks[node]);
+    EXPECT_EQ(samples_asked_for(), 0U);
+    EXPECT_GT(look(room)->passing_bytes(), 0U);
+    EXPECT_LE(look(room)->bytes_in_use(), room);
+  }
+}
+
 TEST_F(windows, are_read_by_samples_where_a_cache_has_no_room_for_two_of_them) {
   constexpr std::uint64_t little = 10 * block_bytes;
   const dataset samples = set(little);
