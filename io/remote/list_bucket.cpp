@@ -2,6 +2,7 @@
 
 #include "base/mutex.hpp"
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "io/remote/http_client.hpp"
 
 #include <leat/error.hpp>
@@ -11,10 +12,12 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <queue>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -153,8 +156,8 @@ class bucket_listing {
     next->whole_bytes_max = s3_page_bytes_max;
     next->is_signed = true;
     next->ended = [](fetch& done) noexcept { static_cast<question&>(done).all->end(done.shared_from_this()); };
-    asked_.push_back(next);
     client_.start({next});
+    asked_.push_back(std::move(next));
   }
   // The client's thread.
   void end(std::shared_ptr<fetch> done) noexcept {
@@ -255,8 +258,11 @@ class bucket_listing {
   // False where it is nothing that can be built on.
   bool take_folders(part& of, s3_page& page) {
     const std::size_t at = of.prefix.size();
+    // Groups are divided between characters.
     for (const std::string& each : page.folders) {
-      if (!each.starts_with(of.prefix) || folder_of(each, at) != each) return false;
+      if (!each.starts_with(of.prefix) || folder_of(each, at) != each ||
+          first_invalid_utf8(std::as_bytes(std::span(each))))
+        return false;
     }
     // A store that knows no delimiter lists what lies in folders too.
     for (const s3_listed& each : page.objects) {

@@ -18,8 +18,8 @@ struct folder_group {
   std::size_t end = 0;
 };
 
-/// Divides folders until there are `groups_max` groups of them, or one for each. A character of UTF-8 is not cut.
-///   folders   "train/n01440764/": sorted, each once, and none begins with another one
+/// Divides folders until there are `groups_max` groups of them, or one for each. A character is not cut.
+///   folders   "train/n01440764/": UTF-8, sorted, each once, and none begins with another one
 ///   returns   in the order of the folders; of no folders none
 [[nodiscard]] std::vector<folder_group> group_folders(std::span<const std::string> folders, std::size_t groups_max);
 

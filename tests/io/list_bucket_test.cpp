@@ -138,7 +138,7 @@ TEST_F(list_bucket, any_tree_of_any_names_is_returned_once_and_in_order) {
   for_each_seed(20, [&](std::uint64_t seed) {
     seeded_random random(seed);
     const std::string_view letters[] = {
-        "a", "b", "/", "/", "-", ".", "+", " ", "%", "&", "<", "\xC3\xA9", "\xE4\xB8\xAD", "0", "~"};
+        "a", "b", "/", "/", "-", ".", "+", " ", "%", "&", "<", "\xC3\xA9", "\xE4\xB8\xAD", "\x80", "0", "~"};
     fault_server server;
     std::set<std::string> keys;
     const std::size_t names = random.below(800);
@@ -219,6 +219,13 @@ TEST_F(list_bucket, a_folder_whose_name_is_told_wrongly_is_not_lost) {
     body += "<CommonPrefixes><Prefix>t/z+a/</Prefix></CommonPrefixes></ListBucketResult>";
     return asks_folders(asked) ? http_fault{.what = wrong::status, .status = 200, .body = body} : http_fault();
   });
+  EXPECT_EQ(listed("t/"), put_below("t/"));
+}
+
+TEST_F(list_bucket, folders_whose_names_are_no_utf_8_are_listed_page_by_page) {
+  for (const char* const folder : {"A", "A\x80", "A\xC3"}) {
+    for (int i = 0; i < 30; ++i) put(str_cat("t/", folder, "/", i));
+  }
   EXPECT_EQ(listed("t/"), put_below("t/"));
 }
 
