@@ -512,10 +512,15 @@ bool block_cache::reserve(std::uint64_t bytes, std::uint64_t passing_bytes) {
 
 bool block_cache::reserve_passing(std::uint64_t bytes, std::uint64_t passing_bytes) {
   if (is_broken_.load(std::memory_order_relaxed) || bytes > std::min(passing_bytes, options_.bytes_max)) return false;
+  // Of several sources the widest windows say how much may pass: what they have fetched ahead is not for others to take.
+  std::uint64_t widest = widest_passing_.load(std::memory_order_relaxed);
+  while (widest < passing_bytes && !widest_passing_.compare_exchange_weak(widest, passing_bytes)) {
+  }
+  widest = std::max(widest, passing_bytes);
   const std::atomic_ref used(shared_->passing_bytes);
   for (;;) {
     const std::uint64_t all = used.fetch_add(bytes) + bytes;
-    if (all <= passing_bytes && all + std::atomic_ref(shared_->bytes).load() <= options_.bytes_max) return true;
+    if (all <= widest && all + std::atomic_ref(shared_->bytes).load() <= options_.bytes_max) return true;
     used.fetch_sub(bytes, std::memory_order_relaxed);
     if (!make_way(passing_bytes)) return false;
   }

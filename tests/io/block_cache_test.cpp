@@ -266,6 +266,28 @@ TEST_F(block_cache, lets_blocks_of_another_source_of_the_process_make_way) {
   EXPECT_LE(first->bytes_in_use(), passing);
 }
 
+// Of windows of other sizes: the wider ones have fetched ahead what the others have no need of.
+TEST_F(block_cache, leaves_wider_windows_the_room_that_they_pass_through) {
+  constexpr std::uint32_t wide = 8;
+  const auto cache = io::block_cache::share(
+      {.directory = path().string(), .bytes_max = wide * block_bytes, .block_bytes = block_bytes}, refusal_);
+  ASSERT_NE(cache, nullptr) << refusal_;
+  const auto pass = [&](cached_object& object, std::uint32_t block, std::uint64_t passing) {
+    ASSERT_EQ(object.claim(block, passing), state::claimed);
+    const auto [memory, pages] = content_of(block);
+    ASSERT_EQ(object.fill(block, pages), 0);
+  };
+  constexpr std::uint64_t object_bytes = wide * block_bytes;
+  const auto a = cache->object("a", "a", object_bytes, refusal_);
+  const auto b = cache->object("b", "b", object_bytes, refusal_);
+  ASSERT_TRUE(a && b) << refusal_;
+  for (std::uint32_t block = 0; block < wide; ++block) pass(*a, block, wide * block_bytes);
+  pass(*b, 0, 2 * block_bytes);
+  std::uint32_t left = 0;
+  for (std::uint32_t block = 0; block < wide; ++block) left += a->is_present(block) ? 1 : 0;
+  EXPECT_EQ(left, wide - 1);
+}
+
 TEST_F(block_cache, numbers_fills_above_all_that_are_there_where_its_header_is_lost) {
   std::uint64_t fills = 0;
   {
