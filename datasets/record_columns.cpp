@@ -275,6 +275,9 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
   if (root.empty() && slash != std::string::npos) root = table.title.substr(0, slash);
   if (!root.empty() && !root.ends_with('/')) root += '/';
   std::vector<sized_file>& files = table.more_files;
+  // What signs the root is of the files below it, and not what signs the table.
+  const bool is_root_signed =
+      is_root_at_address && !io::is_s3(options.root) && options.root.find('?') != std::string::npos;
   bool are_at_addresses = is_at_address || is_root_at_address;
   for_each_value(file, table, paths, [&](std::optional<std::string_view> path) {
     if (!path || path->empty()) {
@@ -284,7 +287,7 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
     if (!is_address) refuse_other_address(*path, files.size(), table.title);
     if (files.empty()) are_at_addresses = are_at_addresses || is_address;
     if (are_at_addresses != is_address && !is_at_address && !is_root_at_address) {
-      const std::string one = io::redacted(std::string(*path));
+      const std::string one = is_address ? io::redacted(std::string(*path)) : std::string(*path);
       throw error(
           errc::usage,
           str_cat("row ", files.size(), " of the table ", table.title, " names ", is_address ? files.front().name : one,
@@ -299,7 +302,7 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
   });
   if (!are_at_addresses) {
     find_sizes_on_disk(files, table.title, options.threads);
-  } else if (is_at_address) {
+  } else if (is_at_address && !is_root_signed) {
     find_sizes_at_addresses(files, table.title, from);
   } else if (!files.empty()) {
     if (!elsewhere) elsewhere = files_asked_for(is_root_at_address ? options.root : "", options.remote);

@@ -65,7 +65,7 @@ void refuse_checksums(const table_options& options, std::string_view path);
 
 /// Replaces the field that has the paths of files by a field of these files: "jpg", of pictures, or "file".
 ///   from        of a table at an address: its files are asked for there
-///   elsewhere   those that tables on a disk name at addresses; made by the first table that names one
+///   elsewhere   those that tables on a disk name at addresses, and those below a root that is signed; made by the first table that names one
 ///   throws      error{errc::not_found} no such field, or a file that is not there; error{errc::usage} a table at an address that names a file
 ///               of a disk, and one on a disk that names both; error{errc::unsupported} an address of another kind, as gs:// is
 void follow_paths(record_table& table, const file_bytes& file, const input_files& from,

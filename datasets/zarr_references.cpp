@@ -94,8 +94,8 @@ struct reference {
   bool whole = false;
 };
 
-// An address may be signed.
-std::string shown(const std::string& path) { return io::is_address(path) ? io::redacted(path) : path; }
+// An address may be signed, also one that is not read.
+std::string shown(const std::string& path) { return path.find("://") != std::string::npos ? io::redacted(path) : path; }
 
 class reference_store final : public zarr_store {
  public:

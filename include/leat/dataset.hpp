@@ -369,7 +369,7 @@ using zarr_options = array_options;
 ///   path     of the JSON. A url is a path, relative to its folder, or file://; "templates" may be names of texts. Of a JSON at an address a
 ///            url is relative to its folder, or an address; of one on a disk they may be addresses, all of them
 ///   throws   as open_zarr(); error{errc::format} what is no such JSON, or a chunk beyond its file; error{errc::unsupported} "gen",
-///            templates that compute, and of a JSON on a disk chunks at addresses beside others; error{errc::limit} more than 512 MiB
+///            templates that compute, and of a JSON on a disk that leads to a disk too, chunks at addresses; error{errc::limit} more than 512 MiB
 ///   source   fsspec.github.io/kerchunk/spec.html
 [[nodiscard]] dataset open_references(const std::string& path, const zarr_options& options = {});
 

@@ -297,6 +297,17 @@ TEST_F(remote_openers, follow_the_paths_of_a_table) {
   table_options rooted = at_store;
   rooted.root = "s3://bucket/";
   EXPECT_EQ(open_csv("s3://bucket/tables/rooted.csv", rooted).read(0), named.read(0));
+  put("tables/signed-root.csv", "file_name\n0/x.jpg\n");
+  table_options signed_root = at_server;
+  signed_root.root = there + "classes?signature=hush.3";
+  asked.clear();
+  server_.set_rule([&](const testing::served_request& request) {
+    asked.push_back(request.target);
+    return testing::http_fault();
+  });
+  EXPECT_EQ(open_csv(there + "tables/signed-root.csv?signature=hush.1", signed_root).read(0), named.read(0));
+  server_.set_rule({});
+  EXPECT_THAT(asked, ::testing::Contains(HasSubstr("/classes/0/x.jpg?signature=hush.3")));
 
   const auto refused = [&](errc code, const std::string& content) {
     put("bad.csv", content);
@@ -492,6 +503,15 @@ TEST_F(remote_openers, show_no_signature_of_what_references_lead_to) {
               ::testing::AllOf(HasSubstr("bucket/none.bin: "), ::testing::Not(HasSubstr("hush"))));
   EXPECT_THAT(said(errc::format, "classes/0/x.jpg", "8000000"),
               ::testing::AllOf(HasSubstr("bucket/classes/0/x.jpg, which has"), ::testing::Not(HasSubstr("hush"))));
+  // Nor of what is not read.
+  const std::string here = (folder_.path() / "within.json").string();
+  testing::write_file(
+      here,
+      R"({".zgroup": "{\"zarr_format\": 2}", "x/.zarray": "{\"zarr_format\": 2, \"shape\": [2], \"chunks\": [2], )"
+      R"(\"dtype\": \"<f4\", \"compressor\": null, \"fill_value\": 0, \"order\": \"C\", \"filters\": null}", )"
+      R"("x/0": ["simplecache::https://host.invalid/x.nc?signature=hush", 0, 8]})");
+  EXPECT_THAT(testing::message_of(errc::unsupported, [&] { static_cast<void>(open_references(here)); }),
+              ::testing::AllOf(HasSubstr("files within others"), ::testing::Not(HasSubstr("hush"))));
 }
 
 TEST_F(remote_openers, read_through_the_cache_that_they_are_given) {
