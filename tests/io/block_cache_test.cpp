@@ -274,12 +274,11 @@ TEST_F(block_cache, leaves_wider_windows_the_room_that_they_pass_through) {
   ASSERT_NE(cache, nullptr) << refusal_;
   const auto pass = [&](cached_object& object, std::uint32_t block, std::uint64_t passing) {
     ASSERT_EQ(object.claim(block, passing), state::claimed);
-    const auto [memory, pages] = content_of(block);
-    ASSERT_EQ(object.fill(block, pages), 0);
+    const auto [memory, whole] = content_of(0);
+    ASSERT_EQ(object.fill(block, whole), 0);
   };
-  constexpr std::uint64_t object_bytes = wide * block_bytes;
-  const auto a = cache->object("a", "a", object_bytes, refusal_);
-  const auto b = cache->object("b", "b", object_bytes, refusal_);
+  const auto a = cache->object("a", "a", wide * block_bytes, refusal_);
+  const auto b = cache->object("b", "b", wide * block_bytes, refusal_);
   ASSERT_TRUE(a && b) << refusal_;
   for (std::uint32_t block = 0; block < wide; ++block) pass(*a, block, wide * block_bytes);
   pass(*b, 0, 2 * block_bytes);
