@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -193,7 +194,7 @@ TEST_F(list_bucket, what_is_no_answer_of_folders_or_may_not_be_asked_is_listed_p
         folders("<IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken>"),
         folders(str_cat(page("t/c1000/"),
                         "<IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken>"))}) {
-    server_.set_rule([&](const served_request& asked) { return asks_folders(asked) ? answer : http_fault(); });
+    server_.set_rule([answer](const served_request& asked) { return asks_folders(asked) ? answer : http_fault(); });
     EXPECT_EQ(listed("t/"), put_below("t/")) << answer.body;
     EXPECT_LE(requests_, pages("t/") + 2);
   }
@@ -202,7 +203,7 @@ TEST_F(list_bucket, what_is_no_answer_of_folders_or_may_not_be_asked_is_listed_p
        {told(403, "<Error><Code>AccessDenied</Code></Error>"), told(404, ""), told(200, "<html>"),
         folders("<Contents><Key>u/c1000/a</Key><Size>1</Size></Contents>"),
         folders("<IsTruncated>true</IsTruncated><NextContinuationToken>a</NextContinuationToken>")}) {
-    server_.set_rule([&](const served_request& asked) { return asks_part(asked) ? answer : http_fault(); });
+    server_.set_rule([answer](const served_request& asked) { return asks_part(asked) ? answer : http_fault(); });
     EXPECT_EQ(listed("t/"), put_below("t/")) << answer.body;
     EXPECT_LE(requests_, pages("t/") + 40);
   }
@@ -232,9 +233,10 @@ TEST_F(list_bucket, folders_whose_names_are_no_utf_8_are_listed_page_by_page) {
 TEST_F(list_bucket, a_part_that_fails_is_the_listing_s_error) {
   put_folders(20, 30);
   for (const bool is_late : {false, true}) {
-    std::atomic<std::uint64_t> parts = 0;
-    server_.set_rule([&](const served_request& asked) {
-      return asks_part(asked) && (!is_late || ++parts > 40) ? http_fault{.what = wrong::no_http} : http_fault();
+    // Requests may still be answered when the listing has failed.
+    const auto parts = std::make_shared<std::atomic<std::uint64_t>>(0);
+    server_.set_rule([parts, is_late](const served_request& asked) {
+      return asks_part(asked) && (!is_late || ++*parts > 40) ? http_fault{.what = wrong::no_http} : http_fault();
     });
     try {
       static_cast<void>(listed("t/"));
