@@ -263,9 +263,9 @@ std::string note_of_lists_with_nulls(std::string_view path, std::string_view col
                  "): such a row lacks the field; fill the nulls to have it");
 }
 
-void follow_paths(record_table& table, const file_bytes& file, const input_files& from,
-                  std::shared_ptr<const input_files>& elsewhere, const table_options& options) {
-  check_is_there({&table, 1}, options.path_column);
+// The files that a column names, without their sizes: as paths of a disk, or all of them as addresses.
+//   returns   whether they are addresses
+static bool name_files(record_table& table, const file_bytes& file, const table_options& options) {
   const record_field paths = *field_named(table, options.path_column);
   const bool is_at_address = io::is_address(table.title);
   const bool is_root_at_address = io::is_address(options.root);
@@ -275,19 +275,17 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
   if (root.empty() && slash != std::string::npos) root = table.title.substr(0, slash);
   if (!root.empty() && !root.ends_with('/')) root += '/';
   std::vector<sized_file>& files = table.more_files;
-  // What signs the root is of the files below it, and not what signs the table.
-  const bool is_root_signed =
-      is_root_at_address && !io::is_s3(options.root) && options.root.find('?') != std::string::npos;
-  bool are_at_addresses = is_at_address || is_root_at_address;
+  bool are_addresses = is_at_address || is_root_at_address;
+  const bool may_be_either = !are_addresses;
   for_each_value(file, table, paths, [&](std::optional<std::string_view> path) {
     if (!path || path->empty()) {
       fail_at(table.title, table.records[files.size()].offset, str_cat("no path in '", options.path_column, "'"));
     }
     const bool is_address = io::is_address(*path);
     if (!is_address) refuse_other_address(*path, files.size(), table.title);
-    if (files.empty()) are_at_addresses = are_at_addresses || is_address;
-    if (are_at_addresses != is_address && !is_at_address && !is_root_at_address) {
-      const std::string one = is_address ? io::redacted(std::string(*path)) : std::string(*path);
+    if (may_be_either && files.empty()) are_addresses = is_address;
+    if (may_be_either && is_address != are_addresses) {
+      const std::string one = is_address ? io::redacted(*path) : std::string(*path);
       throw error(
           errc::usage,
           str_cat("row ", files.size(), " of the table ", table.title, " names ", is_address ? files.front().name : one,
@@ -295,17 +293,28 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
                   ", which is at an address; put them into tables of their own and concatenate these"));
     }
     const bool is_whole = path->starts_with('/') || is_address;
-    files.push_back({.name = is_whole           ? std::string(*path)
-                             : are_at_addresses ? resolved_name(root, *path)
-                                                : str_cat(root, *path)});
+    files.push_back({.name = is_whole        ? std::string(*path)
+                             : are_addresses ? resolved_name(root, *path)
+                                             : str_cat(root, *path)});
     return true;
   });
-  if (!are_at_addresses) {
+  return are_addresses;
+}
+
+void follow_paths(record_table& table, const file_bytes& file, const input_files& from,
+                  std::shared_ptr<const input_files>& elsewhere, const table_options& options) {
+  check_is_there({&table, 1}, options.path_column);
+  const bool are_addresses = name_files(table, file, options);
+  std::vector<sized_file>& files = table.more_files;
+  const std::string root = io::is_address(options.root) ? options.root : "";
+  // What signs the root is of the files below it, and not what signs the table.
+  const bool is_root_signed = !io::is_s3(root) && root.find('?') != std::string::npos;
+  if (!are_addresses) {
     find_sizes_on_disk(files, table.title, options.threads);
-  } else if (is_at_address && !is_root_signed) {
+  } else if (io::is_address(table.title) && !is_root_signed) {
     find_sizes_at_addresses(files, table.title, from);
   } else if (!files.empty()) {
-    if (!elsewhere) elsewhere = files_asked_for(is_root_at_address ? options.root : "", options.remote);
+    if (!elsewhere) elsewhere = files_asked_for(root, options.remote);
     table.more_from = elsewhere;
     find_sizes_at_addresses(files, table.title, *elsewhere);
   }
@@ -318,7 +327,7 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
   const std::string_view first = files.empty() ? std::string_view() : std::string_view(files.front().name);
   std::string lower = ending_of(first);
   // An address may be signed.
-  if (are_at_addresses && kind_of(lower) != field_kind::picture) lower = ending_of(first.substr(0, first.find('?')));
+  if (are_addresses && kind_of(lower) != field_kind::picture) lower = ending_of(first.substr(0, first.find('?')));
   const bool are_pictures = kind_of(lower) == field_kind::picture;
   record_field content{.name = are_pictures ? "jpg" : "file"};
   content.kind = are_pictures ? field_kind::picture : field_kind::bytes;
@@ -401,12 +410,14 @@ dataset join_tables(std::vector<record_table> tables, const input_files& from, s
     tables[i].source = placed.source;
     if (i == 0) tables[i].watch = placed.watch;  // over all files: asking all parts of a concatenation checks them once
     tables[i].file = placed.numbers[i];
-    const placed_files& of_more = tables[i].more_from ? placed_elsewhere : placed;
-    for (record_field& field : tables[i].fields) {
-      for (std::uint32_t& file : field.files) file = of_more.numbers[file];
+    const bool is_elsewhere = std::exchange(tables[i].more_from, nullptr) != nullptr;
+    if (is_elsewhere) {
+      tables[i].files_elsewhere = placed_elsewhere.table;
+      tables[i].source_elsewhere = placed_elsewhere.source;
     }
-    if (tables[i].more_from) tables[i].elsewhere = placed_elsewhere;
-    tables[i].more_from = nullptr;
+    for (record_field& field : tables[i].fields) {
+      for (std::uint32_t& file : field.files) file = (is_elsewhere ? placed_elsewhere : placed).numbers[file];
+    }
     parts.push_back(record_rows(std::move(tables[i])));
   }
   return parts.size() == 1 ? parts.front() : concat(parts);

@@ -26,7 +26,7 @@ class record_model final : public dataset_model {
  public:
   record_model(record_table table, std::vector<column_values> columns)
       : table_(std::move(table)), columns_(std::move(columns), table_.samples), sources_{std::move(table_.source)} {
-    if (table_.elsewhere.source) sources_.push_back(std::move(table_.elsewhere.source));
+    if (table_.source_elsewhere) sources_.push_back(std::move(table_.source_elsewhere));
     for (record_numbers& numbers : table_.numbers) column_missing_.push_back(std::move(numbers.missing));
     table_.numbers.clear();
     for (const record_field& field : table_.fields) add_field(field);
@@ -127,7 +127,7 @@ class record_model final : public dataset_model {
   void describe(description& out) const override {
     describe_model(out, table_.format, *this);
     describe_files(out, *table_.files);
-    if (table_.elsewhere.table) describe_files(out, *table_.elsewhere.table);
+    if (table_.files_elsewhere) describe_files(out, *table_.files_elsewhere);
     hasher hash;
     hash.add(std::uint64_t{table_.file});
     hash.add(std::as_bytes(std::span(table_.records)));
@@ -149,7 +149,7 @@ class record_model final : public dataset_model {
   dataset_memory memory() const override {
     dataset_memory held;
     held.files = table_.files->memory_bytes() + (table_.watch == nullptr ? 0 : table_.watch->memory_bytes());
-    if (table_.elsewhere.table) held.files += table_.elsewhere.table->memory_bytes();
+    if (table_.files_elsewhere) held.files += table_.files_elsewhere->memory_bytes();
     held.columns = columns_.memory_bytes();
     held.extents = table_.names.capacity() * sizeof(std::uint64_t) + table_.records.capacity() * sizeof(value_place);
     for (const record_field& field : table_.fields) {
@@ -174,7 +174,7 @@ class record_model final : public dataset_model {
   }
 
   [[nodiscard]] std::string files_text(std::uint32_t file) const {
-    return (table_.elsewhere.table ? table_.elsewhere.table : table_.files)->path(file);
+    return (table_.files_elsewhere ? table_.files_elsewhere : table_.files)->path(file);
   }
 
   // As text, or as digits of its bytes.
@@ -248,7 +248,7 @@ class record_model final : public dataset_model {
     if (!place.is_there()) return;
     const bool has_own_file = !of.files.empty();
     part one{.field = field,
-             .where = {.source = has_own_file && table_.elsewhere.table ? 1U : 0U,
+             .where = {.source = has_own_file && table_.files_elsewhere ? 1U : 0U,
                        .file = has_own_file ? of.files[sample] : table_.file,
                        .offset = place.offset}};
     one.where.stored_bytes = place.bytes;

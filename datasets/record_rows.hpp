@@ -62,7 +62,7 @@ struct record_numbers {
 ///   names          where each sample's key lies: 48 bits of the offset, 16 of its length. Empty: a sample is called by its number
 ///   more_files     beside the table's own
 ///   more_from      where these are, if not where the table is
-///   elsewhere      these as they were placed; its source is null where they are among `files`
+///   files_elsewhere, source_elsewhere   these as they were placed; null where they are among `files`
 ///   class_column   of `numbers`, whose names are `classes`
 struct record_table {
   std::string format;
@@ -79,7 +79,8 @@ struct record_table {
   std::vector<std::uint64_t> names = {};
   std::vector<sized_file> more_files = {};
   std::shared_ptr<const input_files> more_from = {};
-  placed_files elsewhere = {};
+  std::shared_ptr<const io::file_table> files_elsewhere = {};
+  std::shared_ptr<const io::source_description> source_elsewhere = {};
   std::string class_column = {};
   std::vector<std::string> classes = {};
   std::vector<std::string> notes = {};

@@ -63,10 +63,11 @@ index_places indexes_of(std::span<const std::string> shards, const remote_option
   }
   places.own_files = static_cast<std::uint32_t>(own.size());
   own.insert(own.end(), theirs.begin(), theirs.end());
-  // There are the shards: an index that does not come is not waited for as long as these are.
+  // There are the shards: an index that does not come is not waited for as long as these are. It is read once, and where the cache is full
+  // shards would have to make room for it.
   remote_options impatient = options;
   impatient.patience = std::min<std::chrono::milliseconds>(options.patience, std::chrono::seconds(10));
-  places.source = io::describe_objects(own, impatient);
+  places.source = io::describe_objects(own, impatient, io::caching::none);
   return places;
 }
 

@@ -185,10 +185,9 @@ class reference_store final : public zarr_store {
       }
       return number;
     };
-    // What lies in the JSON is in memory, whatever becomes of the file. One that is not among the others is not needed.
-    const bool is_among_them = object.held == nullptr || elsewhere_ != nullptr;
-    if (!is_among_them) return add(own_number_, path_, size_, 0);
-    referred_file& file = files_[object.held == nullptr ? references_.at(key).file : first_elsewhere_];
+    // What lies in the JSON is in memory, whatever becomes of the file: where that one is not among the others, any of them stands for it.
+    if (object.held != nullptr && elsewhere_ == nullptr) return add(own_number_, path_, size_, 0);
+    referred_file& file = files_[object.held != nullptr ? first_elsewhere_ : references_.at(key).file];
     return add(file.number, file.path, file.bytes, file.version);
   }
 

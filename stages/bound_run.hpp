@@ -63,11 +63,10 @@ class bound_run {
   [[nodiscard]] std::uint32_t nodes() const noexcept { return nodes_; }
   [[nodiscard]] std::uint32_t nodes_of_rank() const noexcept { return std::max(nodes_ / world_.size, 1U); }
   /// Ranks that read what this one's node does, itself among them: all, unless the order has several nodes.
-  [[nodiscard]] std::uint32_t ranks_of_node() const noexcept { return world_.size / (nodes_ / nodes_of_rank()); }
+  [[nodiscard]] std::uint32_t ranks_of_node() const noexcept { return world_.size / shares(); }
   /// What this rank's node reads of so many bytes, samples or blocks of the dataset: all, unless the order has several nodes.
   [[nodiscard]] std::uint64_t share_of_rank(std::uint64_t whole) const noexcept {
-    const std::uint64_t parts = nodes_ / nodes_of_rank();
-    return whole / parts + (whole % parts != 0 ? 1 : 0);
+    return whole / shares() + (whole % shares() != 0 ? 1 : 0);
   }
 
   /// What lies in this rank's rows of a batch: perhaps in none.
@@ -86,6 +85,8 @@ class bound_run {
   [[nodiscard]] batch_plan plan(std::uint32_t epoch, std::uint64_t index) const;
 
  private:
+  /// Into which the ranks divide what is read.
+  [[nodiscard]] std::uint32_t shares() const noexcept { return nodes_ / nodes_of_rank(); }
   //   row   of the global batch
   void check(const pick& chosen, std::uint32_t epoch, std::uint64_t index, std::uint64_t row,
              std::string_view what) const;

@@ -201,8 +201,7 @@ void add_cache(CLI::App& leat, chosen_command& chosen) {
       ->required();
   fill.add_option("ADDRESS", arguments->addresses, "s3:// or https://, with braces and globs as of leat epoch")
       ->required();
-  add_bytes(fill, "--cache-bytes", arguments->remote.cache_bytes, "what it may take, as 200GiB (LEAT_CACHE_BYTES)");
-  add_bytes(fill, "--cache-block-bytes", arguments->remote.cache_block_bytes, "what is fetched at once (4MiB)");
+  add_cache_sizes(fill, arguments->remote);
   add_remote_options(fill, arguments->remote);
   fill.add_flag("--json", arguments->json, "as one JSON object");
   fill.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return warm(*arguments, stop); }; });

@@ -71,6 +71,11 @@ std::string advise_loading(dtype type) {
                  type == dtype::u32 ? " --token-type u32" : "");
 }
 
+void add_cache_sizes(CLI::App& app, remote_options& remote) {
+  add_bytes(app, "--cache-bytes", remote.cache_bytes, "what it may take, as 200GiB (LEAT_CACHE_BYTES)");
+  add_bytes(app, "--cache-block-bytes", remote.cache_block_bytes, "what is fetched into it at once (4MiB)");
+}
+
 void add_remote_options(CLI::App& app, remote_options& remote) {
   app.add_flag("--allow-http", remote.allow_http, "read from http:// too, where it may be changed on its way");
   add_text(app, "--ca-file", remote.ca_file, "FILE",
@@ -101,7 +106,7 @@ void add_opening_options(CLI::App& app, open_options& opening) {
   CLI::Option* const paths = add_text(app, "--path-column", opening.tables.path_column, "NAME",
                                       "of JSONL and CSV: it has the paths of pictures, which are the samples");
   add_text(app, "--root", opening.tables.root, "DIR",
-           "what these paths are relative to, or an address (the table's folder)")
+           "what these paths are relative to, which may be an address (the table's folder)")
       ->needs(paths);
   app.add_flag("--checksums", opening.tables.checksums,
                "of TFRecord: the checksum of each record is verified, and a wrong one makes its sample corrupt");
@@ -116,8 +121,7 @@ void add_opening_options(CLI::App& app, open_options& opening) {
   add_remote_options(app, opening.remote);
   add_text(app, "--cache", opening.remote.cache, "DIR",
            "what is read of objects is kept there, on a local drive, for all processes that name it (LEAT_CACHE)");
-  add_bytes(app, "--cache-bytes", opening.remote.cache_bytes, "what it may take, as 200GiB (LEAT_CACHE_BYTES)");
-  add_bytes(app, "--cache-block-bytes", opening.remote.cache_block_bytes, "what is fetched into it at once (4MiB)");
+  add_cache_sizes(app, opening.remote);
   opening.index.use = index_use::check;
   add_choice(
       app, "--index-use", opening.index.use,

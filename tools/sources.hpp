@@ -19,8 +19,10 @@ class App;
 
 namespace leat::tools {
 
-/// --allow-http, --endpoint and others: how objects at addresses are read. Without --cache and --cache-bytes.
+/// --allow-http, --endpoint and others: how objects at addresses are read. Without --cache and its sizes.
 void add_remote_options(CLI::App& app, remote_options& remote);
+/// --cache-bytes and --cache-block-bytes.
+void add_cache_sizes(CLI::App& app, remote_options& remote);
 
 /// --ignore-zeros, --index, --index-use and others.
 void add_opening_options(CLI::App& app, open_options& opening);

@@ -513,10 +513,10 @@ bool block_cache::reserve(std::uint64_t bytes, std::uint64_t passing_bytes) {
 bool block_cache::reserve_passing(std::uint64_t bytes, std::uint64_t passing_bytes) {
   if (is_broken_.load(std::memory_order_relaxed) || bytes > std::min(passing_bytes, options_.bytes_max)) return false;
   // Of several sources the widest windows say how much may pass: what they have fetched ahead is not for others to take.
-  std::uint64_t widest = widest_passing_.load(std::memory_order_relaxed);
-  while (widest < passing_bytes && !widest_passing_.compare_exchange_weak(widest, passing_bytes)) {
-  }
-  widest = std::max(widest, passing_bytes);
+  const std::uint64_t widest = [&] {
+    const mutex_lock lock(held_mutex_);
+    return widest_passing_ = std::max(widest_passing_, passing_bytes);
+  }();
   const std::atomic_ref used(shared_->passing_bytes);
   for (;;) {
     const std::uint64_t all = used.fetch_add(bytes) + bytes;

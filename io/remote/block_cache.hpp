@@ -210,7 +210,6 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
   std::uint64_t mine_ = 0;  // the word of blocks that this fills
   std::atomic<std::uint64_t> full_until_ns_{0};
   std::atomic<bool> is_broken_{false};  // writing has failed
-  std::atomic<std::uint64_t> widest_passing_{0};
   mutex evicting_;
 
   // Of a block, and what its word was.
@@ -222,7 +221,8 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
   };
   mutex held_mutex_;
   std::vector<cached_object*> held_ ABSL_GUARDED_BY(held_mutex_);
-  std::vector<outgoing> outgoing_ ABSL_GUARDED_BY(held_mutex_);  // the last one goes first
+  std::vector<outgoing> outgoing_ ABSL_GUARDED_BY(held_mutex_);    // the last one goes first
+  std::uint64_t widest_passing_ ABSL_GUARDED_BY(held_mutex_) = 0;  // of its sources
 };
 
 }  // namespace leat::io

@@ -14,23 +14,27 @@
 
 namespace leat::io {
 
+static std::vector<const named_object*> pointers_to(std::span<const named_object> objects) {
+  std::vector<const named_object*> all;
+  all.reserve(objects.size());
+  for (const named_object& each : objects) all.push_back(&each);
+  return all;
+}
+
 std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
-                                                           const remote_options& options) {
+                                                           const remote_options& options, caching how) {
   std::vector<named_object> objects;
   for (const std::string& each : addresses) objects.push_back({.address = each});
-  return describe_objects(objects, options);
+  return describe_objects(pointers_to(objects), options, how);
 }
 
 std::shared_ptr<const source_description> describe_objects(std::span<const named_object> objects,
                                                            const remote_options& options) {
-  std::vector<const named_object*> named;
-  named.reserve(objects.size());
-  for (const named_object& each : objects) named.push_back(&each);
-  return describe_objects(named, options);
+  return describe_objects(pointers_to(objects), options);
 }
 
 std::shared_ptr<const source_description> describe_objects(std::span<const named_object* const> named,
-                                                           const remote_options& options) {
+                                                           const remote_options& options, caching how) {
   std::vector<remote_object> objects;
   objects.reserve(named.size());
   std::optional<s3_access> store;
@@ -55,7 +59,8 @@ std::shared_ptr<const source_description> describe_objects(std::span<const named
     }
     objects.push_back({.where = std::move(where)});
   }
-  return std::make_shared<const remote_description>(std::move(objects), options, retry_options(), std::move(store));
+  return std::make_shared<const remote_description>(std::move(objects), options, retry_options(), std::move(store),
+                                                    how);
 }
 
 void hand_on_facts(const source_description& from, std::uint32_t file, const source_description& to, std::uint32_t as) {

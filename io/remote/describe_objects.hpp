@@ -21,16 +21,21 @@ struct named_object {
   std::string etag = {};
 };
 
+/// Whether reads go by way of the cache that the options ask for.
+enum class caching : std::uint8_t { as_asked, none };
+
 /// What a listing has told is not asked for again, once the first of them that is opened was found to be as it says: some stores list other
 /// tags than they answer with.
 ///   throws   error{errc::usage}: no address of an object, or one of http:// that was not allowed;
 ///            error{errc::unsupported} in a build without this part
 [[nodiscard]] std::shared_ptr<const source_description> describe_objects(std::span<const named_object* const> objects,
-                                                                         const remote_options& options);
+                                                                         const remote_options& options,
+                                                                         caching how = caching::as_asked);
 [[nodiscard]] std::shared_ptr<const source_description> describe_objects(std::span<const named_object> objects,
                                                                          const remote_options& options);
 [[nodiscard]] std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
-                                                                         const remote_options& options);
+                                                                         const remote_options& options,
+                                                                         caching how = caching::as_asked);
 
 /// The objects that an address with * ? [ stands for: * and ? do not cross a slash. Sorted by byte.
 ///   throws   error{errc::not_found} there is none; error{errc::unsupported} in a build without this part; else as list_bucket() and find_s3_access()

@@ -307,12 +307,12 @@ class connected_objects final : public source {
 };
 
 remote_description::remote_description(std::vector<remote_object> objects, const remote_options& options,
-                                       const retry_options& retries, std::optional<s3_access> store)
+                                       const retry_options& retries, std::optional<s3_access> store, caching how)
     : objects_(std::move(objects)),
       options_(options),
       retries_(retries),
       store_(std::move(store)),
-      cache_(cache_of(options, objects_.size())),
+      cache_(how == caching::none ? nullptr : cache_of(options, objects_.size())),
       opened_(std::make_unique<std::atomic<const object_facts*>[]>(objects_.size())) {
   absl::flat_hash_map<std::string_view, std::uint32_t> times;
   times.reserve(objects_.size());

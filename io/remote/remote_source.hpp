@@ -3,6 +3,7 @@
 
 #include "io/file_table.hpp"
 #include "io/remote/address.hpp"
+#include "io/remote/describe_objects.hpp"
 #include "io/remote/http_client.hpp"
 #include "io/remote/object_cache.hpp"
 #include "io/remote/s3.hpp"
@@ -39,7 +40,8 @@ struct remote_object {
 class remote_description final : public source_description {
  public:
   explicit remote_description(std::vector<remote_object> objects, const remote_options& options,
-                              const retry_options& retries = {}, std::optional<s3_access> store = std::nullopt);
+                              const retry_options& retries = {}, std::optional<s3_access> store = std::nullopt,
+                              caching how = caching::as_asked);
   ~remote_description() override;
 
   /// Starts a thread for the network.

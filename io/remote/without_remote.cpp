@@ -20,7 +20,7 @@ namespace {
 }  // namespace
 
 std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
-                                                           const remote_options&) {
+                                                           const remote_options&, caching) {
   refuse(addresses.empty() ? "an address" : addresses.front());
 }
 
@@ -30,7 +30,7 @@ std::shared_ptr<const source_description> describe_objects(std::span<const named
 }
 
 std::shared_ptr<const source_description> describe_objects(std::span<const named_object* const> objects,
-                                                           const remote_options&) {
+                                                           const remote_options&, caching) {
   refuse(objects.empty() ? "an address" : objects.front()->address);
 }
 

@@ -1,4 +1,5 @@
 // Epochs over HTTP by way of a cache on the drive: the batches of the files, whatever is cached, damaged, full or half done.
+#include "datasets/index_writer.hpp"
 #include "datasets/input_files.hpp"
 #include "io/file_set.hpp"
 #include "io/remote/block_cache.hpp"
@@ -126,6 +127,20 @@ TEST_F(remote_cache, reads_each_block_once_and_nothing_in_the_epochs_that_follow
   }
 }
 
+// It is full, and when a run begins nobody holds what is there: an index that is read then is not to take the place of shards.
+TEST_F(remote_cache, that_is_full_is_not_written_to_by_later_runs_that_open_by_an_index_beside_the_shards) {
+  std::vector<std::string> paths;
+  for (int i = 0; i < shards; ++i) paths.push_back((folder_.path() / ("train-" + std::to_string(i) + ".tar")).string());
+  server_.put("train.index", testing::file_text(datasets::write_indexes(paths, {}, {}).at(0).path));
+  const std::uint64_t room = blocks_ / 2 * block_bytes;
+  for (int round = 0; round < 3; ++round) {
+    const seen_run seen = run(opened(cached(room)));
+    expect_right(seen);
+    if (round > 0) EXPECT_EQ(seen.stats.remote.cached_blocks, 0U) << round;
+    EXPECT_EQ(look(room)->entries().size(), static_cast<std::size_t>(shards));
+  }
+}
+
 TEST_F(remote_cache, has_the_same_batches_by_the_preadv_twin_and_in_the_order_of_the_shards) {
   testing::loader_options options = testing::small_options();
   options.reader.backend = read_backend::preadv;
@@ -195,6 +210,20 @@ class windows : public remote_cache {
     return testing::run_all(here("train-{0..23}.tar"), options(epochs), fields());
   }
 
+  // Each block is fetched once an epoch, and no sample by itself.
+  void expect_to_pass(const dataset& samples, std::uint32_t epochs, const seen_run& files) {
+    for (const std::uint32_t io_threads : {1U, 2U}) {
+      testing::loader_options wanted = options(epochs);
+      wanted.reader.io_threads = io_threads;
+      const seen_run seen = testing::run_all(samples, wanted, fields());
+      EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
+      EXPECT_EQ(seen.batches, files.batches);
+      EXPECT_EQ(seen.stats.remote.damaged_reads, 0U);
+      EXPECT_EQ(samples_asked_for(), 0U);
+      EXPECT_LE(seen.stats.remote.requests, epochs * blocks_of_set_);
+    }
+  }
+
   std::uint64_t blocks_of_set_ = 0;
 
  private:
@@ -210,16 +239,7 @@ TEST_F(windows, pass_through_a_cache_that_is_smaller_than_the_set) {
               ::testing::Contains(::testing::AllOf(HasSubstr(" of it through which the order's windows pass"),
                                                    HasSubstr("; with cache_bytes of "))));
   static_cast<void>(samples_asked_for());  // by opening
-  for (const std::uint32_t io_threads : {1U, 2U}) {
-    testing::loader_options wanted = options(epochs);
-    wanted.reader.io_threads = io_threads;
-    const seen_run seen = testing::run_all(samples, wanted, fields());
-    EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
-    EXPECT_EQ(seen.batches, of_files(epochs).batches);
-    EXPECT_EQ(seen.stats.remote.damaged_reads, 0U);
-    EXPECT_EQ(samples_asked_for(), 0U);
-    EXPECT_LE(seen.stats.remote.requests, epochs * blocks_of_set_);
-  }
+  expect_to_pass(samples, epochs, of_files(epochs));
   const auto cache = look(room);
   EXPECT_LE(cache->bytes_in_use(), room);
   EXPECT_GT(cache->passing_bytes(), 0U);
@@ -261,16 +281,7 @@ TEST_F(windows, of_two_sets_make_way_for_one_another) {
   const seen_run files =
       testing::run_all(two([&](const std::string& names) { return here(names); }), options(epochs), fields());
   static_cast<void>(samples_asked_for());  // by opening
-  for (const std::uint32_t io_threads : {1U, 2U}) {
-    testing::loader_options wanted = options(epochs);
-    wanted.reader.io_threads = io_threads;
-    const seen_run seen = testing::run_all(samples, wanted, fields());
-    EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
-    EXPECT_EQ(seen.batches, files.batches);
-    EXPECT_EQ(seen.stats.remote.damaged_reads, 0U);
-    EXPECT_EQ(samples_asked_for(), 0U);
-    EXPECT_LE(seen.stats.remote.requests, epochs * blocks_of_set_);
-  }
+  expect_to_pass(samples, epochs, files);
   EXPECT_LE(look(room)->bytes_in_use(), room);
 }
 

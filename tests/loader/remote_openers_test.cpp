@@ -30,6 +30,11 @@ namespace fs = std::filesystem;
 using testing::file_text;
 using ::testing::HasSubstr;
 
+std::string without(std::string text, const std::string& place) {
+  for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place)) text.erase(at, place.size());
+  return text;
+}
+
 // What a dataset is, and some of its samples, without the place that it was opened from.
 std::string everything_of(const dataset& samples, const std::string& place) {
   std::ostringstream out;
@@ -62,9 +67,7 @@ std::string everything_of(const dataset& samples, const std::string& place) {
     }
     out << "\n";
   }
-  std::string text = out.str();
-  for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place)) text.erase(at, place.size());
-  return text;
+  return without(out.str(), place);
 }
 
 class remote_openers : public ::testing::Test {
@@ -334,11 +337,6 @@ TEST_F(remote_openers, follow_a_table_on_a_disk_to_addresses) {
   testing::write_file(folder_.path() / "names.csv", csv);
   testing::write_file(folder_.path() / "more.csv", csv);
   testing::write_file(folder_.path() / "whole.csv", whole);
-  const auto without = [](std::string text, const std::string& place) {
-    for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place))
-      text.erase(at, place.size());
-    return text;
-  };
   const table_options on_disk{.path_column = "file_name", .root = here + "pictures"};
   const table_options at_store{.path_column = "file_name", .root = "s3://bucket/pictures/", .remote = store()};
   const std::string wanted = everything_of(open_csv(here + "names.csv", on_disk), here);
@@ -464,11 +462,6 @@ TEST_F(remote_openers, follow_references_on_a_disk_to_addresses) {
   testing::write_file(folder_.path() / "there.json",
                       references("s3://bucket/chunks/data.bin", "s3://bucket/chunks/data.bin"));
   testing::write_file(folder_.path() / "here.json", references("chunks/data.bin", "chunks/data.bin"));
-  const auto without = [](std::string text, const std::string& place) {
-    for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place))
-      text.erase(at, place.size());
-    return text;
-  };
   const dataset there = open_references(here + "there.json", {.remote = store()});
   EXPECT_EQ(without(everything_of(there, here), "there.json"),
             without(everything_of(open_references(here + "here.json"), here), "here.json"));

@@ -41,21 +41,27 @@ class remote_command : public ::testing::Test {
 
   remote_command() {
     for (int s = 0; s < shards; ++s) {
-      archive made;
-      for (int i = 0; i < 45; ++i) {
-        const int number = 100 * s + i;
-        std::vector<std::byte> content(200'000);
-        fill_seeded(static_cast<std::uint64_t>(number), 0, content);
-        made.file(std::to_string(number) + ".bin", {reinterpret_cast<const char*>(content.data()), content.size()});
-        made.file(std::to_string(number) + ".cls", std::to_string(i % 10));
-      }
-      const std::string bytes = made.end().bytes();
       const std::string name = "train-" + std::to_string(s) + ".tar";
-      write_file(folder_.path() / name, bytes);
-      server_.put(name, bytes);
+      const std::string bytes = put_shard(name, 100 * s, 45, 200'000, true);
       server_.put("bucket/" + name, bytes);
       blocks_ += (bytes.size() + block_bytes - 1) / block_bytes;
     }
+  }
+
+  // On the disk and at the server: samples of so many bytes, by their numbers.
+  std::string put_shard(const std::string& name, int first, int count, std::size_t sample_bytes, bool has_classes) {
+    archive made;
+    for (int i = 0; i < count; ++i) {
+      const std::string number = std::to_string(first + i);
+      std::vector<std::byte> content(sample_bytes);
+      fill_seeded(static_cast<std::uint64_t>(first + i), 0, content);
+      made.file(number + ".bin", {reinterpret_cast<const char*>(content.data()), content.size()});
+      if (has_classes) made.file(number + ".cls", std::to_string(i % 10));
+    }
+    std::string bytes = made.end().bytes();
+    write_file(folder_.path() / name, bytes);
+    server_.put(name, bytes);
+    return bytes;
   }
 
   using arguments = std::vector<std::string>;
@@ -72,6 +78,19 @@ class remote_command : public ::testing::Test {
   static std::string digest_of(const ended& run) {
     EXPECT_EQ(run.exit_code, 0) << run.err;
     return run.exit_code == 0 ? run.json().at("digest").get<std::string>() : run.err;
+  }
+
+  // Half of them, but never the first one, from when so many requests have been counted.
+  static void kill_some(const std::vector<std::unique_ptr<command>>& processes,
+                        const std::atomic<std::uint64_t>& counted, std::uint64_t when, seeded_random& random) {
+    const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (counted < when && std::chrono::steady_clock::now() < give_up_at)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    for (std::size_t i = 1; i < processes.size(); ++i) {
+      if (random.below(2) == 0) continue;
+      processes[i]->signal(SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(random.below(40)));
+    }
   }
 
   const temporary_directory folder_;
@@ -141,15 +160,7 @@ TEST_F(remote_command, shares_a_cache_among_processes_of_which_some_are_killed) 
       processes.push_back(std::make_unique<command>(epoch_of(there(), cached())));
     std::uint64_t kills = 0;
     // While blocks are on their way, mostly.
-    const std::uint64_t when = 1 + random.below(blocks_);
-    const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (fetches < when && std::chrono::steady_clock::now() < give_up_at)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    for (std::uint64_t i = 1; i < count; ++i) {
-      if (random.below(2) == 0) continue;
-      processes[i]->signal(SIGKILL);
-      std::this_thread::sleep_for(std::chrono::milliseconds(random.below(40)));
-    }
+    kill_some(processes, fetches, 1 + random.below(blocks_), random);
     for (const auto& each : processes) {
       const ended how = each->wait();
       if (how.killed) {
@@ -180,18 +191,7 @@ class passing_windows : public remote_command {
 
   passing_windows() {
     for (int s = 0; s < 32; ++s) {
-      archive made;
-      for (int i = 0; i < 20; ++i) {
-        const int number = 1'000 + 100 * s + i;
-        std::vector<std::byte> content(20'000);
-        fill_seeded(static_cast<std::uint64_t>(number), 0, content);
-        made.file(std::to_string(number) + ".bin", {reinterpret_cast<const char*>(content.data()), content.size()});
-      }
-      const std::string bytes = made.end().bytes();
-      const std::string name = "part-" + std::to_string(s) + ".tar";
-      write_file(folder_.path() / name, bytes);
-      server_.put(name, bytes);
-      bytes_of_set_ += bytes.size();
+      bytes_of_set_ += put_shard("part-" + std::to_string(s) + ".tar", 1'000 + 100 * s, 20, 20'000, false).size();
     }
   }
   [[nodiscard]] arguments epochs_of(const std::string& source, const arguments& more = {}) const {
@@ -276,15 +276,7 @@ TEST_F(passing_windows, are_shared_by_processes_of_which_some_are_killed) {
     for (std::uint64_t i = 0; i < count; ++i)
       processes.push_back(std::make_unique<command>(epochs_of(there(), through_cache())));
     // From where the first blocks come to where others have made way for some time.
-    const std::uint64_t when = 1 + random.below(3 * blocks / 2);
-    const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (asked_for < when && std::chrono::steady_clock::now() < give_up_at)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    for (std::uint64_t i = 1; i < count; ++i) {
-      if (random.below(2) == 0) continue;
-      processes[i]->signal(SIGKILL);
-      std::this_thread::sleep_for(std::chrono::milliseconds(random.below(40)));
-    }
+    kill_some(processes, asked_for, 1 + random.below(3 * blocks / 2), random);
     for (const auto& each : processes) {
       const ended how = each->wait();
       ++(how.killed ? killed : survived);
