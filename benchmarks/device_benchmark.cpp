@@ -20,6 +20,9 @@
 //                                                         at most; and of the GPU's time at most 2 % for 3,000 a second. Beside
 //                                                         them the same packs, and the JPEGs they are made of, on the host
 //   9. JPEGs that nvJPEG decodes                          no aim; beside them the same on the host
+//  10. kernels with steps of colour / a copy as in 6      aim: at least 0.75 of tables, 0.5 of saturation and hue, 0.4 of equalize
+//  11. SimCLR's recipe, f16, whole line                   aim: packs at least 100,000 rows a second; of JPEG files the device leaves at
+//                                                         most half of the CPU that colour takes on the host
 //
 // The sum of all words that the steps read is compared with the host rung's, before the rounds and under load. Which of the two
 // loops goes first changes from round to round, and the loader has ended before the other begins. What needs least is measured
@@ -40,7 +43,9 @@
 #include "benchmarks/timed_calls.hpp"
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/open_device.hpp"
+#include "stages/device/picture_operation.hpp"
 #include "stages/loader_parts.hpp"
+#include "stages/pixels/recipe.hpp"
 #include "stages/pixels/store.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tools/doctor_facts.hpp"
@@ -414,10 +419,12 @@ struct line_rate {
 
 /// Returns what the loader counts.
 loader_stats measure_line(const source& from, leat::decode_on where, const std::shared_ptr<stages::device_calls>& calls,
-                          double least_s, line_rate& measured, std::uint32_t io_threads = 1) {
+                          double least_s, line_rate& measured, std::uint32_t io_threads = 1,
+                          bool finish_on_device = true) {
   const auto timed = std::make_shared<timed_calls>(calls, 256);
   loader_options options = options_for(from.rows_max, cuda(0));
   options.decode_on = where;
+  options.finish_on_device = finish_on_device;
   options.reader.io_threads = io_threads;
   std::uint32_t uncounted = 0;
   std::uint32_t counted = 0;
@@ -842,7 +849,14 @@ struct kernel_memory {
     for (std::size_t i = 0; i < sets; ++i) {
       from.emplace_back(in());
       to.emplace_back(in() * size_bytes(dtype::f32));
-      check(cudaMemset(from.back().data(), 0x3C + static_cast<int>(i), in()), "cudaMemset");
+      // Noise on a slope: of one value alone all threads that count would wait for one another.
+      std::vector<std::uint8_t> pixels(in());
+      std::uint32_t state = 12345 + static_cast<std::uint32_t>(i);
+      for (std::size_t at = 0; at < pixels.size(); ++at) {
+        state = state * 1664525 + 1013904223;
+        pixels[at] = static_cast<std::uint8_t>(at % record_bytes * 200 / record_bytes + (state >> 24) * 50 / 256);
+      }
+      check(cudaMemcpy(from.back().data(), pixels.data(), in(), cudaMemcpyHostToDevice), "cudaMemcpy");
       copy_from.emplace_back(copied(dtype::f32));
       copy_to.emplace_back(copied(dtype::f32));
       check(cudaMemset(copy_from.back().data(), 0x3C, copied(dtype::f32)), "cudaMemset");
@@ -938,6 +952,109 @@ class kernel_rate {
   figure ratio_, kernel_, copy_, kernel_us_;
 };
 
+// --- 10: kernels with steps of colour ----------------------------------------------------------------------------------------
+
+/// A chain of steps of colour, and what is wanted of it.
+struct colour_chain {
+  const char* name;
+  const char* steps;
+  double at_least;  // 0: nothing
+};
+constexpr colour_chain colour_chains[] = {
+    {"tables", "solarize(128) posterize(4)", 0.75},
+    {"brightness", "brightness(0.6..1.4)", 0},
+    {"saturation and hue", "saturation(0.6..1.4) hue(-0.1..0.1)", 0.5},
+    {"contrast", "contrast(0.6..1.4)", 0},
+    {"equalize", "equalize", 0.4},
+    {"autocontrast", "autocontrast", 0},
+    {"sharpness", "sharpness(0..2)", 0},
+    {"blur of 23", "gaussian_blur(23, 0.1..2)", 0},
+    {"SimCLR",
+     "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.2, grayscale) random_apply(0.5, "
+     "gaussian_blur(23, 0.1..2))",
+     0},
+    {"erasing", "random_erasing(0.25)", 0}};
+
+class colour_rate {
+ public:
+  colour_rate(const kernel_memory& memory, const std::shared_ptr<stages::device_calls>& calls, const colour_chain& of,
+              dtype type, bool toy)
+      : memory_(memory),
+        calls_(calls),
+        of_(of),
+        type_(type),
+        launches_(toy ? 4U : 20U),
+        chain_(parse_transforms(str_cat("resize(", side, "x", side, ") ", of.steps))),
+        layout_(stages::layout_of(chain_)),
+        operation_(stages::pictures_of(pixels::store::from(type, layout::nchw, imagenet), side, side), layout_),
+        records_(memory.rows * std::size_t{layout_.record_bytes}),
+        scratch_(std::max<std::size_t>(operation_.scratch_bytes(memory.rows), 16)) {
+    std::vector<std::byte> records(records_.bytes());
+    pixels::recipe drawn;
+    for (std::uint32_t row = 0; row < memory.rows; ++row) {
+      chain_.draw_colour({.seed = seed, .epoch = 0, .draw = row}, drawn);
+      stages::write_program(drawn, 0, row % 2 != 0,
+                            {records.data() + std::size_t{row} * layout_.record_bytes, layout_.record_bytes});
+    }
+    check(cudaMemcpy(records_.data(), records.data(), records.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+
+  void round() {
+    const trainer_stream in;
+    time_event began, ended, copied;
+    const std::size_t sets = memory_.from.size();
+    const auto run = [&](unsigned i) {
+      const std::byte* const from[] = {static_cast<const std::byte*>(memory_.from[i % sets].data()),
+                                       static_cast<const std::byte*>(records_.data())};
+      const stages::failed_call failed = operation_.launch(*calls_,
+                                                           {.from = from,
+                                                            .rows = memory_.rows,
+                                                            .to = static_cast<std::byte*>(memory_.to[i % sets].data()),
+                                                            .scratch = static_cast<std::byte*>(scratch_.data())},
+                                                           in.get());
+      check(static_cast<cudaError_t>(failed.status), failed.name);
+    };
+    for (unsigned i = 0; i < sets; ++i) run(i);
+    began.record(in);
+    for (unsigned i = 0; i < launches_; ++i) run(i);
+    ended.record(in);
+    for (unsigned i = 0; i < launches_; ++i) {
+      check(cudaMemcpyAsync(memory_.copy_to[i % sets].data(), memory_.copy_from[i % sets].data(), memory_.copied(type_),
+                            cudaMemcpyDeviceToDevice, in.get()),
+            "cudaMemcpyAsync");
+    }
+    copied.record(in);
+    in.finish();
+    const double kernel_ms = ended.ms_since(began) / launches_;
+    const double copy_ms = copied.ms_since(ended) / launches_;
+    ratio_.add(copy_ms / kernel_ms);
+    kernel_us_.add(1e3 * kernel_ms);
+  }
+
+  [[nodiscard]] static std::string title(const colour_chain& of, dtype type) {
+    return str_cat(of.name, ", u8 to ", name(type));
+  }
+  [[nodiscard]] report_line report() const {
+    report_line line{.what = {"kernels with steps of colour / copy of as many bytes as without", ratio_, "", 3},
+                     .under = str_cat(title(of_, type_), " nchw, ", memory_.rows, " rows"),
+                     .of = {{"a batch", kernel_us_, "us", 1}}};
+    if (of_.at_least > 0) line.target = target{target::sense::at_least, of_.at_least};
+    return line;
+  }
+
+ private:
+  const kernel_memory& memory_;
+  const std::shared_ptr<stages::device_calls> calls_;
+  const colour_chain& of_;
+  const dtype type_;
+  const unsigned launches_;
+  const pixels::pipeline chain_;
+  const stages::program_layout layout_;
+  const stages::picture_operation operation_;
+  const device_memory records_, scratch_;
+  figure ratio_, kernel_us_;
+};
+
 // --- 7: u8 and a kernel, or floats, over the bus -------------------------------------------------------------------------------
 
 class bus_pictures {
@@ -1012,6 +1129,8 @@ class photo_packs {
     check_what_steps_read(packs_, step, static_cast<std::uint32_t>(batches));
   }
 
+  [[nodiscard]] const source& packs() const noexcept { return packs_; }
+
   void round() {
     run(jpegs_, leat::decode_on::host, jpegs_on_host_);
     run(packs_, leat::decode_on::host, on_host_);
@@ -1055,6 +1174,75 @@ class photo_packs {
   const std::shared_ptr<stages::device_calls> calls_;
   const double least_s_;
   line_rate jpegs_on_host_, on_host_, on_device_, more_io_;
+};
+
+// --- 11: a whole recipe -----------------------------------------------------------------------------------------------------------
+
+class recipe_lines {
+ public:
+  recipe_lines(const source& jpegs, const source& packs, std::shared_ptr<stages::device_calls> calls, bool toy)
+      : plain_(jpegs), jpegs_(jpegs), packs_(packs), calls_(std::move(calls)), least_s_(toy ? 0.05 : 1.0) {
+    plain_.fields = {plain().as(dtype::f16)};
+    jpegs_.fields = packs_.fields = {recipe().as(dtype::f16)};
+  }
+
+  void round() {
+    const auto run = [&](const source& from, leat::decode_on where, line_rate& measured, bool finish,
+                         std::uint32_t io_threads) {
+      const loader_stats stats = measure_line(from, where, calls_, least_s_, measured, io_threads, finish);
+      if (finish && stats.device.passes_on_host > 0) throw error(errc::device, "a step of colour stayed on the host");
+    };
+    run(packs_, leat::decode_on::device, packs_one_, true, 1);
+    run(packs_, leat::decode_on::device, packs_four_, true, 4);
+    run(packs_, leat::decode_on::host, packs_host_, false, 1);
+    run(jpegs_, leat::decode_on::host, jpegs_device_, true, 1);
+    run(jpegs_, leat::decode_on::host, jpegs_host_, false, 1);
+    run(plain_, leat::decode_on::host, plain_device_, true, 1);
+    run(plain_, leat::decode_on::host, plain_host_, false, 1);
+    const double left = last(jpegs_device_) - last(plain_device_);
+    const double all = last(jpegs_host_) - last(plain_host_);
+    share_.add(left / all);
+  }
+
+  [[nodiscard]] std::vector<report_line> report() const {
+    const std::string under = absl::StrFormat("SimCLR, 224 x 224 f16 nchw, %u rows, %u CPUs", packs_.rows_max,
+                                              std::thread::hardware_concurrency());
+    return {{.what = {"packs with the recipe, on the device, whole line", packs_four_.rows_per_s, "/s", 0},
+             .under = under + ", 4 I/O threads",
+             .target = target{target::sense::at_least, 100000},
+             .of = {{"by 1 I/O thread", packs_one_.rows_per_s, "/s", 0},
+                    {"side stream", packs_four_.stream_per_s, "/s", 0},
+                    {"kernels of a batch", packs_four_.kernels_ms, "ms", 3},
+                    {"copy of a batch", packs_four_.copy_ms, "ms", 3},
+                    {"host CPU of a row", packs_four_.cpu_us, "us", 1},
+                    {"packs on the host", packs_host_.rows_per_s, "/s", 0}}},
+            {.what = {"JPEG files with the recipe, tail on the device, whole line", jpegs_device_.rows_per_s, "/s", 0},
+             .under = under,
+             .of = {{"all on the host", jpegs_host_.rows_per_s, "/s", 0},
+                    {"no recipe", plain_device_.rows_per_s, "/s", 0}}},
+            {.what = {"CPU that colour takes of a picture: tail on the device / all on the host", share_, "", 2},
+             .under = under,
+             .target = target{target::sense::at_most, 0.5},
+             .of = {{"a JPEG, tail on the device", jpegs_device_.cpu_us, "us", 1},
+                    {"no recipe, finished there", plain_device_.cpu_us, "us", 1},
+                    {"all on the host", jpegs_host_.cpu_us, "us", 1},
+                    {"no recipe, on the host", plain_host_.cpu_us, "us", 1}}}};
+  }
+
+ private:
+  static image plain() { return image{"jpg"}.random_resized_crop(side).random_flip().normalize(imagenet); }
+  static image recipe() {
+    image made = plain();
+    for (const transform& step : parse_transforms(colour_chains[8].steps)) made = made.apply(step);
+    return made;
+  }
+  static double last(const line_rate& of) { return of.cpu_us.median(); }
+
+  source plain_, jpegs_, packs_;
+  const std::shared_ptr<stages::device_calls> calls_;
+  const double least_s_;
+  line_rate packs_one_, packs_four_, packs_host_, jpegs_device_, jpegs_host_, plain_device_, plain_host_;
+  figure share_;
 };
 
 // --- 9: nvJPEG ------------------------------------------------------------------------------------------------------------------
@@ -1150,6 +1338,8 @@ class measurements {
       add_kernel(all, type, layout::nchw, besides::mixup);
       add_kernel(all, type, layout::nchw, besides::cutmix);
     }
+    for (const colour_chain& of : colour_chains) add_colour(all, of, dtype::f16);
+    for (const std::size_t i : {0, 2, 4}) add_colour(all, colour_chains[i], dtype::f32);
     all.add("copies alone", [this] {
       if (!copies_) copies_.emplace(given_.toy);
       copies_->round();
@@ -1183,6 +1373,11 @@ class measurements {
       }
       packs_->round();
     });
+    all.add("photo packs with a recipe", [this] {
+      if (!packs_) throw nothing_to_measure("there are no packs");
+      if (!recipes_) recipes_.emplace(ready(photographs_), packs_->packs(), calls_, given_.toy);
+      recipes_->round();
+    });
     all.add("nvJPEG", [this] {
       if (!nvjpeg_) nvjpeg_.emplace(ready(photographs_), calls_, given_.toy);
       nvjpeg_->round();
@@ -1208,9 +1403,13 @@ class measurements {
     if (bus_) made.lines.push_back(bus_->report());
     if (copies_) made.lines.push_back(copies_->report());
     for (const auto& each : kernels_) made.lines.push_back(each->report());
+    for (const auto& each : colours_) made.lines.push_back(each->report());
     if (pictures_) made.lines.push_back(pictures_->report());
     if (packs_) {
       for (report_line& line : packs_->report()) made.lines.push_back(std::move(line));
+    }
+    if (recipes_) {
+      for (report_line& line : recipes_->report()) made.lines.push_back(std::move(line));
     }
     if (nvjpeg_) {
       for (report_line& line : nvjpeg_->report()) made.lines.push_back(std::move(line));
@@ -1235,6 +1434,17 @@ class measurements {
                 of = kernels_.emplace_back(std::move(made)).get();
               }
               of->round();
+            });
+  }
+  void add_colour(rounds& all, const colour_chain& of, dtype type) {
+    all.add("colour, " + colour_rate::title(of, type),
+            [this, &of, type, made = static_cast<colour_rate*>(nullptr)]() mutable {
+              if (!kernel_memory_) throw nothing_to_measure("there is no memory for it");
+              if (made == nullptr) {
+                auto rate = std::make_unique<colour_rate>(*kernel_memory_, calls_, of, type, given_.toy);
+                made = colours_.emplace_back(std::move(rate)).get();
+              }
+              made->round();
             });
   }
   void add_steps(rounds& all, const std::optional<source>& from, const std::string& name) {
@@ -1279,6 +1489,8 @@ class measurements {
   std::optional<nvjpeg_files> nvjpeg_;
   std::optional<kernel_memory> kernel_memory_;
   std::vector<std::unique_ptr<kernel_rate>> kernels_;
+  std::vector<std::unique_ptr<colour_rate>> colours_;
+  std::optional<recipe_lines> recipes_;
   ready_batch ready_;
 };
 

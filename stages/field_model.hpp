@@ -134,6 +134,14 @@ struct photos_left {
   std::uint64_t jpegs_to_host = 0;
 };
 
+/// Steps of colour of the rows that decode() has made.
+///   why_host   why those stayed that did
+struct passes_left {
+  std::uint64_t to_device = 0;
+  std::uint64_t to_host = 0;
+  std::string_view why_host;
+};
+
 /// What finish() has of a batch whose rows are there, without those that were skipped. Outputs are those of the program and of the
 /// programs behind it, counted from its first.
 class finished_rows {
@@ -225,6 +233,8 @@ class field_program {
   [[nodiscard]] virtual std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const = 0;
   /// Photo packs and JPEG files that decode() has left to the device, of how many it was given; nothing where it leaves none.
   [[nodiscard]] virtual std::optional<photos_left> left_to_device() const { return std::nullopt; }
+  /// Steps of colour; nothing where it has none.
+  [[nodiscard]] virtual std::optional<passes_left> passes_left_to_device() const { return std::nullopt; }
   /// One job: one sample, start to end, on one thread. `rows` has one target per output.
   virtual outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const = 0;
   /// What is wrong with a sample whose rows are all made; nothing if nothing is.

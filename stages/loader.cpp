@@ -134,7 +134,7 @@ void add_photos(device_report& to, const loader_options& options, const transfer
   } else if (!options.finish_on_device) {
     to.photos.why = "pictures are finished on the host";
   } else {
-    to.photos.why = "no picture without steps of colour and random_erasing is asked for";
+    to.photos.why = "no picture that a device can decode is asked for";
   }
   for (const auto& program : programs) {
     const std::optional<photos_left> left = program->left_to_device();
@@ -145,6 +145,21 @@ void add_photos(device_report& to, const loader_options& options, const transfer
     to.photos_decoded += left->to_device;
     to.photos_on_host += left->to_host;
   }
+}
+
+// Adds where steps of colour are done.
+void add_passes(device_report& to, std::span<const std::unique_ptr<field_program>> programs) {
+  to.passes = {"host", "no steps of colour are asked for"};
+  bool any = false;
+  for (const auto& program : programs) {
+    const std::optional<passes_left> left = program->passes_left_to_device();
+    if (!left) continue;
+    if (!std::exchange(any, true)) to.passes.why.clear();
+    to.passes_on_device += left->to_device;
+    to.passes_on_host += left->to_host;
+    if (left->to_host != 0) to.passes.why = left->why_host;
+  }
+  if (to.passes_on_device != 0) to.passes.use = to.use.use;
 }
 
 io::arena_options arena_settings(const loader_options& options, const memory_plan& memory) {
@@ -606,6 +621,7 @@ loader_stats loader::pipeline::stats() const {
   now.photo_packs_recoded = pixels::photo_packs_are_recoded();
   now.device = transfer_->report();
   add_photos(now.device, options_, *transfer_, run_.programs());
+  add_passes(now.device, run_.programs());
   now.verdict = windows_.judge_last(counted, setting(counted));
   return now;
 }

@@ -230,6 +230,10 @@ json epoch_report::as_json() const {
                           {"p50_ms", numbers->p50_s * 1e3}, {"p90_ms", numbers->p90_s * 1e3},
                           {"p99_ms", numbers->p99_s * 1e3}, {"max_ms", numbers->max_s * 1e3}};
   }
+  stages["decode"]["device_passes"] = {{"use", device.passes.use},
+                                       {"why", device.passes.why},
+                                       {"on_device", device.passes_on_device},
+                                       {"on_host", device.passes_on_host}};
   object["stages"] = std::move(stages);
   object["queues"] = {{"decode", stats.queues.decode}, {"ready", stats.queues.ready}, {"out", stats.queues.out}};
   json threads;
@@ -316,6 +320,13 @@ std::string epoch_report::as_text(const terminal& screen) const {
                 device.photos_on_host > 0 ? str_cat(", ", count_text(device.photos_on_host), " on the host") : ""));
   } else if (device.photos.why != "asked for") {
     row(text, screen, "photo packs", str_cat("on the host: ", one_line(device.photos.why)));
+  }
+  if (const device_report& device = stats.device; device.passes_on_device > 0) {
+    row(text, screen, "colour",
+        str_cat(count_text(device.passes_on_device), " steps on ", device.passes.use,
+                device.passes_on_host > 0
+                    ? str_cat(", ", count_text(device.passes_on_host), " on the host: ", device.passes.why)
+                    : ""));
   }
   if (const device_report& device = stats.device; device.jpegs_decoded + device.jpegs_on_host > 0) {
     row(text, screen, "nvjpeg",

@@ -1,6 +1,7 @@
 #include "stages/device/finish_pictures.hpp"
 
 #include "base/half.hpp"
+#include "stages/device/picture_threads.hpp"
 #include "stages/pixels/store.hpp"
 
 #include <cassert>
@@ -31,6 +32,11 @@ struct as_bf16 {
   static element rounded(float value) noexcept { return bf16_bits(value); }
 };
 
+struct as_u8 {
+  using element = std::uint8_t;
+  static element rounded(float value) noexcept { return static_cast<element>(value); }  // whole numbers, both ways
+};
+
 template <class As>
 void mix_elements(const mix_row& mixed, typename As::element* row, const typename As::element* partner,
                   std::size_t count) noexcept {
@@ -43,21 +49,55 @@ void mix_elements(const mix_row& mixed, typename As::element* row, const typenam
   }
 }
 
+/// A row, and what its record says, if there is one.
+struct row_to_finish {
+  row_to_finish(const picture_batch& pictures, std::size_t row) noexcept {
+    const std::size_t pixels = std::size_t{pictures.height} * pictures.width;
+    from = pictures.from + row * pixels * 3;
+    flip = pictures.flips != nullptr && pictures.flips[row] != 0;
+    if (pictures.programs == nullptr) return;
+    record = pictures.programs + row * pictures.program_bytes;
+    record_bytes = pictures.program_bytes;
+    program = reinterpret_cast<const picture_program*>(record);
+    flip = program->flip != 0;
+    if (program->moved != 0) from = pictures.moved + row * pixels * 3;
+  }
+
+  [[nodiscard]] picture_threads::pixel pixel(std::size_t at) const noexcept {
+    picture_threads::pixel all[1] = {{{from[at * 3], from[at * 3 + 1], from[at * 3 + 2]}}};
+    if (program != nullptr) {
+      picture_threads::run_steps(record, record_bytes, program->first,
+                                 picture_threads::step_count_of(*program, record_bytes), all);
+    }
+    return all[0];
+  }
+  [[nodiscard]] bool is_erased(std::size_t x, std::size_t y) const noexcept {
+    if (program == nullptr) return false;
+    const erased_part& part = program->erased;
+    return x >= part.left && x < part.right && y >= part.top && y < part.bottom;
+  }
+
+  const std::uint8_t* from;
+  const std::uint8_t* record = nullptr;
+  const picture_program* program = nullptr;
+  std::uint32_t record_bytes = 0;
+  bool flip;
+};
+
 template <class As>
 void finish_row(const picture_batch& pictures, std::size_t row, typename As::element* to) noexcept {
   const std::size_t height = pictures.height;
   const std::size_t width = pictures.width;
-  const bool flip = pictures.flips != nullptr && pictures.flips[row] != 0;
+  const row_to_finish from(pictures, row);
   for (std::size_t y = 0; y < height; ++y) {
     for (std::size_t x = 0; x < width; ++x) {
-      const std::size_t from_x = flip ? width - 1 - x : x;
+      const picture_threads::pixel pixel = from.pixel(y * width + (from.flip ? width - 1 - x : x));
       for (std::size_t c = 0; c < 3; ++c) {
-        const std::uint8_t pixel = pictures.from[((row * height + y) * width + from_x) * 3 + c];
         // Two statements: each rounds once (-ffp-contract=off keeps them apart).
-        const float scaled = static_cast<float>(pixel) * pictures.scale[c];
+        const float scaled = static_cast<float>(pixel.c[c]) * pictures.scale[c];
         const float value = scaled + pictures.bias[c];
         to[pictures.order == layout::nchw ? (c * height + y) * width + x : (y * width + x) * 3 + c] =
-            As::rounded(value);
+            As::rounded(from.is_erased(x, y) ? pictures.erased[c] : value);
       }
     }
   }
@@ -84,6 +124,7 @@ void finish_picture(const picture_batch& pictures, std::uint32_t row, void* to) 
   assert(fits_a_picture(pictures.height, pictures.width));
   if (pictures.type == dtype::f32) return finish_row<as_f32>(pictures, row, static_cast<float*>(to));
   if (pictures.type == dtype::f16) return finish_row<as_f16>(pictures, row, static_cast<std::uint16_t*>(to));
+  if (pictures.type == dtype::u8) return finish_row<as_u8>(pictures, row, static_cast<std::uint8_t*>(to));
   assert(pictures.type == dtype::bf16);
   finish_row<as_bf16>(pictures, row, static_cast<std::uint16_t*>(to));
 }

@@ -8,10 +8,13 @@
 //
 //   mixed = round(round(own * element) + round(other * partner's))   in f32, then rounded to the type again
 //
+// Steps of colour that look at no other pixel are done before, in the same launch, and what is erased after them (picture_program.hpp).
+//
 // No includes but these: it is compiled by nvcc too.
 #pragma once
 
 #include "stages/device/device_kernel.hpp"
+#include "stages/device/picture_program.hpp"
 
 #include <leat/stream.hpp>
 #include <leat/tensor.hpp>
@@ -50,6 +53,10 @@ inline constexpr std::uint64_t picture_elements_max = std::uint64_t{1} << 31;
 ///           is part of `from`
 ///   flips   u8 [rows]: not 0 where a picture is to be mirrored left to right; null where none is
 ///   mixed   [rows], aligned to 4 bytes; null where rows stay by themselves
+///   programs   records, `program_bytes` apart, aligned to 16; null where there is nothing else to do. They say what is mirrored then, and
+///              flips is null. Steps that look at the picture have been done (prepare_pictures.hpp)
+///   moved      as `from`: pixels of the rows whose record says so
+///   erased     elements of what is erased
 struct picture_batch {
   const std::uint8_t* from = nullptr;
   void* to = nullptr;
@@ -58,10 +65,14 @@ struct picture_batch {
   std::uint32_t rows = 0;
   std::uint32_t height = 0;
   std::uint32_t width = 0;
-  dtype type = dtype::f32;  ///< f32, f16 or bf16
+  dtype type = dtype::f32;  ///< f32, f16 or bf16; with programs also u8, which is not mixed
   layout order = layout::nchw;
   float scale[3] = {1, 1, 1};
   float bias[3] = {0, 0, 0};
+  const std::uint8_t* programs = nullptr;
+  const std::uint8_t* moved = nullptr;
+  std::uint32_t program_bytes = 0;
+  float erased[3] = {0, 0, 0};
 };
 
 /// A batch that becomes what `how` says, still without its rows and its memory.
@@ -90,5 +101,9 @@ void mix_picture(const picture_batch& how, const mix_row& mixed, void* row, cons
 /// Of finish_pictures_kernel, as kernels_cuda.hpp says. One launch for the whole batch; all pointers are the device's.
 int load_finish_pictures() noexcept;
 int launch_finish_pictures(const picture_batch& pictures, stream in) noexcept;
+
+/// Those with programs, for these two.
+int load_finish_programs() noexcept;
+int launch_finish_programs(const picture_batch& pictures, stream in) noexcept;
 
 }  // namespace leat::stages

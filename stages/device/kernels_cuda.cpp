@@ -2,6 +2,7 @@
 
 #include "stages/device/decode_photos.hpp"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/device/prepare_pictures.hpp"
 
 namespace leat::stages {
 
@@ -10,6 +11,10 @@ std::span<const cuda_kernel> all_kernels() noexcept {
       {&finish_pictures_kernel, &load_finish_pictures,
        [](const void* arguments, stream in) noexcept {
          return launch_finish_pictures(*static_cast<const picture_batch*>(arguments), in);
+       }},
+      {&prepare_pictures_kernel, &load_prepare_pictures,
+       [](const void* arguments, stream in) noexcept {
+         return launch_prepare_pictures(*static_cast<const picture_preparation*>(arguments), in);
        }},
       {&decode_photos_kernel, &load_decode_photos, [](const void* arguments, stream in) noexcept {
          return launch_decode_photos(*static_cast<const photo_batch*>(arguments), in);

@@ -40,12 +40,12 @@ photo_operation::photo_operation(std::uint32_t height, std::uint32_t width, layo
       slot_bytes_(slot_for(pixel_bytes_)),
       photo_scratch_bytes_(jpegs ? scratch_for_jpegs(pixel_bytes_) : scratch_for(pixel_bytes_)) {}
 
-photo_operation::photo_operation(const picture_batch& how, bool jpegs)
+photo_operation::photo_operation(const picture_batch& how, const std::optional<program_layout>& programs, bool jpegs)
     : jpegs_(jpegs),
       height_(how.height),
       width_(how.width),
       order_(layout::nhwc),
-      finish_(std::in_place, how),
+      finish_(std::in_place, how, programs),
       pixel_bytes_(pixels_of(how.height, how.width)),
       slot_bytes_(slot_for(pixel_bytes_)),
       photo_scratch_bytes_(jpegs ? scratch_for_jpegs(pixel_bytes_) : scratch_for(pixel_bytes_)) {}
@@ -54,13 +54,17 @@ photo_operation::photo_operation(const picture_batch& how, bool jpegs)
 std::uint32_t photo_operation::at_once() const noexcept { return jpegs_ ? jpegs_at_once : photos_at_once; }
 
 std::size_t photo_operation::scratch_bytes(std::uint32_t rows) const noexcept {
-  const std::size_t pixels = finish_ ? rounded(rows * pixel_bytes_) : 0;
-  return pixels + std::min(rows, at_once()) * photo_scratch_bytes_;
+  // What a photo's decoding takes is free again when pictures are finished.
+  const std::size_t decoding = std::min(rows, at_once()) * photo_scratch_bytes_;
+  return finish_ ? pixels_behind(rows) + std::max(decoding, finish_->scratch_bytes(rows)) : decoding;
 }
+
+// In the scratch: where that of the kernels begins.
+std::size_t photo_operation::pixels_behind(std::uint32_t rows) const noexcept { return rounded(rows * pixel_bytes_); }
 
 failed_call photo_operation::launch(device_calls& calls, const operands& of, stream in) const noexcept {
   std::byte* const pixels = finish_ ? of.scratch : of.to;
-  std::byte* const scratch = of.scratch + (finish_ ? rounded(of.rows * pixel_bytes_) : 0);
+  std::byte* const scratch = of.scratch + (finish_ ? pixels_behind(of.rows) : 0);
   for (std::uint32_t first = 0; first < of.rows; first += at_once()) {
     const std::uint32_t count = std::min(of.rows - first, at_once());
     if (jpegs_) {
@@ -82,7 +86,7 @@ failed_call photo_operation::launch(device_calls& calls, const operands& of, str
   if (!finish_) return {device_ok, decode_photos_kernel.name, {}};
   absl::InlinedVector<const std::byte*, 4> from(of.from.begin(), of.from.end());
   from[0] = pixels;
-  return finish_->launch(calls, {.from = from, .rows = of.rows, .to = of.to, .scratch = nullptr}, in);
+  return finish_->launch(calls, {.from = from, .rows = of.rows, .to = of.to, .scratch = scratch}, in);
 }
 
 // What the device has of the slots is not looked at: the host has them, too.
@@ -111,15 +115,17 @@ failed_call photo_operation::decode_jpegs(device_calls& calls, const std::byte* 
 }
 
 std::size_t photo_operation::make_row_bytes() const noexcept {
-  return static_cast<std::size_t>(photo_scratch_bytes_) + pixel_bytes_;
+  const std::size_t finishing = finish_ ? finish_->make_row_bytes() : 0;
+  return pixels_behind(1) + std::max<std::size_t>(photo_scratch_bytes_, finishing);
 }
 
 void photo_operation::make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to,
                                std::byte* scratch) const noexcept {
-  auto* const pixels = reinterpret_cast<std::uint8_t*>(finish_ ? scratch + photo_scratch_bytes_ : to);
+  auto* const pixels = reinterpret_cast<std::uint8_t*>(finish_ ? scratch : to);
+  std::byte* const behind = scratch + pixels_behind(1);
   decode_photos({.slots = reinterpret_cast<const std::uint8_t*>(from[0]) + row * slot_bytes_,
                  .slot_bytes = slot_bytes_,
-                 .scratch = reinterpret_cast<std::uint8_t*>(scratch),
+                 .scratch = reinterpret_cast<std::uint8_t*>(behind),
                  .scratch_bytes = photo_scratch_bytes_,
                  .to = pixels,
                  .photo_count = 1,
@@ -127,8 +133,9 @@ void photo_operation::make_row(std::span<const std::byte* const> from, std::uint
                  .out_width = width_,
                  .is_planar = order_ == layout::nchw});
   if (!finish_) return;
-  const std::byte* const made[] = {reinterpret_cast<const std::byte*>(pixels), from[1] + row};
-  finish_->make_row(made, 0, to, nullptr);
+  const std::byte* const made[] = {reinterpret_cast<const std::byte*>(pixels),
+                                   from[1] + row * finish_->operand_row_bytes()};
+  finish_->make_row(made, 0, to, behind);
 }
 
 }  // namespace leat::stages

@@ -22,7 +22,8 @@ class photo_operation final : public device_operation {
   ///   jpegs   slots may be JPEG files: device_calls::prepare_jpegs() comes before the first launch, and make_row() knows none of them
   photo_operation(std::uint32_t height, std::uint32_t width, layout order, bool jpegs = false);
   /// Rows that are finished: `how` as for picture_operation.
-  explicit photo_operation(const picture_batch& how, bool jpegs = false);
+  explicit photo_operation(const picture_batch& how, const std::optional<program_layout>& programs = std::nullopt,
+                           bool jpegs = false);
 
   /// A slot: room for the pixels and half as many bytes again, and 4 KiB. A pack that needs more is decoded on the host.
   [[nodiscard]] std::size_t decoded_row_bytes() const noexcept override { return slot_bytes_; }
@@ -40,6 +41,7 @@ class photo_operation final : public device_operation {
                                          std::uint32_t first, std::uint32_t count, stream in) const noexcept;
 
   [[nodiscard]] std::uint32_t at_once() const noexcept;
+  [[nodiscard]] std::size_t pixels_behind(std::uint32_t rows) const noexcept;
 
   const bool jpegs_;
   const std::uint32_t height_;

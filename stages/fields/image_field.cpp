@@ -5,6 +5,7 @@
 #include "stages/device/photo_operation.hpp"
 #include "stages/device/photo_plan.hpp"
 #include "stages/device/picture_operation.hpp"
+#include "stages/device/write_program.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/user_failure.hpp"
@@ -48,7 +49,14 @@ class image_scratch final : public field_scratch {
   explicit image_scratch(pixels::scratch_budget& budget) : decoder(budget) {}
   pixels::picture_decoder decoder;
   std::vector<pixels::picture_row> rows;  // of one decode
+  pixels::recipe colour;                  // of a picture that is decoded elsewhere
 };
+
+// Passes that the host does whatever is asked for.
+bool has_edit(const pixels::pipeline& steps) {
+  const pixels::recipe all = steps.all_passes();
+  return all.host_count() != 0;
+}
 
 class image_program final : public field_program {
  public:
@@ -85,37 +93,43 @@ class image_program final : public field_program {
                                               ": an element of u8 is a whole number from 0 to 255"));
       }
     }
-    // u8 is what crosses the bus in any case. What is erased is no u8 value but an element.
-    const bool by_device = finished != finished_by::host && settings.type != dtype::u8 && erasing == nullptr;
-    // Colour comes between the two, and is the host's.
-    const bool can_stay = erasing == nullptr && !pipeline_.has_colour();
-    if (nvjpeg_ && !can_stay) {
-      throw error(errc::usage, absl::StrCat("image '", settings.name,
-                                            "': jpeg_decoder::nvjpeg with steps of colour or random_erasing, which are "
-                                            "the host's: leave them out, or decode with jpeg_decoder::turbo"));
+    const bool noise = erasing != nullptr && erasing->noise;
+    const bool edits = has_edit(pipeline_);
+    // u8 without colour is what crosses the bus in any case.
+    const bool by_device =
+        finished != finished_by::host && (settings.type != dtype::u8 || pipeline_.has_colour()) && !noise;
+    if (nvjpeg_ && (edits || noise)) {
+      throw error(errc::usage, absl::StrCat("image '", settings.name, "': jpeg_decoder::nvjpeg with ",
+                                            edits ? "an edit" : "random_erasing of noise",
+                                            ", which is the host's: leave it out, or decode with jpeg_decoder::turbo"));
     }
-    const bool photos = finished == finished_by::device_with_photos && can_stay;
+    if (noise) passes_stay_ = "random_erasing of noise is the host's";
+    if (finished == finished_by::host) passes_stay_ = "pictures are finished on the host";
+    const bool photos = finished == finished_by::device_with_photos && !noise;
     leaves_packs_ = photos;
     const bool slots = photos || (nvjpeg_ && finished != finished_by::host);
     output.axes = settings.order;
-    const std::string mirrored = settings.name + ".mirrored";
+    const picture_batch how =
+        pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width));
+    if (by_device && pipeline_.has_colour()) programs_ = layout_of(pipeline_);
     if (slots) {
-      photos_ =
-          by_device
-              ? std::make_shared<photo_operation>(
-                    pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width)), nvjpeg_)
-              : std::make_shared<photo_operation>(static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width),
-                                                  settings.order, nvjpeg_);
+      photos_ = by_device ? std::make_shared<photo_operation>(how, programs_, nvjpeg_)
+                          : std::make_shared<photo_operation>(how.height, how.width, settings.order, nvjpeg_);
       output.made_by = photos_;
     } else if (by_device) {
-      output.made_by = std::make_shared<picture_operation>(
-          pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width)));
+      output.made_by = std::make_shared<picture_operation>(how, programs_);
     }
-    if (by_device) output.made_from = {mirrored};
+    const std::string beside = settings.name + (programs_ ? ".steps" : ".mirrored");
+    if (by_device) output.made_from = {beside};
     if (output.made_by != nullptr) store_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
-    options_.leave_flip = by_device;
+    options_.leave_flip = options_.leave_colour = by_device;
+    if (by_device && !edits) colour_scratch_bytes_ = 0;
     outputs_.push_back(std::move(output));
-    if (by_device) outputs_.push_back({.name = mirrored, .type = dtype::u8});
+    if (by_device) {
+      output_spec said{.name = beside, .type = dtype::u8};
+      if (programs_) said.row_shape = {static_cast<std::int64_t>(programs_->record_bytes)};
+      outputs_.push_back(std::move(said));
+    }
   }
 
   std::span<const output_spec> outputs() const override { return outputs_; }
@@ -133,18 +147,18 @@ class image_program final : public field_program {
                                                   "made on the host, where its pixels would be others"));
     }
     try {
-      auto& decoder = static_cast<image_scratch&>(scratch).decoder;
+      auto& own = static_cast<image_scratch&>(scratch);
       std::byte* row = rows.front().bytes.data();
       if (photos_ != nullptr) {
-        if (leave_to_device(decoder, input, rows)) return {};
+        if (leave_to_device(own, input, rows)) return {};
         write_pixels_slot(rows.front().bytes);
         row += photo_slot_bytes;
       }
       const auto result =
-          decoder.decode(input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
-                         store_, options_, row, input.stop);
+          own.decoder.decode(input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
+                             store_, options_, row, input.stop);
       if (!result) return result.error();
-      note_flip(result->to_mirror, rows);
+      leave_steps(*result->colour, result->colour_done, result->to_mirror, rows);
       return {};
     } catch (...) {
       if (!pipeline_.calls_functions()) throw;
@@ -164,6 +178,13 @@ class image_program final : public field_program {
                        .to_host = not_left_.load(std::memory_order_relaxed),
                        .jpegs_to_device = jpegs_left_.load(std::memory_order_relaxed),
                        .jpegs_to_host = jpegs_not_left_.load(std::memory_order_relaxed)};
+  }
+
+  std::optional<passes_left> passes_left_to_device() const override {
+    if (!pipeline_.has_colour()) return std::nullopt;
+    return passes_left{.to_device = passes_left_.load(std::memory_order_relaxed),
+                       .to_host = passes_done_.load(std::memory_order_relaxed),
+                       .why_host = passes_stay_};
   }
 
   bool random() const override { return pipeline_.random(); }
@@ -188,6 +209,12 @@ class image_program final : public field_program {
     }
     try {
       if (!own.decoder.decode_rows(input.encoded, own.rows, input.stop)) return false;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        const pixels::picture_row& made = own.rows[i];
+        static_cast<const image_program&>(*all[i].program)
+            .leave_steps(*made.colour, made.colour_done, made.to_mirror, all[i].rows);
+      }
+      return true;
     } catch (...) {
       const bool calls = std::any_of(all.begin(), all.end(), [](const decode_share& each) {
         return static_cast<const image_program&>(*each.program).pipeline_.calls_functions();
@@ -195,26 +222,22 @@ class image_program final : public field_program {
       if (!calls) throw;
       return false;  // The decode of each alone says whose it was.
     }
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      static_cast<const image_program&>(*all[i].program).note_flip(own.rows[i].to_mirror, all[i].rows);
-    }
-    return true;
   }
 
  private:
   // Puts what the device decodes into the row as it is. False where decode() has to look at it.
-  bool leave_to_device(pixels::picture_decoder& decoder, const decode_input& input, std::span<row_target> rows) const {
+  bool leave_to_device(image_scratch& own, const decode_input& input, std::span<row_target> rows) const {
     const pixels::format what = pixels::format_of(input.encoded);
     if (nvjpeg_ && what == pixels::format::jpeg) {
-      const bool left = leave_jpeg(input, rows);
+      const bool left = leave_jpeg(own, input, rows);
       (left ? jpegs_left_ : jpegs_not_left_).fetch_add(1, std::memory_order_relaxed);
       return left;
     }
-    return leaves_packs_ && what == pixels::format::photo_pack && leave_pack(decoder, input, rows);
+    return leaves_packs_ && what == pixels::format::photo_pack && leave_pack(own, input, rows);
   }
 
   // By headers and sizes alone, so that every run decides alike.
-  bool leave_jpeg(const decode_input& input, std::span<row_target> rows) const {
+  bool leave_jpeg(image_scratch& own, const decode_input& input, std::span<row_target> rows) const {
     const pixels::byte_span file = pixels::plain_jpeg(input.encoded);
     if (file.empty()) return false;
     const auto info =
@@ -230,26 +253,39 @@ class image_program final : public field_program {
         !write_jpeg_slot(*plan, file, rows.front().bytes)) {
       return false;
     }
-    note_flip(to_mirror, rows);
+    pipeline_.draw_colour({.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, own.colour);
+    leave_steps(own.colour, 0, to_mirror, rows);
     return true;
   }
 
-  // Checks it.
-  bool leave_pack(pixels::picture_decoder& decoder, const decode_input& input, std::span<row_target> rows) const {
-    const std::optional<pixels::undecoded_photo> photo = decoder.look_at_photo(
-        input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, options_, input.stop);
+  // Checks it. What is edited is decoded here.
+  bool leave_pack(image_scratch& own, const decode_input& input, std::span<row_target> rows) const {
+    const pixels::draw_key key{.seed = input.seed, .epoch = input.epoch, .draw = input.draw};
+    pipeline_.draw_colour(key, own.colour);
+    const std::optional<pixels::undecoded_photo> photo =
+        own.colour.host_count() == 0 ? own.decoder.look_at_photo(input.encoded, pipeline_, key, options_, input.stop)
+                                     : std::nullopt;
     const std::optional<photo_plan> plan =
         photo ? plan_photo(photo->layout, photo->info, photo->drawn, photo->decimation) : std::nullopt;
     const bool left = plan && plan->scratch_bytes <= photos_->photo_scratch_bytes() &&
                       write_photo_slot(*plan, photo->layout.pack, rows.front().bytes);
     (left ? left_ : not_left_).fetch_add(1, std::memory_order_relaxed);
-    if (left) note_flip(photo->to_mirror, rows);
+    if (left) leave_steps(own.colour, 0, photo->to_mirror, rows);
     return left;
   }
 
-  // For the device: whether it has to mirror the row.
-  void note_flip(bool to_mirror, std::span<row_target> rows) const {
-    if (options_.leave_flip) rows[1].bytes[0] = std::byte{to_mirror};
+  // Says what is left to the device. Throws what a user's lookup throws.
+  void leave_steps(const pixels::recipe& colour, std::size_t done, bool to_mirror, std::span<row_target> rows) const {
+    if (programs_) {
+      write_program(colour, done, to_mirror, rows[1].bytes);
+    } else if (options_.leave_flip) {
+      rows[1].bytes[0] = std::byte{to_mirror};
+    }
+    if (!pipeline_.has_colour()) return;
+    const std::size_t all = colour.count + (colour.erased ? 1 : 0);
+    const std::size_t here = programs_ ? done : all;
+    passes_left_.fetch_add(all - here, std::memory_order_relaxed);
+    passes_done_.fetch_add(here, std::memory_order_relaxed);
   }
 
   std::vector<output_spec> outputs_;
@@ -260,7 +296,11 @@ class image_program final : public field_program {
   std::size_t colour_scratch_bytes_;
   const bool nvjpeg_;
   bool leaves_packs_ = false;
+  std::string_view passes_stay_ = "an edit, and what comes before it, is the host's";  // those that do
+  std::optional<program_layout> programs_;         // none: nothing but mirroring is left to a device
   std::shared_ptr<const photo_operation> photos_;  // null: all is decoded here
+  mutable std::atomic<std::uint64_t> passes_left_ = 0;
+  mutable std::atomic<std::uint64_t> passes_done_ = 0;
   mutable std::atomic<std::uint64_t> left_ = 0;
   mutable std::atomic<std::uint64_t> not_left_ = 0;
   mutable std::atomic<std::uint64_t> jpegs_left_ = 0;

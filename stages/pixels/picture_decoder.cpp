@@ -83,6 +83,7 @@ struct picture_decoder::state {
   webp_reader webp;
   bmp_reader bmp;
   std::vector<recipe> recipes;        // of the rows that are wanted
+  std::vector<recipe> of_host;        // what of them is done here, where that is not all
   std::vector<resampler> resamplers;  // of the rows that are being made
   std::vector<row_writer> writers;    // likewise
   std::vector<drawn_row> alike;       // rows that are decimated alike
@@ -101,6 +102,25 @@ struct picture_decoder::state {
     }
     assert(what == format::jpeg || what == format::photo_pack);
     return jpeg;
+  }
+
+  /// Draws what is behind the geometry, for one of the rows that are wanted. Returns what of it is done here.
+  const recipe& draw_colour(const pipeline& steps, const draw_key& key, const decode_options& options,
+                            std::size_t row) {
+    recipe& all = recipes[row];
+    steps.draw_colour(key, all);
+    if (!options.leave_colour) return all;
+    recipe& here = of_host[row];
+    here.key = key;
+    here.count = all.host_count();
+    here.erased.reset();
+    std::copy_n(all.passes.begin(), here.count, here.passes.begin());
+    return here;
+  }
+  void want_rows(std::size_t count) {
+    if (recipes.size() >= count) return;
+    recipes.resize(count);
+    of_host.resize(count);
   }
 
   /// Reads the headers as far as a decision needs them.
@@ -303,10 +323,14 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
   if (!info) return info.error();
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   const geometry drawn = steps.compile(width, height, key);
-  if (state_->recipes.empty()) state_->recipes.emplace_back();
-  recipe& passes = state_->recipes.front();
-  steps.draw_colour(key, passes);
-  return state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, passes, how, options, row);
+  state_->want_rows(1);
+  const recipe& passes = state_->draw_colour(steps, key, options, 0);
+  outcome<decoded> made =
+      state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, passes, how, options, row);
+  if (!made) return made;
+  made->colour = &state_->recipes.front();
+  made->colour_done = passes.count;
+  return made;
 }
 
 outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, const geometry& drawn, const store& how,
@@ -330,7 +354,6 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
 std::optional<undecoded_photo> picture_decoder::look_at_photo(std::span<const std::byte> encoded, const pipeline& steps,
                                                               const draw_key& key, const decode_options& options,
                                                               const std::atomic<bool>* stop) {
-  assert(!steps.has_colour());
   if (format_of(encoded) != format::photo_pack) return std::nullopt;
   const arena_use use(state_->arena);
   const outcome<picture_info> info = state_->look(encoded, options, stop);
@@ -353,11 +376,12 @@ outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, s
   if (!info) return info.error();
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   const state::source from = state_->source_of(encoded, *info, options, stop);
-  if (state_->recipes.size() < rows.size()) state_->recipes.resize(rows.size());
+  state_->want_rows(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     picture_row& each = rows[i];
     each.drawn = each.steps->compile(width, height, each.key);
-    each.steps->draw_colour(each.key, state_->recipes[i]);
+    each.colour_done = state_->draw_colour(*each.steps, each.key, each.options, i).count;
+    each.colour = &state_->recipes[i];
     each.decimation = choose_decimation(each.drawn, from.reader, each.options);
   }
   bool first = true;
@@ -368,7 +392,8 @@ outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, s
       if (each.decimation != by) continue;
       const bool leave = leaves_flip(each.options, state_->recipes[i]);
       each.to_mirror = leave && each.drawn.flip;
-      state_->alike.push_back({as_stored(each.drawn, leave), &state_->recipes[i], each.how, each.row});
+      const recipe* const here = each.options.leave_colour ? &state_->of_host[i] : each.colour;
+      state_->alike.push_back({as_stored(each.drawn, leave), here, each.how, each.row});
     }
     if (state_->alike.empty()) continue;
     if (!std::exchange(first, false)) {  // each pass takes its scratch anew, like a sample of its own

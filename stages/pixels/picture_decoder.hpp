@@ -28,6 +28,7 @@ namespace leat::pixels {
 ///                      is scaled to. Decided by sizes alone. Never with filter::nearest
 ///   leave_flip         rows are stored without mirroring, except for those that a user's edit has seen; to_mirror tells which
 ///                      of them are to be mirrored later
+///   leave_colour       passes behind the last that only the host can do, and what is erased, are left to somebody else: `colour` tells
 ///   own_huffman        changes no bit, only the time: false leaves the Huffman stage of baseline JPEG to libjpeg-turbo
 ///   plain_huffman      changes no bit either: our Huffman stage as on a processor without vectors and BMI2; for tests
 struct decode_options {
@@ -35,6 +36,7 @@ struct decode_options {
   std::int64_t pixels_max = 178'956'970;
   bool decimate = false;
   bool leave_flip = false;
+  bool leave_colour = false;
   bool own_huffman = true;
   bool plain_huffman = false;
 };
@@ -42,6 +44,8 @@ struct decode_options {
 /// What was done, for `leat show` and stats.
 ///   decimation    1, 2, 4 or 8
 ///   to_mirror      leave_flip: the row was stored without mirroring, and must be mirrored
+///   colour         what was drawn behind the geometry, as long as nothing else is decoded; null where it was given
+///   colour_done    leave_colour: passes that were done
 ///   huffman_again  our Huffman stage found the picture damaged, and libjpeg-turbo's decoded it
 struct decoded {
   geometry drawn;
@@ -49,6 +53,8 @@ struct decoded {
   int decimation = 1;
   bool to_mirror = false;
   bool huffman_again = false;
+  const recipe* colour = nullptr;
+  std::size_t colour_done = 0;
 };
 
 /// One of several rows that are made from a picture: the arguments of decode(), and what was drawn.
@@ -61,6 +67,8 @@ struct picture_row {
   geometry drawn = {};
   int decimation = 1;
   bool to_mirror = false;
+  const recipe* colour = nullptr;
+  std::size_t colour_done = 0;
 };
 
 /// A photo pack that decode() would decode, for a decoder elsewhere. Refers to the encoded bytes.
@@ -114,7 +122,7 @@ class picture_decoder {
 
   /// Decodes one sample into several rows, each bit for bit as decode() makes it. Rows whose boxes are decimated alike share one
   /// pass.
-  ///   rows      at least one; their options differ in `decimate` and `leave_flip` only. `drawn`, `decimation` and `to_mirror` are set
+  ///   rows      at least one; their options differ in `decimate`, `leave_flip` and `leave_colour` only. What decode() returns is set
   ///   returns   a failure of any row; or one that no row would have alone, since pixels between two boxes are decoded, too,
   ///             and the scratch of all rows is taken at once. After a failure call decode() for each row
   outcome<void> decode_rows(std::span<const std::byte> encoded, std::span<picture_row> rows,
@@ -122,7 +130,6 @@ class picture_decoder {
 
   /// What a decoder elsewhere needs to make the row that decode() makes of a photo pack. Nothing where it is none, where its headers are
   /// damaged or refused, and where it is of a kind that photo_layout does not describe: decode() says what there is to say then.
-  ///   steps   without colour
   std::optional<undecoded_photo> look_at_photo(std::span<const std::byte> encoded, const pipeline& steps,
                                                const draw_key& key, const decode_options& options,
                                                const std::atomic<bool>* stop);

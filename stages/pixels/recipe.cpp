@@ -423,6 +423,12 @@ pass_reach colour_pass::reach() const noexcept {
   return pass_reach::picture;
 }
 
+std::size_t recipe::host_count() const noexcept {
+  std::size_t before = count;
+  while (before > 0 && passes[before - 1].what != pass_kind::edit) --before;
+  return before;
+}
+
 std::string text_of(const colour_pass& pass) {
   const double v = pass.value;
   switch (pass.what) {

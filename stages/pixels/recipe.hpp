@@ -95,6 +95,8 @@ struct recipe {
   [[nodiscard]] bool empty() const noexcept { return count == 0 && !erased; }
   [[nodiscard]] std::span<const colour_pass> drawn() const noexcept { return {passes.data(), count}; }
   void add(const colour_pass& pass) noexcept { passes[count++] = pass; }
+  /// How many passes come before those that another than the host can do: up to the last edit.
+  [[nodiscard]] std::size_t host_count() const noexcept;
 };
 
 /// Throws error{errc::usage}, which names the step, if its own numbers are out of range. Steps within a group are not checked.

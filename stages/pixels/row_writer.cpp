@@ -2,6 +2,7 @@
 
 #include "base/portable_math.hpp"
 #include "base/random.hpp"
+#include "stages/pixels/pass_table.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -17,10 +18,6 @@ namespace {
 namespace tr = transforms;
 
 constexpr std::size_t count_parts = 4;
-
-random_draws draws_of(const colour_pass& pass, const draw_key& key) noexcept {
-  return {key.seed, key.epoch, key.draw, pass.of->operation};
-}
 
 // Numbers from N(0, 1), by the polar method: the logarithm and the root are the same everywhere.
 class normal_draws {
@@ -52,23 +49,6 @@ class normal_draws {
   float second_ = 0;
   bool has_second_ = false;
 };
-
-// Of a pass whose reach is `table`, other than a lookup: the same for all channels.
-curve curve_of(const colour_pass& pass) noexcept {
-  switch (pass.what) {
-    case pass_kind::brightness:
-      return brightness_curve(pass.value);
-    case pass_kind::gamma:
-      return gamma_curve(pass.value);
-    case pass_kind::posterize:
-      return posterize_curve(pass.number);
-    case pass_kind::solarize:
-      return solarize_curve(pass.number);
-    default:
-      assert(pass.what == pass_kind::invert);
-      return invert_curve();
-  }
-}
 
 // Of a pass that looks at neighbours.
 neighbour_step step_of(const colour_pass& pass) noexcept {
@@ -261,9 +241,7 @@ void row_writer::add_table(const colour_pass& pass) {
   if (!has_table_ && pass.what == pass_kind::brightness) scaling_ = {static_cast<float>(pass.value), 0};
   if (!has_table_) table_ = identity_table();
   has_table_ = true;
-  if (pass.what != pass_kind::lookup) return append(table_, curve_of(pass));
-  draws numbers = as_draws(draws_of(pass, passes_->key));
-  append(table_, pass.of->what.get_if<tr::lookup>()->make(numbers));
+  append_pass(table_, pass, passes_->key);
 }
 
 void row_writer::flush_table() noexcept {

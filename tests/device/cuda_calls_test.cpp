@@ -3,6 +3,7 @@
 #include "stages/device/device.hpp"
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/open_device.hpp"
+#include "stages/device/prepare_pictures.hpp"
 #include "tests/device/simulated_cuda.hpp"
 
 #include <leat/error.hpp>
@@ -32,8 +33,8 @@ using ::testing::IsEmpty;
 
 /// What open_device() calls one after another, in a context of the device or to get there.
 constexpr const char* ways_to_fail[] = {
-    "cuDevicePrimaryCtxRetain", "cuCtxGetCurrent",      "cuCtxPushCurrent",  "cudaThreadExchangeStreamCaptureMode",
-    "cudaGetDeviceProperties",  "load_finish_pictures", "load_decode_photos"};
+    "cuDevicePrimaryCtxRetain", "cuCtxGetCurrent",      "cuCtxPushCurrent",      "cudaThreadExchangeStreamCaptureMode",
+    "cudaGetDeviceProperties",  "load_finish_pictures", "load_prepare_pictures", "load_decode_photos"};
 
 class cuda_table : public ::testing::Test {
  protected:
@@ -56,6 +57,7 @@ class cuda_table : public ::testing::Test {
     std::int64_t elapsed_ns = 0;
     stream_facts told;
     const picture_batch none;
+    const picture_preparation nothing;
     const photo_batch no_photos;
     std::atomic<std::uint64_t>* word = nullptr;
     around("cudaStreamCreateWithPriority", [&] { return calls.make_stream(side); });
@@ -69,6 +71,7 @@ class cuda_table : public ::testing::Test {
     around("cudaEventCreateWithFlags", [&] { return calls.make_timed_event(timed); });
     around("cudaMemcpyAsync", [&] { return calls.copy(memory, host.data(), host.size(), side); });
     around("launch_finish_pictures", [&] { return calls.launch(finish_pictures_kernel, &none, side); });
+    around("launch_prepare_pictures", [&] { return calls.launch(prepare_pictures_kernel, &nothing, side); });
     around("launch_decode_photos", [&] { return calls.launch(decode_photos_kernel, &no_photos, side); });
     around("cudaEventRecord", [&] { return calls.record(event, side); });
     around("cudaStreamWaitEvent", [&] { return calls.wait(side, event); });

@@ -7,7 +7,10 @@
 #include "stages/device/open_device.hpp"
 #include "stages/device/photo_operation.hpp"
 #include "stages/device/photo_plan.hpp"
+#include "stages/device/picture_operation.hpp"
+#include "stages/device/write_program.hpp"
 #include "stages/pixels/picture_decoder.hpp"
+#include "stages/pixels/recipe.hpp"
 #include "stages/pixels/store.hpp"
 #include "tests/device/cuda_trap.hpp"
 #include "tests/device/watched_calls.hpp"
@@ -796,6 +799,92 @@ TEST_F(kernels_on_a_gpu, finish_pictures_gives_the_bits_of_the_host) {
         for (const bool flipped : {false, true}) {
           for (const bool mixed : {false, true})
             expect_the_bits_of_the_host(type, order, height, width, flipped, mixed);
+        }
+      }
+    }
+  }
+}
+
+// As decode_photos above: that blocks of threads, atomics and barriers do what the twin does (picture_programs_test.cpp has the bits).
+void expect_the_bits_of_the_twin(const char* steps, dtype type, layout order, std::uint32_t height, std::uint32_t width,
+                                 bool mixed) {
+  constexpr std::uint32_t rows = 5;
+  SCOPED_TRACE(std::string(steps) + " " + std::string(name(type)) + (order == layout::nchw ? " nchw " : " nhwc ") +
+               std::to_string(height) + " x " + std::to_string(width) + (mixed ? " mixed" : ""));
+  std::vector<transform> chain = parse_transforms(steps);
+  chain.insert(chain.begin(), transforms::resize{.height = static_cast<int>(height), .width = static_cast<int>(width)});
+  const pixels::pipeline drawing(std::move(chain));
+  const stages::program_layout layout_of_records = stages::layout_of(drawing);
+  const std::size_t pixels = std::size_t{rows} * height * width * 3;
+  std::vector<std::byte> from(pixels);
+  testing::fill_seeded(height + width, 0, from);
+  std::vector<std::byte> programs(std::size_t{rows} * layout_of_records.record_bytes);
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    pixels::recipe drawn;
+    drawing.draw_colour({.seed = height, .epoch = 0, .draw = row}, drawn);
+    stages::write_program(
+        drawn, 0, row % 2 != 0,
+        std::span(programs).subspan(std::size_t{row} * layout_of_records.record_bytes, layout_of_records.record_bytes));
+  }
+  const std::vector<stages::mix_row> mixing = some_mixing(rows, height, width);
+  const stages::picture_operation how(
+      stages::pictures_of(pixels::store::from(type, order, std::nullopt), height, width), layout_of_records);
+  std::vector<std::byte> expected(pixels * size_bytes(type));
+  const auto finished = [&](std::uint32_t row, std::byte* to) {
+    std::vector<std::byte> scratch(how.make_row_bytes() + 16);
+    const std::byte* const operands[] = {from.data(), programs.data()};
+    void* aligned = scratch.data();
+    std::size_t room = scratch.size();
+    how.make_row(operands, row, to, static_cast<std::byte*>(std::align(16, how.make_row_bytes(), aligned, room)));
+  };
+  const std::size_t row_bytes = expected.size() / rows;
+  for (std::uint32_t row = 0; row < rows; ++row) finished(row, expected.data() + row * row_bytes);
+  if (mixed) {
+    const std::vector<std::byte> before = expected;
+    const stages::picture_batch like =
+        stages::pictures_of(pixels::store::from(type, order, std::nullopt), height, width);
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      stages::mix_picture(like, mixing[row], expected.data() + row * row_bytes,
+                          before.data() + stages::partner_of(row, rows) * row_bytes);
+    }
+  }
+
+  const on_device_memory from_there(from);
+  const on_device_memory programs_there(programs);
+  const on_device_memory mixing_there(std::as_bytes(std::span(mixing)));
+  const on_device_memory to_there(std::vector<std::byte>(expected.size(), std::byte{0xA5}));
+  const on_device_memory scratch_there(std::vector<std::byte>(how.scratch_bytes(rows) + 16, std::byte{0xA5}));
+  std::vector<const std::byte*> operands = {from_there.as<const std::byte>(), programs_there.as<const std::byte>()};
+  if (mixed) operands.push_back(mixing_there.as<const std::byte>());
+  const stages::opened_device opened = stages::open_device(cuda(0));
+  ASSERT_NE(opened.calls, nullptr) << opened.why_not;
+  const stages::failed_call launched = how.launch(
+      *opened.calls,
+      {.from = operands, .rows = rows, .to = to_there.as<std::byte>(), .scratch = scratch_there.as<std::byte>()}, {});
+  EXPECT_EQ(launched.status, stages::device_ok) << launched.name;
+  EXPECT_CUDA(cudaDeviceSynchronize());
+  EXPECT_TRUE(to_there.fetch() == expected);
+}
+
+TEST_F(kernels_on_a_gpu, steps_of_colour_give_the_bits_of_their_twin) {
+  constexpr const char* chains[] = {
+      "solarize(100) gamma(0.5..2) grayscale",
+      "saturation(0..2) hue(-0.5..0.5) channel_permutation brightness(0.5..1.5)",
+      "contrast(0.2..1.8) saturation(0..2) contrast(0.5..2)",
+      "equalize autocontrast",
+      "hue(-0.2..0.2) equalize invert autocontrast random_erasing(0.9)",
+      "sharpness(0..3) sharpness(0..3)",
+      "gaussian_blur(3, 0.1..2) equalize gaussian_blur(3, 0.5..2) posterize(5)",
+      "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.2, grayscale) random_apply(0.5, "
+      "gaussian_blur(3, 0.1..2)) random_erasing(0.5)"};
+  for (const char* const steps : chains) {
+    for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16, dtype::u8}) {
+      for (const layout order : {layout::nchw, layout::nhwc}) {
+        for (const auto& [height, width] :
+             {std::pair<std::uint32_t, std::uint32_t>{3, 5}, {4, 8}, {33, 40}, {31, 37}, {224, 224}}) {
+          if (height == 224 && (type != dtype::f16 || order != layout::nchw)) continue;
+          expect_the_bits_of_the_twin(steps, type, order, height, width, false);
+          if (type != dtype::u8) expect_the_bits_of_the_twin(steps, type, order, height, width, true);
         }
       }
     }

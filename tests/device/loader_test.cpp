@@ -314,20 +314,113 @@ TEST(loader_device, decodes_photo_packs_with_the_bits_of_the_host) {
   }
 }
 
-// Steps of colour and boxes that are erased come before the end, and are the host's.
-TEST(loader_device, leaves_pictures_with_colour_and_those_without_room_to_the_host) {
+/// A chain of everything that a device does, and one that wants it to look at neighbours.
+image coloured(const std::string& name) {
+  return image(name)
+      .from("jpg")
+      .random_resized_crop(11)
+      .random_flip()
+      .random_apply(0.8, {transforms::color_jitter{0.4, 0.4, 0.4, 0.1}})
+      .one_of({transforms::equalize{}, transforms::autocontrast{}, transforms::sharpness{{0, 2}}})
+      .random_apply(0.5, {transforms::gaussian_blur{5, {0.1, 2}}})
+      .lookup("dim", [](draws& d) { return table::of([f = d.uniform(0.5, 1)](int v) { return f * v; }); })
+      .random_apply(0.3, {transforms::solarize{100}, transforms::grayscale{}});
+}
+
+TEST(loader_device, does_steps_of_colour_with_the_bits_of_the_host) {
+  for (const dtype type : {dtype::u8, dtype::f16, dtype::bf16, dtype::f32}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      SCOPED_TRACE(std::string(name(type)) + (order == layout::nchw ? " nchw" : " nhwc"));
+      const watchdog dog("steps of colour");
+      image all = coloured("all").random_erasing(0.7).as(type).as(order);
+      image pointwise = image("jpg").resize(9, 12).saturation({0.4, 0.4}).hue({0.2, 0.2}).as(type).as(order);
+      if (type != dtype::u8) {
+        all = all.normalize(imagenet);
+        pointwise = pointwise.normalize(imagenet);
+      }
+      loader_options options = testing::small_options();
+      expect_finished_as_on_the_host(samples(), {all, pointwise, label("cls")}, options, 2 + 1);
+      if (type != dtype::u8) {
+        options.mix = mixup(0.6);
+        expect_finished_as_on_the_host(samples(), {all, pointwise, label("cls")}, options, 2 + 1);
+      }
+      options.finish_on_device = false;
+      expect_finished_as_on_the_host(samples(), {all, pointwise, label("cls")}, options, 0);
+    }
+  }
+}
+
+TEST(loader_device, decodes_photo_packs_of_any_recipe_with_the_bits_of_the_host) {
+  const std::vector<testing::fake_sample> from = packed();
+  for (const dtype type : {dtype::u8, dtype::f16, dtype::f32}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      SCOPED_TRACE(std::string(name(type)) + (order == layout::nchw ? " nchw" : " nhwc"));
+      const watchdog dog("photo packs with steps of colour");
+      image all = coloured("all").random_erasing(0.7).as(type).as(order);
+      if (type != dtype::u8) all = all.normalize(imagenet);
+      const std::vector<field> fields = {all, label("cls")};
+      const testing::seen_run wanted = testing::run_all(fake_dataset(from), testing::small_options(), fields);
+      const testing::seen_run got =
+          testing::run_all(fake_dataset(from), photos_on(std::make_shared<simulated_device>()), fields);
+      ASSERT_FALSE(wanted.failed) << wanted.message;
+      ASSERT_FALSE(got.failed) << got.message;
+      EXPECT_EQ(got.batches, wanted.batches);
+      const device_report& told = got.stats.device;
+      EXPECT_EQ(told.photos.use, "cuda:0");
+      EXPECT_GT(told.photos_decoded, 0U);
+      EXPECT_EQ(told.passes.use, "cuda:0");
+      EXPECT_EQ(told.passes_on_host, 0U);
+      EXPECT_EQ(told.passes_on_device, wanted.stats.device.passes_on_host);
+      EXPECT_EQ(wanted.stats.device.passes.use, "host");
+      EXPECT_EQ(wanted.stats.device.passes.why, "pictures are finished on the host");
+    }
+  }
+}
+
+// What is edited, and what comes before it, is the host's; what comes behind it is not, and neither are rows without an edit.
+TEST(loader_device, leaves_what_comes_behind_an_edit_to_the_device) {
+  const watchdog dog("photo packs with an edit");
+  const std::vector<testing::fake_sample> from = packed();
+  const auto darker = [](draws&, planes p) {
+    for (int y = 0; y < p.height; ++y) p.line(1, y)[0] = 3;
+    return std::string();
+  };
+  const std::vector<field> fields = {image("jpg")
+                                         .random_resized_crop(11)
+                                         .random_flip()
+                                         .brightness({1.2, 1.2})
+                                         .random_apply(0.5, {transforms::edit{"darker", darker}})
+                                         .contrast({0.7, 0.7})
+                                         .hue({0.1, 0.1})};
+  const testing::seen_run wanted = testing::run_all(fake_dataset(from), testing::small_options(), fields);
+  const testing::seen_run got =
+      testing::run_all(fake_dataset(from), photos_on(std::make_shared<simulated_device>()), fields);
+  ASSERT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.batches, wanted.batches);
+  const device_report& told = got.stats.device;
+  EXPECT_GT(told.photos_decoded, 0U);
+  EXPECT_GT(told.photos_on_host, 0U);
+  EXPECT_EQ(told.passes_on_device + told.passes_on_host, wanted.stats.device.passes_on_host);
+  EXPECT_GT(told.passes_on_host, 0U);
+  EXPECT_THAT(told.passes.why, HasSubstr("an edit"));
+}
+
+TEST(loader_device, leaves_noise_that_erases_and_packs_without_room_to_the_host) {
   const watchdog dog("photo packs that stay on the host");
   const std::vector<testing::fake_sample> from = packed();
-  const std::vector<field> coloured = {image("jpg").random_resized_crop(11).color_jitter(0.4, 0.4, 0.4, 0.1)};
-  const std::vector<field> erased = {image("jpg").random_resized_crop(11).random_erasing(0.5)};
-  for (const std::vector<field>& fields : {coloured, erased}) {
-    const testing::seen_run wanted = testing::run_all(fake_dataset(from), testing::small_options(), fields);
+  {
+    const std::vector<field> noise = {image("jpg")
+                                          .random_resized_crop(11)
+                                          .saturation({0.5, 0.5})
+                                          .apply(transforms::random_erasing{.probability = 0.5, .noise = true})};
+    const testing::seen_run wanted = testing::run_all(fake_dataset(from), testing::small_options(), noise);
     const testing::seen_run got =
-        testing::run_all(fake_dataset(from), photos_on(std::make_shared<simulated_device>()), fields);
+        testing::run_all(fake_dataset(from), photos_on(std::make_shared<simulated_device>()), noise);
     ASSERT_FALSE(got.failed) << got.message;
     EXPECT_EQ(got.batches, wanted.batches);
     EXPECT_EQ(got.stats.device.photos.use, "host");
-    EXPECT_THAT(got.stats.device.photos.why, HasSubstr("steps of colour"));
+    EXPECT_EQ(got.stats.device.passes.use, "host");
+    EXPECT_THAT(got.stats.device.passes.why, HasSubstr("noise"));
   }
   // Of a whole picture a pack is larger than a row of 2 x 2 pixels and 4 KiB.
   std::vector<testing::fake_sample> large = {from.front()};
@@ -536,10 +629,12 @@ TEST(loader_device, never_decodes_elsewhere_what_was_to_be_decoded_by_nvjpeg) {
   options.finish_on_device = false;
   EXPECT_EQ(see_pixels(samples(), options, fields, device).failed, errc::usage);
   options.finish_on_device = true;
-  EXPECT_EQ(
-      see_pixels(samples(), options, {image("jpg").resize(9, 7).grayscale().decoder(jpeg_decoder::nvjpeg)}, device)
-          .failed,
-      errc::usage);
+  const auto nothing = [](draws&, planes) { return std::string(); };
+  const image picture = image("jpg").resize(9, 7).decoder(jpeg_decoder::nvjpeg);
+  for (const image& of_host :
+       {picture.edit("nothing", nothing), picture.apply(transforms::random_erasing{.noise = true})}) {
+    EXPECT_EQ(see_pixels(samples(), options, {of_host}, device).failed, errc::usage);
+  }
   options.digests = false;
   loader train(fake_dataset(samples()), options, fields);
   ASSERT_TRUE(train.next_blocking());

@@ -3,6 +3,7 @@
 #include "stages/device/decode_photos.hpp"
 #include "stages/device/driver_cuda.hpp"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/device/prepare_pictures.hpp"
 
 #include <cuda.h>
 
@@ -575,6 +576,14 @@ int load_finish_pictures() noexcept {
 }
 int launch_finish_pictures(const picture_batch&, stream) noexcept {
   call made("launch_finish_pictures");
+  return made.run([] { return cudaSuccess; });
+}
+int load_prepare_pictures() noexcept {
+  call made("load_prepare_pictures");
+  return made.run([] { return cudaSuccess; });
+}
+int launch_prepare_pictures(const picture_preparation&, stream) noexcept {
+  call made("launch_prepare_pictures");
   return made.run([] { return cudaSuccess; });
 }
 int load_decode_photos() noexcept {

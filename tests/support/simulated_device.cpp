@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/device/prepare_pictures.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 
 #include <pthread.h>
@@ -505,8 +506,21 @@ void simulated_device::require_mine(const void* memory, std::size_t bytes, const
   require(is_mine(memory, bytes), what);
 }
 
-// Whatever kernel it is, a sanitizer sees where it reads and writes; of this one also that none of it is the host's.
+// Whatever kernel it is, a sanitizer sees where it reads and writes; of these also that none of it is the host's.
 void simulated_device::require_memory_of(const stages::device_kernel& kernel, const void* arguments) const {
+  if (&kernel == &stages::prepare_pictures_kernel) {
+    const auto& pictures = *static_cast<const stages::picture_preparation*>(arguments);
+    const std::size_t elements = std::size_t{pictures.rows} * pictures.height * pictures.width * 3;
+    require_mine(pictures.from, elements, "a kernel reads pixels that are not the device's memory");
+    require_mine(pictures.programs, std::size_t{pictures.rows} * pictures.program_bytes,
+                 "a kernel reads records that are not the device's memory");
+    require_mine(pictures.records, std::size_t{pictures.rows} * pictures.record_bytes,
+                 "a kernel writes records to what is not the device's memory");
+    if (pictures.made != nullptr) {
+      require_mine(pictures.made, elements, "a kernel writes pixels to what is not the device's memory");
+      require_mine(pictures.between, 2 * elements, "a kernel writes sums to what is not the device's memory");
+    }
+  }
   if (&kernel != &stages::finish_pictures_kernel) return;
   const auto& pictures = *static_cast<const stages::picture_batch*>(arguments);
   const std::size_t elements = std::size_t{pictures.rows} * pictures.height * pictures.width * 3;
@@ -514,6 +528,13 @@ void simulated_device::require_memory_of(const stages::device_kernel& kernel, co
   require_mine(pictures.to, elements * size_bytes(pictures.type), "a kernel writes what is not the device's memory");
   if (pictures.flips != nullptr) {
     require_mine(pictures.flips, pictures.rows, "a kernel reads flags that are not the device's memory");
+  }
+  if (pictures.programs != nullptr) {
+    require_mine(pictures.programs, std::size_t{pictures.rows} * pictures.program_bytes,
+                 "a kernel reads records that are not the device's memory");
+  }
+  if (pictures.moved != nullptr) {
+    require_mine(pictures.moved, elements, "a kernel reads moved pixels that are not the device's memory");
   }
   if (pictures.mixed != nullptr) {
     require_mine(pictures.mixed, pictures.rows * sizeof *pictures.mixed,

@@ -1,0 +1,293 @@
+// finish_pictures() on the GPU where rows have programs: steps of colour on pixels in registers, between the load and the store. All threads
+// of a block have the same row, and so take the same branches.
+#include "stages/device/finish_elements.cuh"
+#include "stages/device/finish_pictures.hpp"
+#include "stages/device/picture_threads.hpp"
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace leat::stages {
+namespace {
+
+using picture_threads::pixel;
+
+/// Of a multiprocessor: a program takes registers of its own.
+constexpr unsigned program_blocks_at_once = 4;
+/// Pixels of a thread: three words of bytes, and three stores.
+constexpr unsigned pixels_in_run = 4;
+
+/// How pictures lie in memory, and what is done to them.
+struct programmed_source {
+  const std::uint8_t* from;
+  const std::uint8_t* moved;
+  const std::uint8_t* programs;
+  const mix_row* mixed;
+  unsigned program_bytes;
+  unsigned rows;
+  unsigned plane;
+  unsigned width;
+  bool planes;
+  float erased[3];
+
+  [[nodiscard]] __device__ unsigned partner(unsigned row) const { return row + 1 == rows ? 0 : row + 1; }
+};
+
+/// A row and its record.
+struct programmed_row {
+  __device__ programmed_row(const programmed_source& pictures, unsigned row)
+      : record(pictures.programs + std::size_t{row} * pictures.program_bytes),
+        record_bytes(pictures.program_bytes),
+        head(*reinterpret_cast<const picture_program*>(record)),
+        from((head.moved != 0 ? pictures.moved : pictures.from) + std::size_t{row} * pictures.plane * 3) {}
+
+  template <std::uint32_t count>
+  __device__ void run(pixel (&all)[count]) const {
+    picture_threads::run_steps(record, record_bytes, head.first, picture_threads::step_count_of(head, record_bytes),
+                               all);
+  }
+  [[nodiscard]] __device__ bool meets_erased(unsigned x, unsigned count, unsigned y) const {
+    return x + count > head.erased.left && x < head.erased.right && y >= head.erased.top && y < head.erased.bottom;
+  }
+
+  const std::uint8_t* record;
+  unsigned record_bytes;
+  const picture_program& head;
+  const std::uint8_t* from;
+};
+
+/// Pixels side by side, in one line.
+template <class As>
+class programmed_run {
+ public:
+  using store = store_of<As, pixels_in_run>;
+
+  __device__ programmed_run(const programmed_source& pictures, unsigned thread, const channels& how)
+      : first_(thread * pixels_in_run),
+        y_(first_ / pictures.width),
+        x_(first_ - y_ * pictures.width),
+        mirror_first_(first_ - x_ + (pictures.width - pixels_in_run - x_)),
+        pictures_(pictures),
+        how_(how) {}
+
+  __device__ void finish(unsigned row, store (&made)[3]) const {
+    const programmed_row of(pictures_, row);
+    const bool mirrored = of.head.flip != 0;
+    const auto* const packed =
+        reinterpret_cast<const std::uint32_t*>(of.from) + (mirrored ? mirror_first_ : first_) / 4 * 3;
+    std::uint32_t words[3] = {packed[0], packed[1], packed[2]};
+    if (mirrored) turn(words);
+    pixel all[pixels_in_run];
+#pragma unroll
+    for (unsigned i = 0; i < pixels_in_run * 3; ++i) {
+      all[i / 3].c[i % 3] = static_cast<std::int32_t>(words[i / 4] >> i % 4 * 8 & 0xFFU);
+    }
+    of.run(all);
+    const bool erases = of.meets_erased(x_, pixels_in_run, y_);
+#pragma unroll
+    for (unsigned s = 0; s < 3; ++s) {
+      made[s].fill([&](unsigned i) {
+        const unsigned at = pixel_of(s, i);
+        const unsigned c = channel_of(s, i);
+        // Chosen among constants, so that all stays in registers.
+        float value = 0;
+#pragma unroll
+        for (unsigned p = 0; p < pixels_in_run; ++p) {
+#pragma unroll
+          for (unsigned k = 0; k < 3; ++k) {
+            if (p == at && k == c) {
+              value = finished(static_cast<float>(all[p].c[k]), how_.scale[k], how_.bias[k]);
+              if (erases && of.meets_erased(x_ + p, 1, y_)) value = pictures_.erased[k];
+            }
+          }
+        }
+        return value;
+      });
+    }
+  }
+
+  __device__ void mix(const mix_row& how, store (&own)[3], const store (&partner)[3]) const {
+    if (is_blended(how)) {
+#pragma unroll
+      for (unsigned s = 0; s < 3; ++s) blend<As>(how, own[s], partner[s]);
+    }
+    if (!meets_box(how, x_, pixels_in_run, y_)) return;
+    constexpr std::uint32_t whole_element = As::per_word == 1 ? ~std::uint32_t{0} : 0xFFFF;
+#pragma unroll
+    for (unsigned s = 0; s < 3; ++s) {
+#pragma unroll
+      for (unsigned w = 0; w < store::word_count; ++w) {
+        std::uint32_t inside = 0;
+#pragma unroll
+        for (unsigned k = 0; k < As::per_word; ++k) {
+          if (meets_box(how, x_ + pixel_of(s, w * As::per_word + k), 1, y_)) inside |= whole_element << k * 16;
+        }
+        own[s].words[w] = (own[s].words[w] & ~inside) | (partner[s].words[w] & inside);
+      }
+    }
+  }
+
+  __device__ void put(typename As::element* to, unsigned row, const store (&made)[3]) const {
+    typename As::element* const picture = to + std::size_t{row} * 3 * pictures_.plane;
+#pragma unroll
+    for (unsigned s = 0; s < 3; ++s) {
+      auto* const at = pictures_.planes ? picture + std::size_t{s} * pictures_.plane + first_
+                                        : picture + std::size_t{first_} * 3 + s * pixels_in_run;
+      store_streaming(reinterpret_cast<store*>(at), made[s]);
+    }
+  }
+
+ private:
+  // Of planes a store has a channel; else what lies side by side.
+  [[nodiscard]] __device__ unsigned pixel_of(unsigned s, unsigned i) const {
+    return pictures_.planes ? i : (s * pixels_in_run + i) / 3;
+  }
+  [[nodiscard]] __device__ unsigned channel_of(unsigned s, unsigned i) const {
+    return pictures_.planes ? s : (s * pixels_in_run + i) % 3;
+  }
+
+  unsigned first_;
+  unsigned y_;
+  unsigned x_;
+  unsigned mirror_first_;
+  const programmed_source& pictures_;
+  const channels& how_;
+};
+
+/// One thread: the same run in `together` rows, one behind the other. Where rows are mixed, a row's partner, which is the next, is finished once
+/// for both.
+template <class As, bool mixed>
+__global__ void __launch_bounds__(threads_per_block, program_blocks_at_once)
+    programs_in_turn(const __grid_constant__ programmed_source pictures, typename As::element* to,
+                     const __grid_constant__ channels how, unsigned together) {
+  const unsigned thread = blockIdx.x * threads_per_block + threadIdx.x;
+  if (thread * pixels_in_run >= pictures.plane) return;
+  const programmed_run<As> run(pictures, thread, how);
+  using store = typename programmed_run<As>::store;
+  const unsigned first = blockIdx.y * together;
+  const unsigned end = together < pictures.rows - first ? first + together : pictures.rows;
+  store made[3];
+  run.finish(first, made);
+  for (unsigned row = first; row < end; ++row) {
+    if constexpr (mixed) {
+      store partner[3];
+      run.finish(pictures.partner(row), partner);
+      run.mix(pictures.mixed[row], made, partner);
+      run.put(to, row, made);
+#pragma unroll
+      for (unsigned s = 0; s < 3; ++s) made[s] = partner[s];
+    } else {
+      run.put(to, row, made);
+      if (row + 1 < end) run.finish(row + 1, made);
+    }
+  }
+}
+
+/// One thread, one pixel: pictures whose lines are no multiple of a run.
+template <class As, bool mixed>
+__global__ void __launch_bounds__(threads_per_block)
+    programs_one_by_one(const __grid_constant__ programmed_source pictures, typename As::element* to,
+                        const __grid_constant__ channels how) {
+  const unsigned at = blockIdx.x * threads_per_block + threadIdx.x;
+  if (at >= pictures.plane) return;
+  const unsigned y = at / pictures.width;
+  const unsigned x = at - y * pictures.width;
+  const auto finish = [&](unsigned row, typename As::element(&made)[3]) {
+    const programmed_row of(pictures, row);
+    const std::uint8_t* const from =
+        of.from + (std::size_t{at} - x + (of.head.flip != 0 ? pictures.width - 1 - x : x)) * 3;
+    pixel all[1] = {{{from[0], from[1], from[2]}}};
+    of.run(all);
+    const bool erases = of.meets_erased(x, 1, y);
+#pragma unroll
+    for (unsigned c = 0; c < 3; ++c) {
+      made[c] =
+          As::from(erases ? pictures.erased[c] : finished(static_cast<float>(all[0].c[c]), how.scale[c], how.bias[c]));
+    }
+  };
+  for (unsigned row = blockIdx.y; row < pictures.rows; row += gridDim.y) {
+    typename As::element* const picture = to + std::size_t{row} * pictures.plane * 3;
+    typename As::element made[3];
+    finish(row, made);
+    if constexpr (mixed) {
+      typename As::element other[3];
+      finish(pictures.partner(row), other);
+      const mix_row mix = pictures.mixed[row];
+#pragma unroll
+      for (unsigned c = 0; c < 3; ++c) {
+        if (is_blended(mix)) made[c] = As::from(blended(mix, As::value_of(made[c]), As::value_of(other[c])));
+        if (meets_box(mix, x, 1, y)) made[c] = other[c];
+      }
+    }
+#pragma unroll
+    for (unsigned c = 0; c < 3; ++c) {
+      picture[pictures.planes ? std::size_t{c} * pictures.plane + at : std::size_t{at} * 3 + c] = made[c];
+    }
+  }
+}
+
+template <class As, bool mixed>
+int launch_programs(const picture_batch& pictures, stream in) {
+  const programmed_source from{pictures.from,
+                               pictures.moved,
+                               pictures.programs,
+                               pictures.mixed,
+                               pictures.program_bytes,
+                               pictures.rows,
+                               pictures.height * pictures.width,
+                               pictures.width,
+                               pictures.order == layout::nchw,
+                               {pictures.erased[0], pictures.erased[1], pictures.erased[2]}};
+  const channels how{{pictures.scale[0], pictures.scale[1], pictures.scale[2]},
+                     {pictures.bias[0], pictures.bias[1], pictures.bias[2]}};
+  auto* const to = static_cast<typename As::element*>(pictures.to);
+  if (pictures.width % pixels_in_run != 0) {
+    return launch(&programs_one_by_one<As, mixed>, from.plane, pictures.rows, in, from, to, how);
+  }
+  const std::size_t threads = from.plane / pixels_in_run;
+  const unsigned together = rows_in_turn(from.rows, threads);
+  return launch(&programs_in_turn<As, mixed>, threads, (from.rows - 1) / together + 1, in, from, to, how, together);
+}
+
+template <class As>
+int launch_programs(const picture_batch& pictures, stream in) {
+  return pictures.mixed != nullptr ? launch_programs<As, true>(pictures, in) : launch_programs<As, false>(pictures, in);
+}
+
+template <class As, bool mixed>
+cudaError_t load_programs() {
+  const cudaError_t status = load(&programs_in_turn<As, mixed>);
+  return status != cudaSuccess ? status : load(&programs_one_by_one<As, mixed>);
+}
+
+}  // namespace
+
+int load_finish_programs() noexcept {
+  for (cudaError_t (*const loads)() :
+       {&load_programs<as_f32, false>, &load_programs<as_f32, true>, &load_programs<as_f16, false>,
+        &load_programs<as_f16, true>, &load_programs<as_bf16, false>, &load_programs<as_bf16, true>,
+        &load_programs<as_u8, false>}) {
+    if (const cudaError_t status = loads(); status != cudaSuccess) return static_cast<int>(status);
+  }
+  return 0;
+}
+
+int launch_finish_programs(const picture_batch& pictures, stream in) noexcept {
+  switch (pictures.type) {
+    case dtype::f32:
+      return launch_programs<as_f32>(pictures, in);
+    case dtype::f16:
+      return launch_programs<as_f16>(pictures, in);
+    case dtype::bf16:
+      return launch_programs<as_bf16>(pictures, in);
+    case dtype::u8:
+      if (pictures.mixed == nullptr) return launch_programs<as_u8, false>(pictures, in);
+      [[fallthrough]];
+    default:
+      return static_cast<int>(cudaErrorInvalidValue);
+  }
+}
+
+}  // namespace leat::stages
