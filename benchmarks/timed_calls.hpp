@@ -1,4 +1,4 @@
-// Stands between leat and a device, and has the device take the time of what the loader's own stream does: the copy of each
+// Stands between leat and a device, and has the device take the time of what the loader's own streams do: the copy of each
 // batch, and the kernels behind it. Pinning, which the CPU does, is timed by its clock.
 #pragma once
 
@@ -8,6 +8,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -22,20 +23,24 @@ class timed_calls final : public stages::device_calls {
   struct times {
     std::size_t bytes = 0;
     double copy_ms = 0;
-    double in_all_ms = 0;  ///< the kernels behind the copy included
+    double kernels_ms = 0;  ///< behind the copy, on a stream of their own
+
+    /// Copies go on beside kernels: what a batch takes of the longer of the two.
+    [[nodiscard]] double longer_ms() const { return std::max(copy_ms, kernels_ms); }
   };
 
   timed_calls(std::shared_ptr<stages::device_calls> behind, std::size_t batches_max) : behind_(std::move(behind)) {
     timed_.resize(batches_max);
     for (batch_events& each : timed_) {
-      for (cudaEvent_t* event : {&each.begin, &each.copied, &each.finished}) {
+      for (cudaEvent_t* event : {&each.begin, &each.copied, &each.started, &each.finished}) {
         if (cudaEventCreate(event) != cudaSuccess) *event = nullptr;
       }
     }
   }
   ~timed_calls() override {
     for (const batch_events& each : timed_) {
-      for (cudaEvent_t event : {each.begin, each.copied, each.finished}) static_cast<void>(cudaEventDestroy(event));
+      for (cudaEvent_t event : {each.begin, each.copied, each.started, each.finished})
+        static_cast<void>(cudaEventDestroy(event));
     }
   }
 
@@ -45,14 +50,14 @@ class timed_calls final : public stages::device_calls {
     std::vector<times> all;
     for (std::size_t i = 0; i < copies_; ++i) {
       float copy_ms = 0;
-      float in_all_ms = 0;
-      const cudaEvent_t last = timed_[i].has_kernel ? timed_[i].finished : timed_[i].copied;
+      float kernels_ms = 0;
       if (cudaEventElapsedTime(&copy_ms, timed_[i].begin, timed_[i].copied) != cudaSuccess ||
-          cudaEventElapsedTime(&in_all_ms, timed_[i].begin, last) != cudaSuccess) {
+          (timed_[i].has_kernel &&
+           cudaEventElapsedTime(&kernels_ms, timed_[i].started, timed_[i].finished) != cudaSuccess)) {
         static_cast<void>(cudaGetLastError());
         break;
       }
-      all.push_back({.bytes = timed_[i].bytes, .copy_ms = copy_ms, .in_all_ms = in_all_ms});
+      all.push_back({.bytes = timed_[i].bytes, .copy_ms = copy_ms, .kernels_ms = kernels_ms});
     }
     return all;
   }
@@ -105,6 +110,9 @@ class timed_calls final : public stages::device_calls {
   stages::device_status make_stream(stream& made) noexcept override { return behind_->make_stream(made); }
   stages::device_status free_stream(stream made) noexcept override { return behind_->free_stream(made); }
   stages::device_status make_event(stages::device_event& made) noexcept override { return behind_->make_event(made); }
+  stages::device_status make_stream_event(stages::device_event& made) noexcept override {
+    return behind_->make_stream_event(made);
+  }
   stages::device_status free_event(stages::device_event made) noexcept override { return behind_->free_event(made); }
   stages::device_status make_timed_event(stages::device_event& made) noexcept override {
     return behind_->make_timed_event(made);
@@ -136,6 +144,7 @@ class timed_calls final : public stages::device_calls {
   stages::device_status launch(const stages::device_kernel& kernel, const void* arguments,
                                stream in) noexcept override {
     const mutex_lock lock(mutex_);
+    if (last_ != nullptr && !last_->has_kernel) record(last_->started, in);
     const stages::device_status status = behind_->launch(kernel, arguments, in);
     if (last_ != nullptr) {
       last_->has_kernel = true;
@@ -162,6 +171,7 @@ class timed_calls final : public stages::device_calls {
   struct batch_events {
     cudaEvent_t begin = nullptr;
     cudaEvent_t copied = nullptr;
+    cudaEvent_t started = nullptr;
     cudaEvent_t finished = nullptr;
     std::size_t bytes = 0;
     bool has_kernel = false;

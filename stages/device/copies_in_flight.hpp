@@ -31,7 +31,7 @@ struct copy_in_flight : list_hook {
   int users = 0;  ///< the list of those in flight, the batch, and each who waits for it
 };
 
-/// All copies are in one stream, which executes them in order. Behind each copy the stream writes the copy's number to a word of pinned
+/// All copies are in one stream, which executes them in order, and so do what comes behind them. Behind each copy the stream writes the copy's number to a word of pinned
 /// memory, which says that the host memory has been read; where the device cannot write words, a thread queries the copy's event. That
 /// thread also waits for copies while the loader lacks host memory or somebody awaits ready(): the I/O thread makes no call to the device.
 /// Refers to its arguments.
@@ -43,8 +43,9 @@ class copies_in_flight {
 
   /// Before anything else: `count` copies at a time without a call that takes something. Throws error.
   void prepare(std::size_t count);
-  /// Waits for all copies. After a failure it waits for none, and keeps what they may still read. Nothing is queued any more.
-  void end(stream side) noexcept;
+  /// Waits for all copies, and for operations where they have a stream. After a failure it waits for none, and keeps what they may still
+  /// read. Nothing is queued any more.
+  void end(stream side, const stream* working) noexcept;
   /// No batch is left.
   void free_all() noexcept;
 

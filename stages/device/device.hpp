@@ -110,6 +110,9 @@ class device_calls {
   virtual device_status free_stream(stream made) noexcept = 0;
   /// cudaEventCreateWithFlags(cudaEventDisableTiming | cudaEventBlockingSync).
   virtual device_status make_event(device_event& made) noexcept = 0;
+  /// cudaEventCreateWithFlags(cudaEventDisableTiming): for streams alone. Where a thread may sleep for an event, CUDA wakes one of its own up each
+  /// time that it is recorded.
+  virtual device_status make_stream_event(device_event& made) noexcept { return make_event(made); }
   virtual device_status free_event(device_event made) noexcept = 0;
   /// cudaEventCreateWithFlags(cudaEventDefault): fires with a time.
   virtual device_status make_timed_event(device_event& made) noexcept = 0;

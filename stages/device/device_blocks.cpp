@@ -25,7 +25,7 @@ constexpr const char* looking_at_a_consumer = "cudaStreamIsCapturing or cuStream
 
 }  // namespace
 
-void device_blocks::prepare(std::size_t count, std::size_t bytes, stream side) {
+void device_blocks::prepare(std::size_t count, std::size_t bytes, stream side, bool operates) {
   // No failure for later: nothing is in use yet, so that all that was taken is given back.
   const auto check = [&](const failed_call& call) {
     if (call.status != device_ok) throw failure_.describe(call);
@@ -45,6 +45,7 @@ void device_blocks::prepare(std::size_t count, std::size_t bytes, stream side) {
     }
     check(taken);
     for (std::size_t stream = 0; stream < consumers_expected; ++stream) check(add_event(added));
+    if (operates) check({calls_.make_stream_event(added.copied), "cudaEventCreateWithFlags", {}});
     const mutex_lock lock(mutex_);
     free_.push_back(&added);
   }
@@ -59,6 +60,7 @@ void device_blocks::free_all(stream side) noexcept {
       continue;
     }
     for (const device_event event : each.consumed) static_cast<void>(calls_.free_event(event));
+    if (each.copied != device_event::none) static_cast<void>(calls_.free_event(each.copied));
     if (each.memory != nullptr) static_cast<void>(calls_.free_memory(each.memory, side));
   }
 }

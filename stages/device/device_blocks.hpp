@@ -27,8 +27,10 @@ struct consumer {
 /// One block. From take() to give_back() its holder's.
 struct device_block {
   std::byte* memory = nullptr;
-  std::vector<device_event> consumed;  ///< one for each stream of a consumer; more are made where they are needed
-  std::size_t recorded = 0;            ///< of those, by the last batch that lay here
+  device_event copied = device_event::none;  ///< of the latest copy, where operations follow on another stream
+  bool operated = false;                     ///< on what the latest batch copied
+  std::vector<device_event> consumed;        ///< one for each stream of a consumer; more are made where they are needed
+  std::size_t recorded = 0;                  ///< of those, by the last batch that lay here
   absl::InlinedVector<stream, 2> unrecorded;  ///< streams that the next ones have yet to be recorded on
   timed_end* timed = nullptr;                 ///< recorded on the first of them that can be
 };
@@ -42,8 +44,9 @@ class device_blocks {
   device_blocks& operator=(const device_blocks&) = delete;
 
   /// Before anything else. Throws error{errc::limit} where the device has not that much, error{errc::device}.
-  ///   side   the stream of copies, in whose order memory is taken and freed
-  void prepare(std::size_t count, std::size_t bytes, stream side);
+  ///   side        the stream of copies, in whose order memory is taken and freed
+  ///   operates    blocks have an event `copied`
+  void prepare(std::size_t count, std::size_t bytes, stream side, bool operates);
   /// Frees all blocks in the order of `side`, behind all that consumers have put into their streams. Nobody waits, where the device has
   /// memory pools. A block whose consumers cannot be recorded is not freed. No batch is left.
   void free_all(stream side) noexcept;

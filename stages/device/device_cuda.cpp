@@ -428,6 +428,12 @@ class cuda_calls final : public device_calls {
     made = static_cast<device_event>(reinterpret_cast<std::uintptr_t>(handle));
     return status;
   }
+  device_status make_stream_event(device_event& made) noexcept override {
+    cudaEvent_t handle = nullptr;
+    const device_status status = here().run([&] { return cudaEventCreateWithFlags(&handle, cudaEventDisableTiming); });
+    made = static_cast<device_event>(reinterpret_cast<std::uintptr_t>(handle));
+    return status;
+  }
   device_status make_timed_event(device_event& made) noexcept override {
     cudaEvent_t handle = nullptr;
     const device_status status = here().run([&] { return cudaEventCreateWithFlags(&handle, cudaEventDefault); });

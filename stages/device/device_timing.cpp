@@ -7,7 +7,8 @@ namespace leat::stages {
 
 void device_timing::prepare() {
   for (sample& each : samples_) {
-    for (device_event* const made : {&each.before.event, &each.consumed.event, &each.begun, &each.arrived}) {
+    for (device_event* const made :
+         {&each.before.event, &each.consumed.event, &each.begun, &each.copied, &each.working, &each.arrived}) {
       const failed_call call = {calls_.make_timed_event(*made), "cudaEventCreateWithFlags", {}};
       if (call.status != device_ok) throw failure_.describe(call);
     }
@@ -16,7 +17,8 @@ void device_timing::prepare() {
 
 void device_timing::free_all() noexcept {
   for (const sample& each : samples_) {
-    for (const device_event made : {each.before.event, each.consumed.event, each.begun, each.arrived}) {
+    for (const device_event made :
+         {each.before.event, each.consumed.event, each.begun, each.copied, each.working, each.arrived}) {
       if (made != device_event::none && !failure_.happened()) static_cast<void>(calls_.free_event(made));
     }
   }
@@ -42,6 +44,7 @@ timed_end* device_timing::begin(const transfer_operation& batch) noexcept {
   current_ = &*begun;
   current_->rows = batch.rows;
   current_->queued = true;
+  current_->operates = false;
   current_->consumed.is.store(timed_end::state::pending, std::memory_order_relaxed);
   return &current_->consumed;
 }
@@ -49,6 +52,17 @@ timed_end* device_timing::begin(const transfer_operation& batch) noexcept {
 failed_call device_timing::record_begun(stream side) noexcept {
   if (current_ == nullptr) return {};
   return {calls_.record(current_->begun, side), "cudaEventRecord of a copy's beginning", {}};
+}
+
+failed_call device_timing::record_copied(stream side) noexcept {
+  if (current_ == nullptr) return {};
+  return {calls_.record(current_->copied, side), "cudaEventRecord of a copy's end", {}};
+}
+
+failed_call device_timing::record_working(stream working) noexcept {
+  if (current_ == nullptr) return {};
+  current_->operates = true;
+  return {calls_.record(current_->working, working), "cudaEventRecord of an operation's beginning", {}};
 }
 
 failed_call device_timing::record_arrived(stream side) noexcept {
@@ -85,11 +99,15 @@ bool device_timing::count(const sample& ended) noexcept {
     }
   }
   std::int64_t copy_ns = 0;
+  std::int64_t working_ns = 0;
   std::int64_t stall_ns = 0;
   std::int64_t rest_ns = 0;
   for (const auto& [from, to, ns] :
-       {std::tuple(ended.begun, ended.arrived, &copy_ns), std::tuple(ended.before.event, ended.arrived, &stall_ns),
+       {std::tuple(ended.begun, ended.operates ? ended.copied : ended.arrived, &copy_ns),
+        std::tuple(ended.operates ? ended.working : ended.arrived, ended.arrived, &working_ns),
+        std::tuple(ended.before.event, ended.arrived, &stall_ns),
         std::tuple(ended.arrived, ended.consumed.event, &rest_ns)}) {
+    if (from == to) continue;
     const failed_call asked = {calls_.elapsed_ns(from, to, *ns), "cudaEventElapsedTime", {}};
     if (asked.status == device_ok) continue;
     static_cast<void>(failure_.note(asked));
@@ -100,7 +118,7 @@ bool device_timing::count(const sample& ended) noexcept {
   const auto add = [](std::atomic<std::uint64_t>& to, std::int64_t ns) {
     to.fetch_add(static_cast<std::uint64_t>(std::max<std::int64_t>(ns, 0)), std::memory_order_relaxed);
   };
-  add(copy_ns_, copy_ns);
+  add(copy_ns_, std::max(copy_ns, working_ns));
   add(stall_ns_, stall_ns);
   add(step_ns_, step_ns);
   rows_.fetch_add(ended.rows, std::memory_order_relaxed);

@@ -1,9 +1,10 @@
 // What copies and steps take on the device itself, of one batch in timed_every: events that have a time.
 //
-//     side stream            record(begun) ─ copy ─ write(word) ─ operations ─ record(arrived)
+//     side stream            record(begun) ─ copy ─ write(word) ─ record(copied or, without operations, arrived)
+//     working stream                                                record(working) ─ operations ─ record(arrived)
 //     consumer's stream      ... step of the batch before ─ record(before) ......... step ─ record(consumed)
 //
-//   copy    arrived - begun, with the operations
+//   copy    arrived - begun; with operations, which go on beside the next copy, the longer of copied - begun and arrived - working
 //   stall   arrived - before: the stream had nothing to do meanwhile. None where the batch was there already
 //   step    consumed - arrived, or - before where that is later
 #pragma once
@@ -42,6 +43,8 @@ class device_timing {
   [[nodiscard]] timed_end* begin(const transfer_operation& batch) noexcept;
   /// Around the copy and the operations of that batch.
   [[nodiscard]] failed_call record_begun(stream side) noexcept;
+  [[nodiscard]] failed_call record_copied(stream side) noexcept;
+  [[nodiscard]] failed_call record_working(stream working) noexcept;
   [[nodiscard]] failed_call record_arrived(stream side) noexcept;
 
   /// Thread: any.
@@ -52,10 +55,13 @@ class device_timing {
     timed_end before;
     timed_end consumed;
     device_event begun = device_event::none;
+    device_event copied = device_event::none;
+    device_event working = device_event::none;
     device_event arrived = device_event::none;
     std::uint64_t number = 0;  ///< of the timed batch
     std::uint32_t rows = 0;
     bool used = false;
+    bool operates = false;
     bool queued = false;  ///< the timed batch; before that only the one before it
   };
 

@@ -127,6 +127,7 @@ device_transfer::~device_transfer() {
   copies_.free_all();
   timing_.free_all();
   if (scratch_ != nullptr && !failure_.happened()) static_cast<void>(calls_->free_memory(scratch_, side_));
+  if (has_working_ && !failure_.happened()) static_cast<void>(calls_->free_stream(working_));
   if (has_stream_ && !failure_.happened()) static_cast<void>(calls_->free_stream(side_));
   if (failure_.happened()) keep_for_good(calls_);
 }
@@ -153,11 +154,15 @@ void device_transfer::prepare(transfer_needs needs) {
   }
   check({calls_->make_stream(side_), "cudaStreamCreateWithPriority", {}});
   has_stream_ = true;
+  if (made_bytes_ != 0) {
+    check({calls_->make_stream(working_), "cudaStreamCreateWithPriority", {}});
+    has_working_ = true;
+  }
   tell_loader_ = std::move(needs.failed);
   name_of_ = std::move(needs.name_of);
   host_memory_ = std::move(needs.host_memory);
   pinned_.prepare(std::move(needs.pinning_done));
-  blocks_.prepare(blocks, block_bytes_, side_);
+  blocks_.prepare(blocks, block_bytes_, side_, has_working_);
   if (scratch_bytes_ != 0) {
     check({calls_->take_memory(scratch_bytes_, scratch_, side_), "device memory for the scratch of operations",
            scratch_bytes_});
@@ -242,6 +247,7 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
     failed_call failed;
     if (!is_pinned) failed = blocks_.synchronize_with_consumers(to);
     if (failed.status == device_ok) failed = queue(operation, to, copy, may_be_read);
+    to.operated = !operation.steps.empty();
     if (failed.status != device_ok && !failed.picture) {
       operation.failure = failure_.note(failed);
       if (may_be_read) copies_.add(copy, std::move(*operation.memory));
@@ -278,11 +284,17 @@ std::exception_ptr device_transfer::refusal(const failed_call& failed, const tra
   }
 }
 
-// Exactly: wait for each consumer of what lay here, copy, write the word, run the operations, record. The word says that the host's memory is
-// free, so that it comes behind an operation that reads there. Where a picture is refused, what is queued by then ends as ever.
+// Exactly: wait for each consumer of what lay here, copy, write the word, record; where there are operations, on their own stream wait for the
+// copy, run them, record. The word says that the host's memory is free, so that it comes behind an operation that reads there. Where a picture
+// is refused, what is queued by then ends as ever.
 failed_call device_transfer::queue(transfer_operation& operation, const device_block& to, const copy_in_flight& copy,
                                    bool& may_be_read) noexcept {
   failed_call failed = blocks_.wait_for_consumers(to, side_);
+  // Operations on what lay here, where nobody has waited for them.
+  if (failed.status == device_ok && to.operated && to.recorded == 0) {
+    failed = {calls_->record(to.copied, working_), "cudaEventRecord of operations", {}};
+    if (failed.status == device_ok) failed = {calls_->wait(side_, to.copied), "cudaStreamWaitEvent of operations", {}};
+  }
   if (failed.status == device_ok) failed = timing_.record_begun(side_);
   if (failed.status != device_ok) return failed;
   if (operation.bytes != 0) {
@@ -294,12 +306,21 @@ failed_call device_transfer::queue(transfer_operation& operation, const device_b
   const bool is_read_later = std::any_of(operation.steps.begin(), operation.steps.end(),
                                          [](const device_step& step) { return step.operation->reads_host(); });
   if (!is_read_later) failed = copies_.mark_read(copy, side_);
-  if (failed.status == device_ok) failed = run_operations(operation, to);
-  const failed_call refused = failed.picture ? std::exchange(failed, {}) : failed_call{};
-  if (failed.status == device_ok && is_read_later) failed = copies_.mark_read(copy, side_);
+  failed_call refused;
+  const bool operates = !operation.steps.empty();
+  const stream last = operates ? working_ : side_;
+  if (operates) {
+    if (failed.status == device_ok) failed = timing_.record_copied(side_);
+    if (failed.status == device_ok) failed = {calls_->record(to.copied, side_), "cudaEventRecord of a copy", {}};
+    if (failed.status == device_ok) failed = {calls_->wait(working_, to.copied), "cudaStreamWaitEvent of a copy", {}};
+    if (failed.status == device_ok) failed = timing_.record_working(working_);
+    if (failed.status == device_ok) failed = run_operations(operation, to);
+    if (failed.picture) refused = std::exchange(failed, {});
+    if (failed.status == device_ok && is_read_later) failed = copies_.mark_read(copy, working_);
+  }
   // First, so that whoever has waited for the batch has waited for its time.
-  if (failed.status == device_ok) failed = timing_.record_arrived(side_);
-  if (failed.status == device_ok) failed = {calls_->record(copy.arrived, side_), "cudaEventRecord", {}};
+  if (failed.status == device_ok) failed = timing_.record_arrived(last);
+  if (failed.status == device_ok) failed = {calls_->record(copy.arrived, last), "cudaEventRecord", {}};
   return failed.status == device_ok ? refused : failed;
 }
 
@@ -315,7 +336,7 @@ failed_call device_transfer::run_operations(const transfer_operation& operation,
                                                          .to = in.memory + step.to,
                                                          .scratch = scratch_,
                                                          .on_host = operation.memory->data() + step.from.front()},
-                                                        side_);
+                                                        working_);
     if (launched.status != device_ok) return launched;
   }
   return {};
@@ -391,7 +412,7 @@ void device_transfer::drain() noexcept {
   }
   if (sender_.joinable()) sender_.join();
   if (!has_stream_) return;
-  copies_.end(side_);
+  copies_.end(side_, has_working_ ? &working_ : nullptr);
   if (!failure_.happened()) return pinned_.unpin_all();
   // What copies may still read stays pinned, and mapped.
   if (host_memory_ != nullptr) keep_for_good(host_memory_);

@@ -1,14 +1,20 @@
-// Batches to a device, and nobody waits but streams for one another. Per batch, into one stream of the loader's own:
+// Batches to a device, and nobody waits but streams for one another. Per batch, into a stream of the loader's own:
 //
-//     side stream       wait(consumed) ─ copy ─ write(word) ─ operations ─ record(arrived) ────── wait(consumed) ─ copy ─ ...
-//                                                                              │                       ▲
-//     consumer's stream                                                    wait(arrived) ─ step ─ record(consumed)
+//     side stream       wait(consumed) ─ copy ─ write(word) ─ record(arrived) ─────────── wait(consumed) ─ copy ─ ...
+//                                                                 │                            ▲
+//     consumer's stream                                       wait(arrived) ─ step ─ record(consumed)
+//
+// Where the device makes something of the bytes that were copied, that is done by a second stream, so that the next copy goes on beside it:
+//
+//     side stream       wait(consumed) ─ copy ─ write(word) ─ record(copied) ─ wait(consumed) ─ copy ─ ...
+//                                                                 │
+//     working stream                                          wait(copied) ─ operations ─ record(arrived) ─ wait(copied) ─ ...
 //
 //   word        tells the host that the copy has read its memory, which then goes home
-//   operations  what the device makes of the bytes that were copied, where there is something
 //   arrived     one event per copy. wait_on() has the consumer's stream wait for it
 //   consumed    one event per block of device memory and stream that read it, recorded when the batch ends. The block goes
-//               back to the pool at that moment, since the next copy into it waits on the device
+//               back to the pool at that moment, since the next copy into it waits on the device; where nobody has waited for the batch,
+//               for what the working stream then holds
 #pragma once
 
 #include "base/fork_guard.hpp"
@@ -104,7 +110,9 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   std::function<std::string(std::uint64_t)> name_of_;
   std::shared_ptr<const void> host_memory_;
   stream side_;
+  stream working_;
   bool has_stream_ = false;
+  bool has_working_ = false;
   std::size_t block_bytes_ = 0;
   std::size_t made_bytes_ = 0;    // of a block, at its front
   std::byte* scratch_ = nullptr;  // of all operations, which run one by one

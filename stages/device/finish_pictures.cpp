@@ -64,7 +64,8 @@ struct row_to_finish {
   }
 
   [[nodiscard]] picture_threads::pixel pixel(std::size_t at) const noexcept {
-    picture_threads::pixel all[1] = {{{from[at * 3], from[at * 3 + 1], from[at * 3 + 2]}}};
+    picture_threads::pixel all[1];
+    for (std::size_t c = 0; c < 3; ++c) all[0].c[c] = from[at * 3 + c];
     if (program != nullptr) {
       picture_threads::run_steps(record, record_bytes, program->first,
                                  picture_threads::step_count_of(*program, record_bytes), all);
@@ -72,7 +73,7 @@ struct row_to_finish {
     return all[0];
   }
   [[nodiscard]] bool is_erased(std::size_t x, std::size_t y) const noexcept {
-    if (program == nullptr) return false;
+    if (program == nullptr || program->erases == 0) return false;
     const erased_part& part = program->erased;
     return x >= part.left && x < part.right && y >= part.top && y < part.bottom;
   }
@@ -94,7 +95,7 @@ void finish_row(const picture_batch& pictures, std::size_t row, typename As::ele
       const picture_threads::pixel pixel = from.pixel(y * width + (from.flip ? width - 1 - x : x));
       for (std::size_t c = 0; c < 3; ++c) {
         // Two statements: each rounds once (-ffp-contract=off keeps them apart).
-        const float scaled = static_cast<float>(pixel.c[c]) * pictures.scale[c];
+        const float scaled = pixel.c[c] * pictures.scale[c];
         const float value = scaled + pictures.bias[c];
         to[pictures.order == layout::nchw ? (c * height + y) * width + x : (y * width + x) * 3 + c] =
             As::rounded(from.is_erased(x, y) ? pictures.erased[c] : value);

@@ -14,8 +14,9 @@ namespace {
 
 using picture_threads::pixel;
 
-/// Of a multiprocessor: a program takes registers of its own.
-constexpr unsigned program_blocks_at_once = 4;
+/// Of a multiprocessor: what bounds the registers of a thread.
+template <bool mixed>
+constexpr unsigned program_blocks_at_once = mixed ? 4 : 6;
 /// Pixels of a thread: three words of bytes, and three stores.
 constexpr unsigned pixels_in_run = 4;
 
@@ -29,7 +30,6 @@ struct programmed_source {
   unsigned rows;
   unsigned plane;
   unsigned width;
-  bool planes;
   float erased[3];
 
   [[nodiscard]] __device__ unsigned partner(unsigned row) const { return row + 1 == rows ? 0 : row + 1; }
@@ -38,31 +38,38 @@ struct programmed_source {
 /// A row and its record.
 struct programmed_row {
   __device__ programmed_row(const programmed_source& pictures, unsigned row)
-      : record(pictures.programs + std::size_t{row} * pictures.program_bytes),
-        record_bytes(pictures.program_bytes),
-        head(*reinterpret_cast<const picture_program*>(record)),
-        from((head.moved != 0 ? pictures.moved : pictures.from) + std::size_t{row} * pictures.plane * 3) {}
+      : record(pictures.programs + std::size_t{row} * pictures.program_bytes) {
+    // By one load: all that is read of the head but the box.
+    const std::uint64_t bits = *reinterpret_cast<const std::uint64_t*>(record);
+    memcpy(&head, &bits, sizeof bits);
+    from = (head.moved != 0 ? pictures.moved : pictures.from) + std::size_t{row} * pictures.plane * 3;
+  }
 
   template <std::uint32_t count>
-  __device__ void run(pixel (&all)[count]) const {
+  __device__ void run(unsigned record_bytes, pixel (&all)[count]) const {
     picture_threads::run_steps(record, record_bytes, head.first, picture_threads::step_count_of(head, record_bytes),
                                all);
   }
   [[nodiscard]] __device__ bool meets_erased(unsigned x, unsigned count, unsigned y) const {
-    return x + count > head.erased.left && x < head.erased.right && y >= head.erased.top && y < head.erased.bottom;
+    if (head.erases == 0) return false;
+    const erased_part& part = reinterpret_cast<const picture_program*>(record)->erased;
+    return x + count > part.left && x < part.right && y >= part.top && y < part.bottom;
   }
 
   const std::uint8_t* record;
-  unsigned record_bytes;
-  const picture_program& head;
   const std::uint8_t* from;
+  picture_program head;  // without its box
 };
 
-/// Pixels side by side, in one line.
-template <class As>
+/// Pixels side by side, in one line. Of planes a store has a channel; else what lies side by side.
+template <class As, bool planes>
 class programmed_run {
  public:
   using store = store_of<As, pixels_in_run>;
+  struct loaded {
+    programmed_row of;
+    std::uint32_t words[3];
+  };
 
   __device__ programmed_run(const programmed_source& pictures, unsigned thread, const channels& how)
       : first_(thread * pixels_in_run),
@@ -72,40 +79,30 @@ class programmed_run {
         pictures_(pictures),
         how_(how) {}
 
-  __device__ void finish(unsigned row, store (&made)[3]) const {
-    const programmed_row of(pictures_, row);
-    const bool mirrored = of.head.flip != 0;
-    const auto* const packed =
-        reinterpret_cast<const std::uint32_t*>(of.from) + (mirrored ? mirror_first_ : first_) / 4 * 3;
-    std::uint32_t words[3] = {packed[0], packed[1], packed[2]};
-    if (mirrored) turn(words);
+  [[nodiscard]] __device__ loaded load(unsigned row) const {
+    loaded made{programmed_row(pictures_, row), {}};
+    const auto* const packed = reinterpret_cast<const std::uint32_t*>(made.of.from) +
+                               (made.of.head.flip != 0 ? mirror_first_ : first_) / 4 * 3;
+#pragma unroll
+    for (unsigned i = 0; i < 3; ++i) made.words[i] = packed[i];
+    return made;
+  }
+
+  __device__ void finish(loaded& from, store (&made)[3]) const {
+    if (from.of.head.flip != 0) turn(from.words);
     pixel all[pixels_in_run];
 #pragma unroll
-    for (unsigned i = 0; i < pixels_in_run * 3; ++i) {
-      all[i / 3].c[i % 3] = static_cast<std::int32_t>(words[i / 4] >> i % 4 * 8 & 0xFFU);
-    }
-    of.run(all);
-    const bool erases = of.meets_erased(x_, pixels_in_run, y_);
+    for (unsigned i = 0; i < pixels_in_run * 3; ++i) all[i / 3].c[i % 3] = byte_of(from.words, i);
+    from.of.run(pictures_.program_bytes, all);
+    const bool erases = from.of.meets_erased(x_, pixels_in_run, y_);
 #pragma unroll
     for (unsigned s = 0; s < 3; ++s) {
       made[s].fill([&](unsigned i) {
-        const unsigned at = pixel_of(s, i);
-        const unsigned c = channel_of(s, i);
-        // Chosen among constants, so that all stays in registers.
-        float value = 0;
-#pragma unroll
-        for (unsigned p = 0; p < pixels_in_run; ++p) {
-#pragma unroll
-          for (unsigned k = 0; k < 3; ++k) {
-            if (p == at && k == c) {
-              value = finished(static_cast<float>(all[p].c[k]), how_.scale[k], how_.bias[k]);
-              if (erases && of.meets_erased(x_ + p, 1, y_)) value = pictures_.erased[k];
-            }
-          }
-        }
-        return value;
+        const unsigned c = planes ? s : (s * pixels_in_run + i) % 3;
+        return finished(all[pixel_of(s, i)].c[c], how_.scale[c], how_.bias[c]);
       });
     }
+    if (erases) erase(from.of, made);
   }
 
   __device__ void mix(const mix_row& how, store (&own)[3], const store (&partner)[3]) const {
@@ -114,38 +111,59 @@ class programmed_run {
       for (unsigned s = 0; s < 3; ++s) blend<As>(how, own[s], partner[s]);
     }
     if (!meets_box(how, x_, pixels_in_run, y_)) return;
-    constexpr std::uint32_t whole_element = As::per_word == 1 ? ~std::uint32_t{0} : 0xFFFF;
-#pragma unroll
-    for (unsigned s = 0; s < 3; ++s) {
-#pragma unroll
-      for (unsigned w = 0; w < store::word_count; ++w) {
-        std::uint32_t inside = 0;
-#pragma unroll
-        for (unsigned k = 0; k < As::per_word; ++k) {
-          if (meets_box(how, x_ + pixel_of(s, w * As::per_word + k), 1, y_)) inside |= whole_element << k * 16;
-        }
-        own[s].words[w] = (own[s].words[w] & ~inside) | (partner[s].words[w] & inside);
-      }
-    }
+    replace(
+        own, [&](unsigned pixel) { return meets_box(how, x_ + pixel, 1, y_); },
+        [&](unsigned s, unsigned w) { return partner[s].words[w]; });
   }
 
   __device__ void put(typename As::element* to, unsigned row, const store (&made)[3]) const {
     typename As::element* const picture = to + std::size_t{row} * 3 * pictures_.plane;
 #pragma unroll
     for (unsigned s = 0; s < 3; ++s) {
-      auto* const at = pictures_.planes ? picture + std::size_t{s} * pictures_.plane + first_
-                                        : picture + std::size_t{first_} * 3 + s * pixels_in_run;
+      auto* const at = planes ? picture + std::size_t{s} * pictures_.plane + first_
+                              : picture + std::size_t{first_} * 3 + s * pixels_in_run;
       store_streaming(reinterpret_cast<store*>(at), made[s]);
     }
   }
 
  private:
-  // Of planes a store has a channel; else what lies side by side.
-  [[nodiscard]] __device__ unsigned pixel_of(unsigned s, unsigned i) const {
-    return pictures_.planes ? i : (s * pixels_in_run + i) / 3;
+  [[nodiscard]] static __device__ constexpr unsigned pixel_of(unsigned s, unsigned i) {
+    return planes ? i : (s * pixels_in_run + i) / 3;
   }
-  [[nodiscard]] __device__ unsigned channel_of(unsigned s, unsigned i) const {
-    return pictures_.planes ? s : (s * pixels_in_run + i) % 3;
+
+  __device__ void erase(const programmed_row& of, store (&made)[3]) const {
+    replace(
+        made, [&](unsigned pixel) { return of.meets_erased(x_ + pixel, 1, y_); },
+        [&](unsigned s, unsigned w) {
+          float values[As::per_word];
+#pragma unroll
+          for (unsigned k = 0; k < As::per_word; ++k) {
+            values[k] = pictures_.erased[planes ? s : (s * pixels_in_run + w * As::per_word + k) % 3];
+          }
+          return As::packed(values);
+        });
+  }
+
+  /// Elements of the pixels that are inside become those of word_of(store, word).
+  template <class Inside, class Word>
+  __device__ void replace(store (&made)[3], const Inside& inside, const Word& word) const {
+    constexpr unsigned element_bits = 32 / As::per_word;
+    constexpr std::uint32_t whole_element = As::per_word == 1 ? ~std::uint32_t{0} : (1U << element_bits % 32) - 1;
+    bool is_inside[pixels_in_run];
+#pragma unroll
+    for (unsigned pixel = 0; pixel < pixels_in_run; ++pixel) is_inside[pixel] = inside(pixel);
+#pragma unroll
+    for (unsigned s = 0; s < 3; ++s) {
+#pragma unroll
+      for (unsigned w = 0; w < store::word_count; ++w) {
+        std::uint32_t mask = 0;
+#pragma unroll
+        for (unsigned k = 0; k < As::per_word; ++k) {
+          if (is_inside[pixel_of(s, w * As::per_word + k)]) mask |= whole_element << k * element_bits;
+        }
+        made[s].words[w] = (made[s].words[w] & ~mask) | (word(s, w) & mask);
+      }
+    }
   }
 
   unsigned first_;
@@ -156,31 +174,39 @@ class programmed_run {
   const channels& how_;
 };
 
-/// One thread: the same run in `together` rows, one behind the other. Where rows are mixed, a row's partner, which is the next, is finished once
-/// for both.
-template <class As, bool mixed>
-__global__ void __launch_bounds__(threads_per_block, program_blocks_at_once)
+/// One thread: the same run in `together` rows, one behind the other. The next row is loaded while one is finished. Where rows are mixed, a
+/// row's partner, which is the next, is finished once for both.
+template <class As, bool planes, bool mixed>
+__global__ void __launch_bounds__(threads_per_block, program_blocks_at_once<mixed>)
     programs_in_turn(const __grid_constant__ programmed_source pictures, typename As::element* to,
                      const __grid_constant__ channels how, unsigned together) {
   const unsigned thread = blockIdx.x * threads_per_block + threadIdx.x;
   if (thread * pixels_in_run >= pictures.plane) return;
-  const programmed_run<As> run(pictures, thread, how);
-  using store = typename programmed_run<As>::store;
+  using run_type = programmed_run<As, planes>;
+  const run_type run(pictures, thread, how);
   const unsigned first = blockIdx.y * together;
   const unsigned end = together < pictures.rows - first ? first + together : pictures.rows;
-  store made[3];
-  run.finish(first, made);
+  typename run_type::store made[3];
+  unsigned to_load = first;
+  if constexpr (mixed) {
+    typename run_type::loaded own = run.load(first);
+    run.finish(own, made);
+    to_load = pictures.partner(first);
+  }
+  typename run_type::loaded next = run.load(to_load);
   for (unsigned row = first; row < end; ++row) {
+    typename run_type::loaded now = next;
+    if (row + 1 < end) next = run.load(mixed ? pictures.partner(row + 1) : row + 1);
     if constexpr (mixed) {
-      store partner[3];
-      run.finish(pictures.partner(row), partner);
+      typename run_type::store partner[3];
+      run.finish(now, partner);
       run.mix(pictures.mixed[row], made, partner);
       run.put(to, row, made);
 #pragma unroll
       for (unsigned s = 0; s < 3; ++s) made[s] = partner[s];
     } else {
+      run.finish(now, made);
       run.put(to, row, made);
-      if (row + 1 < end) run.finish(row + 1, made);
     }
   }
 }
@@ -188,7 +214,7 @@ __global__ void __launch_bounds__(threads_per_block, program_blocks_at_once)
 /// One thread, one pixel: pictures whose lines are no multiple of a run.
 template <class As, bool mixed>
 __global__ void __launch_bounds__(threads_per_block)
-    programs_one_by_one(const __grid_constant__ programmed_source pictures, typename As::element* to,
+    programs_one_by_one(const __grid_constant__ programmed_source pictures, typename As::element* to, bool planes,
                         const __grid_constant__ channels how) {
   const unsigned at = blockIdx.x * threads_per_block + threadIdx.x;
   if (at >= pictures.plane) return;
@@ -198,13 +224,14 @@ __global__ void __launch_bounds__(threads_per_block)
     const programmed_row of(pictures, row);
     const std::uint8_t* const from =
         of.from + (std::size_t{at} - x + (of.head.flip != 0 ? pictures.width - 1 - x : x)) * 3;
-    pixel all[1] = {{{from[0], from[1], from[2]}}};
-    of.run(all);
+    pixel all[1];
+#pragma unroll
+    for (unsigned c = 0; c < 3; ++c) all[0].c[c] = static_cast<float>(from[c]);
+    of.run(pictures.program_bytes, all);
     const bool erases = of.meets_erased(x, 1, y);
 #pragma unroll
     for (unsigned c = 0; c < 3; ++c) {
-      made[c] =
-          As::from(erases ? pictures.erased[c] : finished(static_cast<float>(all[0].c[c]), how.scale[c], how.bias[c]));
+      made[c] = As::from(erases ? pictures.erased[c] : finished(all[0].c[c], how.scale[c], how.bias[c]));
     }
   };
   for (unsigned row = blockIdx.y; row < pictures.rows; row += gridDim.y) {
@@ -223,9 +250,17 @@ __global__ void __launch_bounds__(threads_per_block)
     }
 #pragma unroll
     for (unsigned c = 0; c < 3; ++c) {
-      picture[pictures.planes ? std::size_t{c} * pictures.plane + at : std::size_t{at} * 3 + c] = made[c];
+      picture[planes ? std::size_t{c} * pictures.plane + at : std::size_t{at} * 3 + c] = made[c];
     }
   }
+}
+
+template <class As, bool planes, bool mixed>
+int launch_in_runs(const programmed_source& from, typename As::element* to, const channels& how, stream in) {
+  const std::size_t threads = from.plane / pixels_in_run;
+  const unsigned together = rows_in_turn(from.rows, threads);
+  return launch(&programs_in_turn<As, planes, mixed>, threads, (from.rows - 1) / together + 1, in, from, to, how,
+                together);
 }
 
 template <class As, bool mixed>
@@ -238,17 +273,16 @@ int launch_programs(const picture_batch& pictures, stream in) {
                                pictures.rows,
                                pictures.height * pictures.width,
                                pictures.width,
-                               pictures.order == layout::nchw,
                                {pictures.erased[0], pictures.erased[1], pictures.erased[2]}};
   const channels how{{pictures.scale[0], pictures.scale[1], pictures.scale[2]},
                      {pictures.bias[0], pictures.bias[1], pictures.bias[2]}};
   auto* const to = static_cast<typename As::element*>(pictures.to);
+  const bool planes = pictures.order == layout::nchw;
   if (pictures.width % pixels_in_run != 0) {
-    return launch(&programs_one_by_one<As, mixed>, from.plane, pictures.rows, in, from, to, how);
+    return launch(&programs_one_by_one<As, mixed>, from.plane, pictures.rows, in, from, to, planes, how);
   }
-  const std::size_t threads = from.plane / pixels_in_run;
-  const unsigned together = rows_in_turn(from.rows, threads);
-  return launch(&programs_in_turn<As, mixed>, threads, (from.rows - 1) / together + 1, in, from, to, how, together);
+  return planes ? launch_in_runs<As, true, mixed>(from, to, how, in)
+                : launch_in_runs<As, false, mixed>(from, to, how, in);
 }
 
 template <class As>
@@ -258,7 +292,8 @@ int launch_programs(const picture_batch& pictures, stream in) {
 
 template <class As, bool mixed>
 cudaError_t load_programs() {
-  const cudaError_t status = load(&programs_in_turn<As, mixed>);
+  cudaError_t status = load(&programs_in_turn<As, true, mixed>);
+  if (status == cudaSuccess) status = load(&programs_in_turn<As, false, mixed>);
   return status != cudaSuccess ? status : load(&programs_one_by_one<As, mixed>);
 }
 

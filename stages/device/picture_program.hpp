@@ -39,8 +39,8 @@ enum class step_kind : std::uint8_t {
 [[nodiscard]] constexpr bool looks_at_neighbours(step_kind what) noexcept { return what >= step_kind::sharpen; }
 
 /// One step.
-///   at      in bytes from the record's beginning: of a map its tables of 256 values, of a blur its weights, which are one f32 (across) and
-///           one i32 (down) for the middle and each neighbour of one side
+///   at      in bytes from the record's beginning: of a map its tables of 256 values, of a blur its weights, which are two i32 (across, down) for the middle
+///           and each neighbour of one side
 ///   apart   bytes from one channel's table to the next one's: 0 or 256
 struct program_step {
   step_kind what;
@@ -51,7 +51,7 @@ struct program_step {
   float b;
 };
 
-/// The box that is erased, in the finished row, of which right and bottom are outside; nothing where it is empty.
+/// The box that is erased, in the finished row, of which right and bottom are outside.
 struct erased_part {
   std::uint32_t left;
   std::uint32_t top;
@@ -63,12 +63,14 @@ struct erased_part {
 ///   flip    not 0: left and right of the row exchanged, after all steps
 ///   first   steps before it are done. 0 as the host writes it
 ///   moved   not 0: what they have made lies in picture_batch::moved
+///   erases  not 0: something is erased
 struct picture_program {
   std::uint8_t step_count;
   std::uint8_t flip;
   std::uint8_t first;
   std::uint8_t moved;
-  std::uint32_t padding[3];
+  std::uint8_t erases;
+  std::uint8_t padding[11];
   erased_part erased;
 };
 inline constexpr std::uint32_t program_head_bytes = sizeof(picture_program);

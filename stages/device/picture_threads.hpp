@@ -38,58 +38,81 @@ LEAT_OF_PICTURES float divided(float a, float b) {
   return a / b;
 #endif
 }
+LEAT_OF_PICTURES float minus(float a, float b) { return plus(a, -b); }
+/// 1 / a, rounded once.
+LEAT_OF_PICTURES float inverse_of(float a) {
+#ifdef __CUDA_ARCH__
+  return __frcp_rn(a);
+#else
+  return 1.0F / a;
+#endif
+}
+// Below 2^22 by an addition, where a conversion would take four times as long: the sum has no room for binary places.
 LEAT_OF_PICTURES float floor_of(float value) {
 #ifdef __CUDA_ARCH__
-  return floorf(value);
+  return __fadd_rn(__fadd_rd(value, 12582912.0F), -12582912.0F);
 #else
   return __builtin_floorf(value);
 #endif
 }
 LEAT_OF_PICTURES float less(float a, float b) { return a < b ? a : b; }
 LEAT_OF_PICTURES float more(float a, float b) { return a < b ? b : a; }
-LEAT_OF_PICTURES std::int32_t clamped(std::int32_t value) { return value < 0 ? 0 : value > 255 ? 255 : value; }
-/// Truncated, and clamped to 0..255. Factors are bounded, so that it fits 32 bits.
-LEAT_OF_PICTURES std::int32_t as_value(float value) { return clamped(static_cast<std::int32_t>(value)); }
+/// Clamped to 0..255, and truncated.
+LEAT_OF_PICTURES float as_value(float value) { return floor_of(less(more(value, 0.0F), 255.0F)); }
+/// Of a whole number of 0..255.
+LEAT_OF_PICTURES std::uint32_t index_of(float value) {
+#ifdef __CUDA_ARCH__
+  return __float_as_uint(__fadd_rn(value, 8388608.0F)) & 0xFFU;
+#else
+  return static_cast<std::uint32_t>(value);
+#endif
+}
 
+/// Whole numbers of 0..255.
 struct pixel {
-  std::int32_t c[3];
+  float c[3];
 };
 
-LEAT_OF_PICTURES std::int32_t floor_of_grey(const pixel& of) {
-  const float first = times(static_cast<float>(of.c[0]), 0.2989F);
-  const float second = plus(first, times(static_cast<float>(of.c[1]), 0.587F));
-  return static_cast<std::int32_t>(plus(second, times(static_cast<float>(of.c[2]), 0.114F)));
+LEAT_OF_PICTURES float floor_of_grey(const pixel& of) {
+  const float first = times(of.c[0], 0.2989F);
+  const float second = plus(first, times(of.c[1], 0.587F));
+  return floor_of(plus(second, times(of.c[2], 0.114F)));
 }
 
 // docs/decisions/0005-hue.md
 LEAT_OF_PICTURES void turn_hue(pixel& of, float turn) {
-  const auto red = static_cast<float>(of.c[0]);
-  const auto green = static_cast<float>(of.c[1]);
-  const auto blue = static_cast<float>(of.c[2]);
+  const float red = of.c[0];
+  const float green = of.c[1];
+  const float blue = of.c[2];
   const float most = more(red, more(green, blue));
   const float least = less(red, less(green, blue));
-  const float chroma = plus(most, -least);
-  const float inverse = divided(1.0F, more(chroma, 1.0F));
+  const float chroma = minus(most, least);
+  const float inverse = inverse_of(more(chroma, 1.0F));
   const bool red_most = most == red;
   const bool green_most = most == green;
-  const float difference = red_most ? plus(green, -blue) : green_most ? plus(blue, -red) : plus(red, -green);
+  const float difference = minus(red_most     ? green
+                                 : green_most ? blue
+                                              : red,
+                                 red_most     ? blue
+                                 : green_most ? red
+                                              : green);
   const float from = red_most ? 0.0F : green_most ? 2.0F : 4.0F;
   float hue = plus(plus(times(difference, inverse), from), turn);
-  hue = plus(hue, -times(floor_of(times(hue, 1.0F / 6.0F)), 6.0F));
+  hue = minus(hue, times(floor_of(times(hue, 1.0F / 6.0F)), 6.0F));
   LEAT_OF_PICTURES_UNROLLED
   for (std::int32_t c = 0; c < 3; ++c) {
     float k = plus(hue, static_cast<float>(5 - 2 * c));
     if (k >= 6.0F) k = plus(k, -6.0F);
-    const float part = less(more(less(k, plus(4.0F, -k)), 0.0F), 1.0F);
-    of.c[c] = as_value(times(plus(most, -times(chroma, part)), 255.999F / 255.0F));
+    const float part = less(more(less(k, minus(4.0F, k)), 0.0F), 1.0F);
+    of.c[c] = floor_of(times(minus(most, times(chroma, part)), 255.999F / 255.0F));  // of 0..255.999 by itself
   }
 }
 
 LEAT_OF_PICTURES void permute(pixel& of, std::uint32_t order) {
   // 012 021 102 120 201 210
-  const std::int32_t a = of.c[0];
-  const std::int32_t b = of.c[1];
-  const std::int32_t c = of.c[2];
+  const float a = of.c[0];
+  const float b = of.c[1];
+  const float c = of.c[2];
   of.c[0] = order < 2 ? a : order < 4 ? b : c;
   of.c[1] = order == 0 || order == 5 ? b : order == 2 || order == 4 ? a : c;
   of.c[2] = order == 0 || order == 2 ? c : order == 1 || order == 4 ? b : a;
@@ -105,7 +128,7 @@ LEAT_OF_PICTURES void run_step(const program_step& step, const std::uint8_t* rec
       LEAT_OF_PICTURES_UNROLLED
       for (pixel& of : all) {
         LEAT_OF_PICTURES_UNROLLED
-        for (std::uint32_t c = 0; c < 3; ++c) of.c[c] = table[c * step.apart + static_cast<std::uint32_t>(of.c[c])];
+        for (std::uint32_t c = 0; c < 3; ++c) of.c[c] = static_cast<float>(table[c * step.apart + index_of(of.c[c])]);
       }
       break;
     }
@@ -113,15 +136,15 @@ LEAT_OF_PICTURES void run_step(const program_step& step, const std::uint8_t* rec
       LEAT_OF_PICTURES_UNROLLED
       for (pixel& of : all) {
         LEAT_OF_PICTURES_UNROLLED
-        for (std::int32_t& value : of.c) value = as_value(plus(times(static_cast<float>(value), step.a), step.b));
+        for (float& value : of.c) value = as_value(plus(times(value, step.a), step.b));
       }
       break;
     case step_kind::saturate:
       LEAT_OF_PICTURES_UNROLLED
       for (pixel& of : all) {
-        const float grey = times(static_cast<float>(floor_of_grey(of)), step.b);
+        const float grey = times(floor_of_grey(of), step.b);
         LEAT_OF_PICTURES_UNROLLED
-        for (std::int32_t& value : of.c) value = as_value(plus(times(static_cast<float>(value), step.a), grey));
+        for (float& value : of.c) value = as_value(plus(times(value, step.a), grey));
       }
       break;
     case step_kind::turn_hue:

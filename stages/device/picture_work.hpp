@@ -12,13 +12,15 @@
 
 namespace leat::stages::picture_threads {
 
-/// Counts of values, in as many parts as keep threads from waiting for one another; or sums.
-struct picture_memory {
+/// What the threads of a team share: counts of values, in as many parts as keep threads from waiting for one another; sums; or some lines.
+union picture_memory {
   static constexpr std::uint32_t parts = 8;
   static constexpr std::uint32_t sum_count = 256;
+  static constexpr std::uint32_t line_bytes = parts * program_tables_bytes * 4;
 
   std::uint32_t counts[parts][3][256];
   std::uint32_t sums[sum_count];
+  std::uint8_t lines[line_bytes];
 };
 
 /// One row. All but `from` is of this row alone.
@@ -38,19 +40,51 @@ struct picture_work {
   std::uint32_t width;
 };
 
-LEAT_OF_PICTURES pixel load_pixel(const std::uint8_t* from, std::uint32_t at) {
+LEAT_OF_PICTURES void load_pixels(const std::uint8_t* from, std::uint32_t at, pixel (&to)[1]) {
   const std::uint8_t* const bytes = from + std::uint64_t{at} * 3;
-  return {{bytes[0], bytes[1], bytes[2]}};
+  for (std::uint32_t c = 0; c < 3; ++c) to[0].c[c] = static_cast<float>(bytes[c]);
 }
-LEAT_OF_PICTURES void store_pixel(const pixel& of, std::uint8_t* to, std::uint32_t at) {
+LEAT_OF_PICTURES void load_pixels(const std::uint8_t* from, std::uint32_t at, pixel (&to)[4]) {
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(from) + std::uint64_t{at} / 4 * 3;
+  LEAT_OF_PICTURES_UNROLLED
+  for (std::uint32_t i = 0; i < 12; ++i) to[i / 3].c[i % 3] = static_cast<float>(words[i / 4] >> i % 4 * 8 & 0xFFU);
+}
+LEAT_OF_PICTURES void store_pixels(const pixel (&of)[1], std::uint8_t* to, std::uint32_t at) {
   std::uint8_t* const bytes = to + std::uint64_t{at} * 3;
-  for (std::uint32_t c = 0; c < 3; ++c) bytes[c] = static_cast<std::uint8_t>(of.c[c]);
+  for (std::uint32_t c = 0; c < 3; ++c) bytes[c] = static_cast<std::uint8_t>(index_of(of[0].c[c]));
 }
-LEAT_OF_PICTURES pixel pixel_after(const picture_work& work, const std::uint8_t* from, std::uint32_t at,
-                                   std::uint32_t first, std::uint32_t end) {
-  pixel all[1] = {load_pixel(from, at)};
-  run_steps(work.record, work.bytes, first, end, all);
-  return all[0];
+LEAT_OF_PICTURES void store_pixels(const pixel (&of)[4], std::uint8_t* to, std::uint32_t at) {
+  auto* const words = reinterpret_cast<std::uint32_t*>(to) + std::uint64_t{at} / 4 * 3;
+  LEAT_OF_PICTURES_UNROLLED
+  for (std::uint32_t w = 0; w < 3; ++w) {
+    std::uint32_t word = 0;
+    LEAT_OF_PICTURES_UNROLLED
+    for (std::uint32_t i = w * 4; i < w * 4 + 4; ++i) word |= index_of(of[i / 3].c[i % 3]) << i % 4 * 8;
+    words[w] = word;
+  }
+}
+
+/// Steps first .. end - 1 of all pixels. f(pixels, where the first is): four of them by words, or, where a picture's rows do not begin at
+/// words, one.
+template <class F>
+LEAT_OF_PICTURES void for_pixels_after(const picture_work& work, const std::uint8_t* from, std::uint32_t first,
+                                       std::uint32_t end, std::uint32_t thread, std::uint32_t threads, const F& f) {
+  const std::uint32_t pixels = work.height * work.width;
+  if (pixels % 4 == 0) {
+    for (std::uint32_t i = thread * 4; i < pixels; i += threads * 4) {
+      pixel all[4];
+      load_pixels(from, i, all);
+      run_steps(work.record, work.bytes, first, end, all);
+      f(all, i);
+    }
+    return;
+  }
+  for (std::uint32_t i = thread; i < pixels; i += threads) {
+    pixel all[1];
+    load_pixels(from, i, all);
+    run_steps(work.record, work.bytes, first, end, all);
+    f(all, i);
+  }
 }
 
 /// Where the mirror image of a line of `size` values has value i.
@@ -63,7 +97,7 @@ LEAT_OF_PICTURES std::uint32_t mirrored(std::int32_t i, std::uint32_t size) {
 LEAT_OF_PICTURES std::uint8_t stretched(std::int32_t value, std::int32_t least, std::int32_t most) {
   if (least >= most) return static_cast<std::uint8_t>(value);
   const float scale = times(static_cast<float>(most - least), static_cast<float>(1.0 / 255.0));
-  return static_cast<std::uint8_t>(as_value(divided(static_cast<float>(value - least), scale)));
+  return static_cast<std::uint8_t>(index_of(as_value(divided(static_cast<float>(value - least), scale))));
 }
 
 /// As tables.cpp's equalize_curve().
@@ -114,7 +148,6 @@ LEAT_OF_PICTURES void make_tables(Team& team, picture_memory* memory, const pict
 template <class Team>
 LEAT_OF_PICTURES void count_values(Team& team, picture_memory* memory, const picture_work& work,
                                    const std::uint8_t* from, std::uint32_t first, std::uint32_t end) {
-  const std::uint32_t pixels = work.height * work.width;
   team.run([=](std::uint32_t thread, std::uint32_t threads) {
     for (std::uint32_t i = thread; i < picture_memory::parts * program_tables_bytes; i += threads) {
       (&memory->counts[0][0][0])[i] = 0;
@@ -123,10 +156,11 @@ LEAT_OF_PICTURES void count_values(Team& team, picture_memory* memory, const pic
   team.barrier();
   team.run([=](std::uint32_t thread, std::uint32_t threads) {
     auto& counts = memory->counts[thread / 32 % picture_memory::parts];
-    for (std::uint32_t i = thread; i < pixels; i += threads) {
-      const pixel of = pixel_after(work, from, i, first, end);
-      for (std::uint32_t c = 0; c < 3; ++c) Team::add(&counts[c][of.c[c]], 1U);
-    }
+    for_pixels_after(work, from, first, end, thread, threads, [&](const auto& all, std::uint32_t) {
+      for (const pixel& of : all) {
+        for (std::uint32_t c = 0; c < 3; ++c) Team::add(&counts[c][index_of(of.c[c])], 1U);
+      }
+    });
   });
   team.barrier();
   team.run([=](std::uint32_t thread, std::uint32_t threads) {
@@ -149,15 +183,20 @@ LEAT_OF_PICTURES void measure_grey(Team& team, picture_memory* memory, const pic
   });
   team.barrier();
   team.run([=](std::uint32_t thread, std::uint32_t threads) {
-    // Shares of so few pixels that a sum of 32 bits holds them, also where one thread has all: picture_elements_max.
-    for (std::uint32_t begin = thread; begin < pixels; begin += threads * share) {
-      std::uint32_t sum = 0;
-      const std::uint32_t end = pixels - begin < threads * share ? pixels : begin + threads * share;
-      for (std::uint32_t i = begin; i < end; i += threads) {
-        sum += static_cast<std::uint32_t>(floor_of_grey(pixel_after(work, from, i, first, number)));
+    // After so many pixels, of which a sum of 32 bits holds more, it is another one's turn: also where one thread has all.
+    std::uint32_t sum = 0;
+    std::uint32_t count = 0;
+    std::uint32_t slot = thread;
+    for_pixels_after(work, from, first, number, thread, threads, [&](const auto& all, std::uint32_t) {
+      for (const pixel& of : all) {
+        sum += index_of(floor_of_grey(of));
+        ++count;
       }
-      Team::add(&memory->sums[(thread + begin / (threads * share)) % picture_memory::sum_count], sum);
-    }
+      if (count < share) return;
+      Team::add(&memory->sums[slot++ % picture_memory::sum_count], sum);
+      sum = count = 0;
+    });
+    Team::add(&memory->sums[slot % picture_memory::sum_count], sum);
   });
   team.barrier();
   team.run([=](std::uint32_t thread, std::uint32_t) {
@@ -176,57 +215,159 @@ LEAT_OF_PICTURES void measure_grey(Team& team, picture_memory* memory, const pic
 template <class Team>
 LEAT_OF_PICTURES void move_pixels(Team& team, const picture_work& work, const std::uint8_t* from, std::uint32_t first,
                                   std::uint32_t end, std::uint8_t* to) {
-  const std::uint32_t pixels = work.height * work.width;
   team.run([=](std::uint32_t thread, std::uint32_t threads) {
-    for (std::uint32_t i = thread; i < pixels; i += threads) store_pixel(pixel_after(work, from, i, first, end), to, i);
+    for_pixels_after(work, from, first, end, thread, threads,
+                     [&](const auto& all, std::uint32_t at) { store_pixels(all, to, at); });
   });
   team.barrier();
 }
 
-// pixels/colour/kernels.cpp: blur_across, blur_down. Sums are of integers there, too.
+/// Of a blur: as the record has them.
+struct blur_weight {
+  std::int32_t across;
+  std::int32_t down;
+};
+
+/// Four sums beside one another, of which a value `apart` from the first has part in each: weights move along with it.
+class four_weights {
+ public:
+  LEAT_OF_PICTURES void move_to(std::int32_t next) {
+    w_[3] = w_[2];
+    w_[2] = w_[1];
+    w_[1] = w_[0];
+    w_[0] = next;
+  }
+  LEAT_OF_PICTURES void add(std::int32_t value, std::int32_t (&sums)[4]) const {
+    LEAT_OF_PICTURES_UNROLLED
+    for (std::uint32_t o = 0; o < 4; ++o) sums[o] += value * w_[o];
+  }
+
+ private:
+  std::int32_t w_[4] = {0, 0, 0, 0};
+};
+
+/// Lines of which some lie in the memory that all share, and their mirror images on both sides.
+///   pixels   of a line that are there at a time, a multiple of 4 but for the last
+///   lines    at a time
+struct blurred_lines {
+  std::uint32_t pixels;
+  std::uint32_t lines;
+  std::uint32_t bytes;  // of each
+
+  LEAT_OF_PICTURES blurred_lines(std::uint32_t width, std::uint32_t radius) {
+    constexpr std::uint32_t pixels_max = 2048;
+    pixels = width < pixels_max ? width : pixels_max;
+    bytes = (pixels + 2 * radius) * 3;
+    lines = picture_memory::line_bytes / bytes;
+  }
+};
+
+// pixels/colour/kernels.cpp: blur_across. A thread has four pixels beside one another. Behind them, and on the rim, weights are 0.
 template <class Team>
-LEAT_OF_PICTURES void blur(Team& team, const picture_work& work, const std::uint8_t* from, const program_step& step) {
-  struct weight {
-    float across;
-    std::int32_t down;
-  };
-  const std::uint8_t* const record = work.record;
+LEAT_OF_PICTURES void blur_across(Team& team, picture_memory* memory, const picture_work& work,
+                                  const std::uint8_t* from, const blur_weight* weights, std::int32_t radius) {
+  const blurred_lines part(work.width, static_cast<std::uint32_t>(radius));
   const std::uint32_t elements = work.width * 3;
-  const std::uint32_t count = work.height * elements;
-  const std::int32_t radius = step.number;
-  const std::uint32_t at = step.at;
+  for (std::uint32_t first_y = 0; first_y < work.height; first_y += part.lines) {
+    const std::uint32_t lines = work.height - first_y < part.lines ? work.height - first_y : part.lines;
+    for (std::uint32_t first_x = 0; first_x < work.width; first_x += part.pixels) {
+      const std::uint32_t pixels = work.width - first_x < part.pixels ? work.width - first_x : part.pixels;
+      team.run([=](std::uint32_t thread, std::uint32_t threads) {
+        const std::uint32_t columns = pixels + 2 * static_cast<std::uint32_t>(radius);
+        for (std::uint32_t i = thread; i < lines * columns; i += threads) {
+          const std::uint32_t line = i / columns;
+          const std::uint32_t column = i - line * columns;
+          const std::uint32_t x = mirrored(static_cast<std::int32_t>(first_x + column) - radius, work.width);
+          const std::uint8_t* const of = from + std::uint64_t{first_y + line} * elements + x * 3;
+          std::uint8_t* const to = memory->lines + line * part.bytes + column * 3;
+          for (std::uint32_t c = 0; c < 3; ++c) to[c] = of[c];
+        }
+      });
+      team.barrier();
+      team.run([=](std::uint32_t thread, std::uint32_t threads) {
+        const std::uint32_t runs = (pixels + 3) / 4;
+        for (std::uint32_t i = thread; i < lines * runs; i += threads) {
+          const std::uint32_t line = i / runs;
+          const std::uint32_t x = (i - line * runs) * 4;
+          const std::int32_t count = static_cast<std::int32_t>(pixels - x < 4 ? pixels - x : 4);
+          const std::uint8_t* of = memory->lines + line * part.bytes + x * 3;
+          std::int32_t sums[3][4] = {};
+          four_weights beside;
+          const auto add = [&](std::int32_t weight) {
+            beside.move_to(weight);
+            LEAT_OF_PICTURES_UNROLLED
+            for (std::uint32_t c = 0; c < 3; ++c) beside.add(of[c], sums[c]);
+            of += 3;
+          };
+          for (std::int32_t d = radius; d > 0; --d) add(weights[d].across);
+          for (std::int32_t d = 0; d <= radius; ++d) add(weights[d].across);
+          for (std::int32_t d = 1; d < count; ++d) add(0);
+          std::uint16_t* const to = work.between + std::uint64_t{first_y + line} * elements + (first_x + x) * 3;
+          LEAT_OF_PICTURES_UNROLLED
+          for (std::int32_t o = 0; o < 4; ++o) {
+            if (o >= count) continue;
+            LEAT_OF_PICTURES_UNROLLED
+            for (std::int32_t c = 0; c < 3; ++c) to[o * 3 + c] = static_cast<std::uint16_t>((sums[c][o] + 128) >> 8);
+          }
+        }
+      });
+      team.barrier();
+    }
+  }
+}
+
+// pixels/colour/kernels.cpp: blur_down. A thread has four lines of one element.
+template <class Team>
+LEAT_OF_PICTURES void blur_down(Team& team, const picture_work& work, const blur_weight* weights, std::int32_t radius) {
+  const std::uint32_t elements = work.width * 3;
+  const std::uint32_t runs = (work.height + 3) / 4;
   team.run([=](std::uint32_t thread, std::uint32_t threads) {
-    const auto* const weights = reinterpret_cast<const weight*>(record + at);
-    for (std::uint32_t i = thread; i < count; i += threads) {
-      const std::uint32_t y = i / elements;
-      const std::uint32_t in_line = i - y * elements;
-      const auto x = static_cast<std::int32_t>(in_line / 3);
-      const std::uint32_t c = in_line - static_cast<std::uint32_t>(x) * 3;
-      const std::uint8_t* const line = from + std::uint64_t{y} * elements + c;
-      std::int32_t sum = line[x * 3] * static_cast<std::int32_t>(weights[0].across);
-      for (std::int32_t j = 1; j <= radius; ++j) {
-        const std::int32_t both = line[mirrored(x - j, work.width) * 3] + line[mirrored(x + j, work.width) * 3];
-        sum += both * static_cast<std::int32_t>(weights[j].across);
+    for (std::uint32_t i = thread; i < runs * elements; i += threads) {
+      const std::uint32_t run = i / elements;
+      const std::uint32_t element = i - run * elements;
+      const std::uint32_t y = run * 4;
+      const std::int32_t count = static_cast<std::int32_t>(work.height - y < 4 ? work.height - y : 4);
+      std::int32_t sums[4] = {1 << 22, 1 << 22, 1 << 22, 1 << 22};
+      four_weights below;
+      const auto first = static_cast<std::int32_t>(y) - radius;
+      const std::int32_t end = static_cast<std::int32_t>(y) + count + radius;
+      const std::uint16_t* const column = work.between + element;
+      if (first >= 0 && end <= static_cast<std::int32_t>(work.height)) {
+        const std::uint16_t* of = column + static_cast<std::uint32_t>(first) * elements;
+        const auto add = [&](std::int32_t weight) {
+          below.move_to(weight);
+          below.add(*of, sums);
+          of += elements;
+        };
+        for (std::int32_t d = radius; d > 0; --d) add(weights[d].down);
+        for (std::int32_t d = 0; d <= radius; ++d) add(weights[d].down);
+        for (std::int32_t d = 1; d < count; ++d) add(0);
+      } else {
+        for (std::int32_t d = -radius; d < count + radius; ++d) {
+          below.move_to(d <= radius ? weights[d < 0 ? -d : d].down : 0);
+          below.add(column[mirrored(static_cast<std::int32_t>(y) + d, work.height) * elements], sums);
+        }
       }
-      work.between[i] = static_cast<std::uint16_t>((sum + 128) >> 8);
+      LEAT_OF_PICTURES_UNROLLED
+      for (std::int32_t o = 0; o < 4; ++o) {
+        if (o >= count) continue;
+        const std::int32_t value = sums[o] >> 23;
+        work.made[std::uint64_t{y + static_cast<std::uint32_t>(o)} * elements + element] =
+            static_cast<std::uint8_t>(value < 0     ? 0
+                                      : value > 255 ? 255
+                                                    : value);
+      }
     }
   });
   team.barrier();
-  team.run([=](std::uint32_t thread, std::uint32_t threads) {
-    const auto* const weights = reinterpret_cast<const weight*>(record + at);
-    for (std::uint32_t i = thread; i < count; i += threads) {
-      const auto y = static_cast<std::int32_t>(i / elements);
-      const std::uint16_t* const column = work.between + (i - static_cast<std::uint32_t>(y) * elements);
-      std::int32_t sum = (1 << 22) + work.between[i] * weights[0].down;
-      for (std::int32_t j = 1; j <= radius; ++j) {
-        const std::int32_t both = column[std::uint64_t{mirrored(y - j, work.height)} * elements] +
-                                  column[std::uint64_t{mirrored(y + j, work.height)} * elements];
-        sum += both * weights[j].down;
-      }
-      work.made[i] = static_cast<std::uint8_t>(clamped(sum >> 23));
-    }
-  });
-  team.barrier();
+}
+
+template <class Team>
+LEAT_OF_PICTURES void blur(Team& team, picture_memory* memory, const picture_work& work, const std::uint8_t* from,
+                           const program_step& step) {
+  const auto* const weights = reinterpret_cast<const blur_weight*>(work.record + step.at);
+  blur_across(team, memory, work, from, weights, step.number);
+  blur_down(team, work, weights, step.number);
 }
 
 // pixels/colour/kernels.cpp: sharpen_inner. Pixels on the rim stay as they are.
@@ -249,7 +390,7 @@ LEAT_OF_PICTURES void sharpen(Team& team, const picture_work& work, const std::u
       std::int32_t sum = up[-3] + up[0] + up[3] + down[-3] + down[0] + down[3] + at[-3] + at[3] + 5 * own;
       sum = ((sum + 6) * 5042) >> 16;  // / 13
       work.made[i] = static_cast<std::uint8_t>(
-          as_value(plus(static_cast<float>(own), times(static_cast<float>(sum - own), rest))));
+          index_of(as_value(plus(static_cast<float>(own), times(static_cast<float>(sum - own), rest)))));
     }
   });
   team.barrier();
@@ -290,7 +431,7 @@ LEAT_OF_PICTURES void prepare_picture(Team& team, picture_memory* memory, const 
           from = room;
         }
         if (blurs) {
-          blur(team, work, from, step);
+          blur(team, memory, work, from, step);
         } else {
           sharpen(team, work, from, step.b);
         }

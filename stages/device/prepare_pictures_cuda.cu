@@ -10,8 +10,8 @@
 namespace leat::stages {
 namespace {
 
-constexpr unsigned threads_per_block = 1024;
-constexpr unsigned blocks_at_once = 2;  // of a multiprocessor, by registers: 32 a thread
+constexpr unsigned threads_per_block = 512;
+constexpr unsigned blocks_at_once = 2;  // of a multiprocessor: a batch of 256 rows has no more for each
 constexpr unsigned grid_blocks_max = 65535;
 
 class team_of_threads {

@@ -21,7 +21,7 @@ static_assert(std::is_trivially_copyable_v<picture_program> && sizeof(picture_pr
               "they are copied to a device by bytes, and read there 16 at a time");
 
 constexpr std::size_t table_bytes = 256;
-constexpr std::size_t weight_bytes = sizeof(float) + sizeof(std::int32_t);
+constexpr std::size_t weight_bytes = 2 * sizeof(std::int32_t);
 
 constexpr std::size_t rounded(std::size_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
 
@@ -93,8 +93,8 @@ void add_blur(const colour_pass& pass, record_writer& to) noexcept {
                     .b = 0};
   std::byte* at = to.take((static_cast<std::size_t>(weights.radius) + 1) * weight_bytes, step.at);
   for (std::size_t j = 0; j <= static_cast<std::size_t>(weights.radius); ++j) {
-    std::memcpy(at, &weights.across[j], sizeof(float));
-    std::memcpy(at + sizeof(float), &weights.down[j], sizeof(std::int32_t));
+    const std::int32_t both[] = {static_cast<std::int32_t>(weights.across[j]), weights.down[j]};
+    std::memcpy(at, both, sizeof both);
     at += weight_bytes;
   }
   to.add(step);
@@ -185,6 +185,7 @@ void write_program(const pixels::recipe& drawn, std::size_t first, bool flip, st
   head.flip = flip ? 1 : 0;
   if (drawn.erased) {
     const pixels::rectangle& box = drawn.erased->box;
+    head.erases = 1;
     head.erased = {.left = static_cast<std::uint32_t>(box.x),
                    .top = static_cast<std::uint32_t>(box.y),
                    .right = static_cast<std::uint32_t>(box.x + box.width),

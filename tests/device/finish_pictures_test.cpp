@@ -328,9 +328,9 @@ TEST(finish_pictures, launches_nothing_for_no_rows) {
 
 TEST(finish_pictures, loads_all_its_kernels_before_the_first_launch) {
   EXPECT_EQ(load_finish_pictures(), 0);
-  EXPECT_EQ(emulated_loads, (3U + 5 + 5) * 2 + 3 * 2 * 2 + 2)
+  EXPECT_EQ(emulated_loads, (3U + 5 + 5) * 2 + 3 * 2 * 3 + 3)
       << "for each type: planes, pixels, one by one; of 2 bytes planes and pixels by stores of 8 bytes too; mixed and "
-         "not. With programs: in runs and one by one; mixed and not, u8 not";
+         "not. With programs: planes, pixels, one by one; mixed and not, u8 not";
 }
 
 // Before any memory is looked at: where numbers of 32 bits would have begun anew, rows of pixels would stay unwritten.

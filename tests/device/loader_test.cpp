@@ -1039,6 +1039,11 @@ TEST(simulated_device, goes_wrong_where_host_memory_does_not_wait_for_its_copy) 
   EXPECT_FALSE(survives_without({.host_for_copy = true}, execution::late, execution::late, 1));
 }
 
+TEST(simulated_device, goes_wrong_where_operations_do_not_wait_for_the_copy) {
+  const watchdog dog("operation for copy");
+  EXPECT_FALSE(survives_without({.operation_for_copy = true}, execution::late, execution::early, 1));
+}
+
 /// How often the look that the loader's suites take at a batch finds something wrong in a run.
 std::size_t failures_of_the_suites_look(const testing::waits_left_out& wait, execution loader, execution trainer) {
   const auto device = std::make_shared<simulated_device>(
@@ -1066,19 +1071,21 @@ TEST(simulated_device, fails_the_suites_look_at_a_batch_without_any_of_the_waits
   EXPECT_GT(failures_of_the_suites_look({.copy_for_consumer = true}, execution::early, execution::late), 0U);
   EXPECT_GT(failures_of_the_suites_look({.consumer_for_copy = true}, execution::late, execution::early), 0U);
   EXPECT_GT(failures_of_the_suites_look({.host_for_copy = true}, execution::late, execution::late), 0U);
+  EXPECT_GT(failures_of_the_suites_look({.operation_for_copy = true}, execution::late, execution::early), 0U);
 }
 
 // Also where nothing is driven to its extreme: at random most seeds notice.
 TEST(simulated_device, goes_wrong_at_random_too_without_any_of_the_waits) {
   const testing::waits_left_out waits[] = {
-      {.copy_for_consumer = true}, {.consumer_for_copy = true}, {.host_for_copy = true}};
+      {.copy_for_consumer = true}, {.consumer_for_copy = true}, {.host_for_copy = true}, {.operation_for_copy = true}};
   for (const auto& wait : waits) {
     int noticed = 0;
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
       const watchdog dog("one wait less, at random");
       if (!survives_without(wait, execution::random, execution::random, seed)) ++noticed;
     }
-    EXPECT_GE(noticed, 3) << wait.copy_for_consumer << wait.consumer_for_copy << wait.host_for_copy;
+    EXPECT_GE(noticed, 3) << wait.copy_for_consumer << wait.consumer_for_copy << wait.host_for_copy
+                          << wait.operation_for_copy;
   }
 }
 

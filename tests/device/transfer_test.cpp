@@ -339,13 +339,18 @@ TEST_F(device_transfers, run_operations_between_the_copy_and_the_event) {
   const stream consumer = device->make_consumer();
   sent& pictures = deliver(0, 7, batch_bytes, two_outputs);
   auto log = calls->take_log();
-  ASSERT_EQ(log.size(), 6U);
+  ASSERT_EQ(log.size(), 8U);
   const std::string side = log[1].substr(log[1].find("in ") + 3);
   EXPECT_EQ(log[1], "copy 8192 in " + side);
   EXPECT_EQ(log[2], "write 1 in " + side) << "the host memory goes home before the kernels have run";
-  EXPECT_EQ(log[3], "launch the kernel that finishes pictures in " + side);
-  EXPECT_EQ(log[4], "launch the kernel that finishes pictures in " + side);
-  EXPECT_THAT(log[5], ::testing::StartsWith("record "));
+  const std::string copied = log[3].substr(7, log[3].find(" in ") - 7);
+  EXPECT_EQ(log[3], "record " + copied + " in " + side);
+  const std::string working = log[4].substr(8, log[4].find(" for ") - 8);
+  EXPECT_EQ(log[4], "wait in " + working + " for " + copied);
+  EXPECT_NE(working, side) << "the next copy goes on beside them";
+  EXPECT_EQ(log[5], "launch the kernel that finishes pictures in " + working);
+  EXPECT_EQ(log[6], "launch the kernel that finishes pictures in " + working);
+  EXPECT_THAT(log[7], ::testing::AllOf(::testing::StartsWith("record "), ::testing::EndsWith(" in " + working)));
 
   pictures.on_device->wait_on(consumer);
   std::vector<float> seen(2 * 18);
@@ -355,6 +360,22 @@ TEST_F(device_transfers, run_operations_between_the_copy_and_the_event) {
   device->finish_all(consumer);
   EXPECT_THAT(seen, ::testing::Each(7.0F));
   EXPECT_EQ(pictures.on_device->data() - pictures.on_device->made(), std::ptrdiff_t{made_bytes});
+
+  // Who waits for the batch waits for its operations, and the next copy for who does. Where nobody does it waits for the operations.
+  pictures.on_device.reset();
+  static_cast<void>(calls->take_log());
+  sent& unseen = deliver(1, 7, batch_bytes, two_outputs);
+  log = calls->take_log();
+  EXPECT_TRUE(log[1].starts_with("wait in " + side)) << log[1];
+  EXPECT_EQ(log[2], "copy 8192 in " + side);
+  unseen.on_device.reset();
+  static_cast<void>(calls->take_log());
+  static_cast<void>(deliver(2, 7, batch_bytes, two_outputs));
+  log = calls->take_log();
+  ASSERT_EQ(log.size(), 10U);
+  EXPECT_EQ(log[1], "record " + copied + " in " + working);
+  EXPECT_EQ(log[2], "wait in " + side + " for " + copied);
+  EXPECT_EQ(log[3], "copy 8192 in " + side);
 }
 
 /// An operation that is none of the library's: through its scratch it makes of each row of `from` the sum of its bytes.

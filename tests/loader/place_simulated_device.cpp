@@ -42,6 +42,9 @@ simulated_device_options device_of_the_suites(std::uint64_t seed) {
   } else if (without == "host_for_copy") {
     options.left_out.host_for_copy = true;
     if (mode.empty()) mode = "late";
+  } else if (without == "operation_for_copy") {
+    options.left_out.operation_for_copy = true;
+    if (mode.empty()) mode = "late_loader";
   }
   if (mode == "late_consumer" || mode == "late") options.consumer = late;
   if (mode == "late_loader" || mode == "late") options.loader = late;

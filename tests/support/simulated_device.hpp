@@ -35,8 +35,12 @@ struct waits_left_out {
   bool copy_for_consumer = false;  ///< the loader's stream does not wait for who reads what a copy overwrites
   bool consumer_for_copy = false;  ///< a consumer's stream does not wait for the copy
   bool host_for_copy = false;      ///< who asks whether a copy has passed is told that it has
+  bool operation_for_copy =
+      false;  ///< of the loader's streams none waits for another: for copies, or for operations on what they overwrite
 
-  [[nodiscard]] bool any() const noexcept { return copy_for_consumer || consumer_for_copy || host_for_copy; }
+  [[nodiscard]] bool any() const noexcept {
+    return copy_for_consumer || consumer_for_copy || host_for_copy || operation_for_copy;
+  }
 };
 
 struct simulated_device_options {
