@@ -23,6 +23,19 @@ TEST(crc32c, is_that_of_the_rfc) {
   EXPECT_EQ(crc32c(bytes), 0x46DD794EU);
 }
 
+// Bytes of which three pieces are taken side by side, and those that are left.
+TEST(crc32c, is_that_of_its_bits_at_any_length) {
+  std::vector<std::byte> bytes(2400);
+  fill_seeded(9, 0, bytes);
+  std::uint32_t crc = ~std::uint32_t{0};
+  for (std::size_t count = 0; count <= bytes.size(); ++count) {
+    EXPECT_EQ(crc32c(std::span(bytes).first(count)), ~crc) << count << " bytes";
+    if (count == bytes.size()) break;
+    crc ^= std::to_integer<std::uint32_t>(bytes[count]);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78 : 0);
+  }
+}
+
 TEST(crc32c, of_many_pieces_are_those_of_each) {
   std::vector<std::byte> bytes(std::size_t{4096} * 11);
   fill_seeded(7, 0, bytes);
