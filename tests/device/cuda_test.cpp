@@ -384,9 +384,10 @@ TEST_F(loader_on_a_gpu, leaves_a_thread_its_context_its_last_error_and_its_mode_
     std::optional<batch> got = train.next_blocking();
     ASSERT_TRUE(got);
     got->wait_on(stream());
-    got->wait_on(cudaStreamPerThread);
     got->ready(boost::asio::use_future).get();
   };
+  // Not on cudaStreamPerThread as well: where a dozen processes share a GPU, the end of a second thread that used it waits for a thread of the
+  // driver's for ever, with leat and without (benchmarks/thread_end_probe.cu).
   std::thread([&] {
     EXPECT_EQ(current_context(), nullptr);
     take_one();
