@@ -1339,7 +1339,7 @@ class measurements {
       add_kernel(all, type, layout::nchw, besides::cutmix);
     }
     for (const colour_chain& of : colour_chains) add_colour(all, of, dtype::f16);
-    for (const std::size_t i : {0, 2, 4}) add_colour(all, colour_chains[i], dtype::f32);
+    for (const std::size_t i : {0U, 2U, 4U}) add_colour(all, colour_chains[i], dtype::f32);
     all.add("copies alone", [this] {
       if (!copies_) copies_.emplace(given_.toy);
       copies_->round();

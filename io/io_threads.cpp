@@ -75,8 +75,8 @@ class signals_blocked {
 };
 
 void check(const reader_options& options) {
-  if (options.io_threads == 0 || options.io_threads > io_threads_max) {
-    throw error(errc::usage, str_cat("io_threads is ", options.io_threads, "; give 1 to ", io_threads_max));
+  if (options.io_threads > io_threads_max) {
+    throw error(errc::usage, str_cat("io_threads is ", options.io_threads, "; give 0 (automatic) to ", io_threads_max));
   }
   if (options.preadv_threads == 0 || options.preadv_threads > 1024) {
     throw error(errc::usage, str_cat("preadv_threads is ", options.preadv_threads, "; give 1 to 1024"));
@@ -99,7 +99,7 @@ class io_threads::implementation {
   implementation(const reader_options& options, std::shared_ptr<arena> memory) : context_(options, std::move(memory)) {
     const signals_blocked blocked;
     try {
-      for (std::uint32_t i = 0; i < options.io_threads; ++i) start_loop(i);
+      for (std::uint32_t i = 0; i < io_thread_count(options); ++i) start_loop(i);
     } catch (...) {
       stop();
       throw;
@@ -165,20 +165,21 @@ class io_threads::implementation {
     // A ring belongs to the thread that makes it.
     std::promise<std::unique_ptr<io_loop>> made;
     std::future<std::unique_ptr<io_loop>> there = made.get_future();
-    threads_.push_back(leat::start_thread({.what = "I/O thread", .number = number, .of = context_.options.io_threads},
-                                          [this, number, made = std::move(made)]() mutable {
-                                            ::pthread_setname_np(::pthread_self(), str_cat("leat-io-", number).c_str());
-                                            io_loop* loop = nullptr;
-                                            try {
-                                              std::unique_ptr<io_loop> own = make_loop(context_);
-                                              loop = own.get();
-                                              made.set_value(std::move(own));
-                                            } catch (...) {
-                                              made.set_exception(std::current_exception());
-                                              return;
-                                            }
-                                            loop->run();
-                                          }));
+    threads_.push_back(
+        leat::start_thread({.what = "I/O thread", .number = number, .of = io_thread_count(context_.options)},
+                           [this, number, made = std::move(made)]() mutable {
+                             ::pthread_setname_np(::pthread_self(), str_cat("leat-io-", number).c_str());
+                             io_loop* loop = nullptr;
+                             try {
+                               std::unique_ptr<io_loop> own = make_loop(context_);
+                               loop = own.get();
+                               made.set_value(std::move(own));
+                             } catch (...) {
+                               made.set_exception(std::current_exception());
+                               return;
+                             }
+                             loop->run();
+                           }));
     loops_.push_back(there.get());
   }
 

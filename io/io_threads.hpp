@@ -20,6 +20,11 @@
 
 namespace leat::io {
 
+/// How many there are: one unless told.
+[[nodiscard]] constexpr std::uint32_t io_thread_count(const reader_options& options) noexcept {
+  return options.io_threads != 0 ? options.io_threads : 1;
+}
+
 /// What the I/O threads have done, summed over them.
 struct io_counters {
   std::uint64_t reads = 0;       ///< operations done, failed ones too

@@ -60,7 +60,7 @@ class reader::impl {
       : timeout_s_(std::chrono::duration<double>(options.read_timeout).count()),
         arena_(std::make_shared<io::arena>(arena_of(lease_bytes_max, options.huge_pages))),
         pool_(arena_, {.bytes_max = lease_bytes_max, .name = "the reader's memory", .as_one = true}),
-        lines_(options.io_threads),
+        lines_(io::io_thread_count(options)),
         threads_(options, arena_),
         sources_(loops_of(threads_)) {
     for (std::uint32_t k = 0; k < threads_.size(); ++k) {

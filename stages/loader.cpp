@@ -162,6 +162,11 @@ void add_passes(device_report& to, std::span<const std::unique_ptr<field_program
   if (to.passes_on_device != 0) to.passes.use = to.use.use;
 }
 
+reader_options with_io_threads(reader_options options, std::uint32_t count) {
+  options.io_threads = count;
+  return options;
+}
+
 io::arena_options arena_settings(const loader_options& options, const memory_plan& memory) {
   const io::huge_pages pages = options.reader.huge_pages == choice::on    ? io::huge_pages::on
                                : options.reader.huge_pages == choice::off ? io::huge_pages::off
@@ -216,7 +221,7 @@ class loader::pipeline final : public line_events {
                              .first_touch = true,
                              .in_pieces = true,
                              .pinned_first = transfer_->pins()}),
-        io_(options_.reader, arena_),
+        io_(with_io_threads(options_.reader, io_threads_of(run_, options_)), arena_),
         scratch_(memory_.scratch_bytes, memory_.shown.host_bytes_max),
         rows_(run_.dataset(), run_.programs(), *run_.layout(),
               {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
@@ -258,6 +263,10 @@ class loader::pipeline final : public line_events {
     plan_ = memory_.shown;
     if (cache_use_.warning) plan_.warnings.push_back(*cache_use_.warning);
     plan_.notes = describe_shared_decodes(run_.programs());
+    if (options_.reader.io_threads == 0 && io_.size() > 1) {
+      plan_.notes.push_back(
+          str_cat(io_.size(), " I/O threads: a device decodes photo packs faster than one reads them"));
+    }
     if (std::optional<node_shares> shares = describe_node_shares(run_)) {
       (shares->warns ? plan_.warnings : plan_.notes).push_back(std::move(shares->text));
     }

@@ -137,6 +137,16 @@ void count_sources(const datasets::dataset_model& dataset, std::uint32_t io_thre
 
 }  // namespace
 
+std::uint32_t io_threads_of(const bound_run& run, const loader_options& options) noexcept {
+  if (options.reader.io_threads != 0) return options.reader.io_threads;
+  const auto& programs = run.programs();
+  const bool leaves_packs = std::any_of(programs.begin(), programs.end(), [](const auto& program) {
+    const std::optional<photos_left> left = program->left_to_device();
+    return left && left->leaves_packs;
+  });
+  return leaves_packs ? io_threads_for_packs(cores_of_local_rank(options.world.local_size)) : 1;
+}
+
 memory_needs needs_of(const bound_run& run, const loader_options& options, const memory_available& available,
                       std::uint64_t batches_to_come) {
   const datasets::dataset_model& dataset = run.dataset();
@@ -195,7 +205,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
                                            : io::queue_depth::of(read_bytes, wanted.bytes, wanted.reads);
   };
   const std::uint32_t depth = depth_at(needs.read_bytes_mean);
-  const std::uint32_t io_threads = std::max(options.reader.io_threads, 1U);
+  const std::uint32_t io_threads = io_threads_of(run, options);
   needs.queue_depth = depth * io_threads;
   needs.batch_bookkeeping_bytes = bookkeeping_of(run, options, needs).bytes();
   const std::uint32_t rows_max = layout.rows_max();

@@ -7,9 +7,18 @@
 
 #include <leat/loader.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace leat::stages {
+
+/// For photo packs that a device decodes: one thread copies 50,000 of them a second out of the page cache, where a device decodes 160,000
+/// (docs/gpu.md#measured).
+[[nodiscard]] constexpr std::uint32_t io_threads_for_packs(std::uint32_t cores) noexcept {
+  return std::clamp(cores / 4, 1U, 4U);
+}
+/// reader_options::io_threads, or how many are chosen.
+[[nodiscard]] std::uint32_t io_threads_of(const bound_run& run, const loader_options& options) noexcept;
 
 ///   batches_to_come   of the whole run; 0: endless
 [[nodiscard]] memory_needs needs_of(const bound_run& run, const loader_options& options,

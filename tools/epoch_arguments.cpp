@@ -114,7 +114,8 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
             "memory for reads, decoding and batches (512MiB, or half of what there is)");
   add_number(app, "--prefetch-batches", arguments.prefetch_batches, 1,
              "under way or ready beside the trainer's (8, or what the memory allows)");
-  add_number(app, "--io-threads", arguments.reader.io_threads, 1, "that read, each with a ring (1)", 64);
+  add_number(app, "--io-threads", arguments.reader.io_threads, 1,
+             "that read, each with a ring (1; up to 4 where a GPU decodes photo packs)", 64);
   add_number(app, "--queue-depth", arguments.reader.queue_depth, 1, "reads in flight per I/O thread (by size)", 4096);
   add_choice(
       app, "--reader", arguments.reader.backend,

@@ -18,9 +18,7 @@ constexpr std::size_t rounded(std::size_t bytes) noexcept { return (bytes + 15) 
 
 std::size_t pixels_of(std::uint32_t height, std::uint32_t width) noexcept { return std::size_t{height} * width * 3; }
 
-std::size_t slot_for(std::size_t pixel_bytes) noexcept {
-  return rounded(photo_slot_bytes + 2 * pixel_bytes + 4096);
-}
+std::size_t slot_for(std::size_t pixel_bytes) noexcept { return rounded(photo_slot_bytes + 2 * pixel_bytes + 4096); }
 
 // A region that is just not decimated has 4 times the pixels: without subsampling 4 times the bytes in samples, 4 times in pixels and
 // twice in lines. The rest is for MCUs that are partly outside of it.

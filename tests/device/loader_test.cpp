@@ -1,6 +1,8 @@
 // The loader with a simulated device behind it: what a consumer's kernels see has the digests of what was decoded, however
 // late or early anything runs. And it bites: leave out one wait, whichever, and it does not.
+#include "base/usable_cores.hpp"
 #include "stages/device/open_device.hpp"
+#include "stages/loader_memory.hpp"
 #include "tests/device/device_reader.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/loader/running.hpp"
@@ -403,6 +405,24 @@ TEST(loader_device, leaves_what_comes_behind_an_edit_to_the_device) {
   EXPECT_EQ(told.passes_on_device + told.passes_on_host, wanted.stats.device.passes_on_host);
   EXPECT_GT(told.passes_on_host, 0U);
   EXPECT_THAT(told.passes.why, HasSubstr("an edit"));
+}
+
+TEST(loader_device, has_as_many_io_threads_as_packs_need_unless_told) {
+  EXPECT_EQ(stages::io_threads_for_packs(1), 1U);
+  EXPECT_EQ(stages::io_threads_for_packs(8), 2U);
+  EXPECT_EQ(stages::io_threads_for_packs(96), 4U);
+  const std::vector<field> fields = {image("jpg").random_resized_crop(11)};
+  const auto threads_of = [&](loader_options options) {
+    std::uint32_t count = 0;
+    for (const thread_stats& each : testing::run_all(fake_dataset(packed()), options, fields).stats.threads)
+      count += each.name.starts_with("io-") ? 1 : 0;
+    return count;
+  };
+  loader_options options = photos_on(std::make_shared<simulated_device>());
+  EXPECT_EQ(threads_of(options), stages::io_threads_for_packs(usable_cores()));
+  options.reader.io_threads = 3;
+  EXPECT_EQ(threads_of(options), 3U);
+  EXPECT_EQ(threads_of(testing::small_options()), 1U) << "no device";
 }
 
 TEST(loader_device, leaves_noise_that_erases_and_packs_without_room_to_the_host) {

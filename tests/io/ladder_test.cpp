@@ -267,7 +267,7 @@ TEST(ladder, fails_rather_than_falls_back_where_direct_is_on) {
 }
 
 TEST(ladder, refuses_options_that_cannot_be) {
-  EXPECT_THROW(reader(1_MiB, {.io_threads = 0}), error);
+  EXPECT_THROW(reader(1_MiB, {.io_threads = 1000}), error);
   EXPECT_THROW(reader(1_MiB, {.queue_depth = 5000}), error);
   EXPECT_THROW(reader(1_MiB, {.preadv_threads = 0}), error);
   EXPECT_THROW(reader(1_MiB, {.read_timeout = std::chrono::milliseconds(0)}), error);
