@@ -120,7 +120,7 @@ class image {
   /// may from one GPU or version of the library to the next.
   ///   decodes    baseline files of one scan, grey or YCbCr, that fit their row's slot; all others, decided by their headers and sizes alone,
   ///              are decoded on the host as by turbo: stats().device counts both. decimate() says nothing about what it decodes
-  ///   needs      a loader with a device, finish_on_device, and no digests, which the host would make; no edit, no random_erasing of noise
+  ///   needs      a loader with a device, finish_on_device, and no digests, which the host would make; no edit
   ///   throws     (when the loader is built) error{errc::unsupported} without a GPU or the library (libnvjpeg.so.13 or .12, or what the
   ///              environment's LEAT_NVJPEG names); error{errc::usage} for what does not go with it
   [[nodiscard]] image decoder(jpeg_decoder which) const;

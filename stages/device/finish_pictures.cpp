@@ -1,6 +1,7 @@
 #include "stages/device/finish_pictures.hpp"
 
 #include "base/half.hpp"
+#include "stages/device/noise_threads.hpp"
 #include "stages/device/picture_threads.hpp"
 #include "stages/pixels/store.hpp"
 
@@ -61,6 +62,7 @@ struct row_to_finish {
     program = reinterpret_cast<const picture_program*>(record);
     flip = program->flip != 0;
     if (program->moved != 0) from = pictures.moved + row * pixels * 3;
+    if (program->erases == 2) noise = pictures.noise + row * pictures.noise_values;
   }
 
   [[nodiscard]] picture_threads::pixel pixel(std::size_t at) const noexcept {
@@ -72,6 +74,12 @@ struct row_to_finish {
     }
     return all[0];
   }
+  [[nodiscard]] float erased(const picture_batch& pictures, std::size_t c, std::size_t x,
+                             std::size_t y) const noexcept {
+    if (noise == nullptr) return pictures.erased[c];
+    return noise[picture_threads::noise_at(program->erased, static_cast<std::uint32_t>(c),
+                                           static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y))];
+  }
   [[nodiscard]] bool is_erased(std::size_t x, std::size_t y) const noexcept {
     if (program == nullptr || program->erases == 0) return false;
     const erased_part& part = program->erased;
@@ -81,6 +89,7 @@ struct row_to_finish {
   const std::uint8_t* from;
   const std::uint8_t* record = nullptr;
   const picture_program* program = nullptr;
+  const float* noise = nullptr;
   std::uint32_t record_bytes = 0;
   bool flip;
 };
@@ -98,7 +107,7 @@ void finish_row(const picture_batch& pictures, std::size_t row, typename As::ele
         const float scaled = pixel.c[c] * pictures.scale[c];
         const float value = scaled + pictures.bias[c];
         to[pictures.order == layout::nchw ? (c * height + y) * width + x : (y * width + x) * 3 + c] =
-            As::rounded(from.is_erased(x, y) ? pictures.erased[c] : value);
+            As::rounded(from.is_erased(x, y) ? from.erased(pictures, c, x, y) : value);
       }
     }
   }

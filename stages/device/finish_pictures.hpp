@@ -57,6 +57,7 @@ inline constexpr std::uint64_t picture_elements_max = std::uint64_t{1} << 31;
 ///              flips is null. Steps that look at the picture have been done (prepare_pictures.hpp)
 ///   moved      as `from`: pixels of the rows whose record says so
 ///   erased     elements of what is erased
+///   noise      where it is erased by noise, `noise_values` for each row
 struct picture_batch {
   const std::uint8_t* from = nullptr;
   void* to = nullptr;
@@ -71,7 +72,9 @@ struct picture_batch {
   float bias[3] = {0, 0, 0};
   const std::uint8_t* programs = nullptr;
   const std::uint8_t* moved = nullptr;
+  const float* noise = nullptr;
   std::uint32_t program_bytes = 0;
+  std::uint32_t noise_values = 0;
   float erased[3] = {0, 0, 0};
 };
 

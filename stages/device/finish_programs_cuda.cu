@@ -2,6 +2,7 @@
 // of a block have the same row, and so take the same branches.
 #include "stages/device/finish_elements.cuh"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/device/noise_threads.hpp"
 #include "stages/device/picture_threads.hpp"
 
 #include <cuda_runtime.h>
@@ -14,9 +15,14 @@ namespace {
 
 using picture_threads::pixel;
 
-/// Of a multiprocessor: what bounds the registers of a thread.
+/// Of a multiprocessor: what bounds the registers of a thread. Compute capability 10.0 and later would spill.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+template <bool mixed>
+constexpr unsigned program_blocks_at_once = mixed ? 3 : 5;
+#else
 template <bool mixed>
 constexpr unsigned program_blocks_at_once = mixed ? 4 : 6;
+#endif
 /// Pixels of a thread: three words of bytes, and three stores.
 constexpr unsigned pixels_in_run = 4;
 
@@ -26,7 +32,9 @@ struct programmed_source {
   const std::uint8_t* moved;
   const std::uint8_t* programs;
   const mix_row* mixed;
+  const float* noise;
   unsigned program_bytes;
+  unsigned noise_values;
   unsigned rows;
   unsigned plane;
   unsigned width;
@@ -54,6 +62,14 @@ struct programmed_row {
     if (head.erases == 0) return false;
     const erased_part& part = reinterpret_cast<const picture_program*>(record)->erased;
     return x + count > part.left && x < part.right && y >= part.top && y < part.bottom;
+  }
+
+  /// Of a pixel within the box.
+  [[nodiscard]] __device__ float erased(const programmed_source& pictures, unsigned c, unsigned x, unsigned y) const {
+    if (head.erases != 2) return pictures.erased[c];
+    const std::size_t row = static_cast<std::size_t>(record - pictures.programs) / pictures.program_bytes;
+    const erased_part& part = reinterpret_cast<const picture_program*>(record)->erased;
+    return pictures.noise[row * pictures.noise_values + picture_threads::noise_at(part, c, x, y)];
   }
 
   const std::uint8_t* record;
@@ -88,13 +104,15 @@ class programmed_run {
     return made;
   }
 
+  /// Of rows that are not mixed noise is put afterwards: there are not the registers for it here.
+  template <bool mixed>
   __device__ void finish(loaded& from, store (&made)[3]) const {
     if (from.of.head.flip != 0) turn(from.words);
     pixel all[pixels_in_run];
 #pragma unroll
     for (unsigned i = 0; i < pixels_in_run * 3; ++i) all[i / 3].c[i % 3] = byte_of(from.words, i);
     from.of.run(pictures_.program_bytes, all);
-    const bool erases = from.of.meets_erased(x_, pixels_in_run, y_);
+    const bool erases = (mixed || from.of.head.erases != 2) && from.of.meets_erased(x_, pixels_in_run, y_);
 #pragma unroll
     for (unsigned s = 0; s < 3; ++s) {
       made[s].fill([&](unsigned i) {
@@ -102,7 +120,7 @@ class programmed_run {
         return finished(all[pixel_of(s, i)].c[c], how_.scale[c], how_.bias[c]);
       });
     }
-    if (erases) erase(from.of, made);
+    if (erases) erase<mixed>(from.of, made);
   }
 
   __device__ void mix(const mix_row& how, store (&own)[3], const store (&partner)[3]) const {
@@ -126,22 +144,41 @@ class programmed_run {
     }
   }
 
+  /// Over what was put there.
+  __device__ void put_noise(typename As::element* to, unsigned row, const programmed_row& of) const {
+    if (of.head.erases != 2 || !of.meets_erased(x_, pixels_in_run, y_)) return;
+    typename As::element* const picture = to + std::size_t{row} * 3 * pictures_.plane;
+    for (unsigned pixel = 0; pixel < pixels_in_run; ++pixel) {
+      if (!of.meets_erased(x_ + pixel, 1, y_)) continue;
+      for (unsigned c = 0; c < 3; ++c) {
+        picture[planes ? std::size_t{c} * pictures_.plane + first_ + pixel : (std::size_t{first_} + pixel) * 3 + c] =
+            As::from(of.erased(pictures_, c, x_ + pixel, y_));
+      }
+    }
+  }
+
  private:
   [[nodiscard]] static __device__ constexpr unsigned pixel_of(unsigned s, unsigned i) {
     return planes ? i : (s * pixels_in_run + i) / 3;
   }
 
+  template <bool mixed>
   __device__ void erase(const programmed_row& of, store (&made)[3]) const {
-    replace(
-        made, [&](unsigned pixel) { return of.meets_erased(x_ + pixel, 1, y_); },
-        [&](unsigned s, unsigned w) {
-          float values[As::per_word];
+    const auto inside = [&](unsigned pixel) { return of.meets_erased(x_ + pixel, 1, y_); };
+    replace(made, inside, [&](unsigned s, unsigned w) {
+      float values[As::per_word];
 #pragma unroll
-          for (unsigned k = 0; k < As::per_word; ++k) {
-            values[k] = pictures_.erased[planes ? s : (s * pixels_in_run + w * As::per_word + k) % 3];
-          }
-          return As::packed(values);
-        });
+      for (unsigned k = 0; k < As::per_word; ++k) {
+        const unsigned i = w * As::per_word + k;
+        const unsigned c = planes ? s : (s * pixels_in_run + i) % 3;
+        if constexpr (mixed) {
+          values[k] = inside(pixel_of(s, i)) ? of.erased(pictures_, c, x_ + pixel_of(s, i), y_) : 0;
+        } else {
+          values[k] = pictures_.erased[c];
+        }
+      }
+      return As::packed(values);
+    });
   }
 
   /// Elements of the pixels that are inside become those of word_of(store, word).
@@ -190,7 +227,7 @@ __global__ void __launch_bounds__(threads_per_block, program_blocks_at_once<mixe
   unsigned to_load = first;
   if constexpr (mixed) {
     typename run_type::loaded own = run.load(first);
-    run.finish(own, made);
+    run.template finish<mixed>(own, made);
     to_load = pictures.partner(first);
   }
   typename run_type::loaded next = run.load(to_load);
@@ -199,14 +236,15 @@ __global__ void __launch_bounds__(threads_per_block, program_blocks_at_once<mixe
     if (row + 1 < end) next = run.load(mixed ? pictures.partner(row + 1) : row + 1);
     if constexpr (mixed) {
       typename run_type::store partner[3];
-      run.finish(now, partner);
+      run.template finish<mixed>(now, partner);
       run.mix(pictures.mixed[row], made, partner);
       run.put(to, row, made);
 #pragma unroll
       for (unsigned s = 0; s < 3; ++s) made[s] = partner[s];
     } else {
-      run.finish(now, made);
+      run.template finish<mixed>(now, made);
       run.put(to, row, made);
+      run.put_noise(to, row, now.of);
     }
   }
 }
@@ -231,7 +269,7 @@ __global__ void __launch_bounds__(threads_per_block)
     const bool erases = of.meets_erased(x, 1, y);
 #pragma unroll
     for (unsigned c = 0; c < 3; ++c) {
-      made[c] = As::from(erases ? pictures.erased[c] : finished(all[0].c[c], how.scale[c], how.bias[c]));
+      made[c] = As::from(erases ? of.erased(pictures, c, x, y) : finished(all[0].c[c], how.scale[c], how.bias[c]));
     }
   };
   for (unsigned row = blockIdx.y; row < pictures.rows; row += gridDim.y) {
@@ -269,7 +307,9 @@ int launch_programs(const picture_batch& pictures, stream in) {
                                pictures.moved,
                                pictures.programs,
                                pictures.mixed,
+                               pictures.noise,
                                pictures.program_bytes,
+                               pictures.noise_values,
                                pictures.rows,
                                pictures.height * pictures.width,
                                pictures.width,

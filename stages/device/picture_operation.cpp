@@ -27,10 +27,14 @@ std::size_t picture_operation::decoded_row_bytes() const noexcept { return std::
 
 std::size_t picture_operation::scratch_bytes(std::uint32_t rows) const noexcept {
   if (!programs_ || !programs_->looks_at_picture) return 0;
-  const std::size_t records = rounded(std::size_t{rows} * record_bytes_of(*programs_));
+  const std::size_t records = rounded(std::size_t{rows} * record_bytes_of(*programs_)) + noise_bytes(rows);
   if (!programs_->looks_at_neighbours) return records;
   const std::size_t pixels = rows * decoded_row_bytes();
   return records + rounded(pixels) + rounded(2 * pixels);
+}
+
+std::size_t picture_operation::noise_bytes(std::uint32_t rows) const noexcept {
+  return rounded(std::size_t{rows} * programs_->noise_values * sizeof(float));
 }
 
 picture_preparation picture_operation::preparation(const picture_batch& pictures, std::byte* scratch) const noexcept {
@@ -41,9 +45,12 @@ picture_preparation picture_operation::preparation(const picture_batch& pictures
                            .record_bytes = record_bytes_of(*programs_),
                            .rows = pictures.rows,
                            .height = pictures.height,
-                           .width = pictures.width};
+                           .width = pictures.width,
+                           .noise_values = programs_->noise_values};
+  std::byte* const behind = scratch + rounded(std::size_t{pictures.rows} * made.record_bytes);
+  if (made.noise_values != 0) made.noise = reinterpret_cast<float*>(behind);
   if (programs_->looks_at_neighbours) {
-    std::byte* const pixels = scratch + rounded(std::size_t{pictures.rows} * made.record_bytes);
+    std::byte* const pixels = behind + noise_bytes(pictures.rows);
     made.made = reinterpret_cast<std::uint8_t*>(pixels);
     made.between = reinterpret_cast<std::uint16_t*>(pixels + rounded(pictures.rows * decoded_row_bytes()));
   }
@@ -54,6 +61,8 @@ void picture_operation::take_prepared(const picture_preparation& made, picture_b
   pictures.programs = made.records;
   pictures.program_bytes = made.record_bytes;
   pictures.moved = made.made;
+  pictures.noise = made.noise;
+  pictures.noise_values = made.noise_values;
 }
 
 picture_batch picture_operation::with_operands(std::span<const std::byte* const> from) const noexcept {

@@ -29,6 +29,7 @@ class picture_operation final : public device_operation {
                 std::byte* scratch) const noexcept override;
 
  private:
+  [[nodiscard]] std::size_t noise_bytes(std::uint32_t rows) const noexcept;
   [[nodiscard]] picture_preparation preparation(const picture_batch& pictures, std::byte* scratch) const noexcept;
   [[nodiscard]] picture_batch with_operands(std::span<const std::byte* const> from) const noexcept;
   void take_prepared(const picture_preparation& made, picture_batch& pictures) const noexcept;

@@ -59,11 +59,19 @@ struct erased_part {
   std::uint32_t bottom;
 };
 
+/// What noise is drawn by, line by line (base/random.hpp).
+struct noise_key {
+  std::uint64_t seed;
+  std::uint64_t draw;
+  std::uint32_t epoch;
+  std::uint32_t operation;
+};
+
 /// A row's record: this, its steps, and what they refer to.
 ///   flip    not 0: left and right of the row exchanged, after all steps
 ///   first   steps before it are done. 0 as the host writes it
 ///   moved   not 0: what they have made lies in picture_batch::moved
-///   erases  not 0: something is erased
+///   erases  not 0: something is erased; 2: by noise
 struct picture_program {
   std::uint8_t step_count;
   std::uint8_t flip;
@@ -72,6 +80,8 @@ struct picture_program {
   std::uint8_t erases;
   std::uint8_t padding[11];
   erased_part erased;
+  noise_key noise;
+  std::uint32_t more_padding[2];
 };
 inline constexpr std::uint32_t program_head_bytes = sizeof(picture_program);
 inline constexpr std::uint32_t blur_radius_max = 63;

@@ -5,6 +5,7 @@
 //          the memory that all share
 #pragma once
 
+#include "stages/device/noise_threads.hpp"
 #include "stages/device/picture_threads.hpp"
 #include "stages/device/prepare_pictures.hpp"
 
@@ -471,6 +472,10 @@ LEAT_OF_PICTURES void prepare_row(Team& team, picture_memory* memory, const pict
   });
   team.barrier();
   prepare_picture(team, memory, work);
+  const auto* const head = reinterpret_cast<const picture_program*>(program);
+  if (pictures.noise != nullptr && head->erases == 2) {
+    make_noise(team, head, pictures.noise + std::uint64_t{row} * pictures.noise_values, pictures.noise_values);
+  }
 }
 
 }  // namespace leat::stages::picture_threads

@@ -19,17 +19,20 @@ namespace leat::stages {
 ///   records    copies, `record_bytes` apart, which is program_bytes and program_tables_bytes for each autocontrast and equalize
 ///   made       as `from`: the pictures whose record says `moved`; null where no step looks at neighbours
 ///   between    as many numbers of 16 bits; likewise
+///   noise      `noise_values` for each row, of those that are erased by noise (noise_threads.hpp)
 struct picture_preparation {
   const std::uint8_t* from = nullptr;
   const std::uint8_t* programs = nullptr;
   std::uint8_t* records = nullptr;
   std::uint8_t* made = nullptr;
   std::uint16_t* between = nullptr;
+  float* noise = nullptr;
   std::uint32_t program_bytes = 0;
   std::uint32_t record_bytes = 0;
   std::uint32_t rows = 0;
   std::uint32_t height = 0;
   std::uint32_t width = 0;
+  std::uint32_t noise_values = 0;
 };
 
 /// Arguments: a picture_preparation.

@@ -11,7 +11,12 @@ namespace leat::stages {
 namespace {
 
 constexpr unsigned threads_per_block = 512;
-constexpr unsigned blocks_at_once = 2;  // of a multiprocessor: a batch of 256 rows has no more for each
+/// Of a multiprocessor: a batch of 256 rows has no more for each. Compute capability 10.0 and later would spill.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr unsigned blocks_at_once = 1;
+#else
+constexpr unsigned blocks_at_once = 2;
+#endif
 constexpr unsigned grid_blocks_max = 65535;
 
 class team_of_threads {

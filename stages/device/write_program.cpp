@@ -16,7 +16,7 @@ using pixels::colour_pass;
 using pixels::pass_kind;
 using pixels::pass_reach;
 
-static_assert(std::is_trivially_copyable_v<picture_program> && sizeof(picture_program) == 32 &&
+static_assert(std::is_trivially_copyable_v<picture_program> && sizeof(picture_program) == 64 &&
                   sizeof(program_step) == 16 && blur_radius_max == pixels::blur_weights::radius_max,
               "they are copied to a device by bytes, and read there 16 at a time");
 
@@ -165,6 +165,13 @@ program_layout layout_of(const pixels::pipeline& steps) {
   layout.record_bytes = static_cast<std::uint32_t>(rounded(bytes));
   if (const transforms::random_erasing* const erasing = steps.erasing()) {
     for (std::size_t c = 0; c < 3; ++c) layout.erased[c] = static_cast<float>(erasing->value[c]);
+    if (erasing->noise) {
+      // Sides are rounded to whole pixels, and a box is not as large as the picture.
+      const double area = static_cast<double>(steps.out_height()) * steps.out_width();
+      const double box = std::min(area, erasing->scale[1] * area + 0.5 * (steps.out_height() + steps.out_width()) + 1);
+      layout.noise_values = static_cast<std::uint32_t>(3 * (box + 1));
+      layout.looks_at_picture = true;
+    }
   }
   return layout;
 }
@@ -185,7 +192,10 @@ void write_program(const pixels::recipe& drawn, std::size_t first, bool flip, st
   head.flip = flip ? 1 : 0;
   if (drawn.erased) {
     const pixels::rectangle& box = drawn.erased->box;
-    head.erases = 1;
+    const pixels::chain_step& step = *drawn.erased->of;
+    head.erases = step.what.get_if<transforms::random_erasing>()->noise ? 2 : 1;
+    head.noise = {
+        .seed = drawn.key.seed, .draw = drawn.key.draw, .epoch = drawn.key.epoch, .operation = step.operation};
     head.erased = {.left = static_cast<std::uint32_t>(box.x),
                    .top = static_cast<std::uint32_t>(box.y),
                    .right = static_cast<std::uint32_t>(box.x + box.width),

@@ -16,12 +16,14 @@ namespace leat::stages {
 ///   tables                 that a device makes of a picture, at most
 ///   looks_at_picture ...   whether a step may
 ///   erased                 elements of what is erased
+///   noise_values           at most, where it is erased by noise, which is made by what looks at the picture
 struct program_layout {
   std::uint32_t record_bytes = 0;
   std::uint32_t tables = 0;
   bool looks_at_picture = false;
   bool looks_at_neighbours = false;
   std::array<float, 3> erased = {};
+  std::uint32_t noise_values = 0;
 };
 
 [[nodiscard]] program_layout layout_of(const pixels::pipeline& steps);

@@ -93,19 +93,17 @@ class image_program final : public field_program {
                                               ": an element of u8 is a whole number from 0 to 255"));
       }
     }
-    const bool noise = erasing != nullptr && erasing->noise;
     const bool edits = has_edit(pipeline_);
     // u8 without colour is what crosses the bus in any case.
-    const bool by_device =
-        finished != finished_by::host && (settings.type != dtype::u8 || pipeline_.has_colour()) && !noise;
-    if (nvjpeg_ && (edits || noise)) {
-      throw error(errc::usage, absl::StrCat("image '", settings.name, "': jpeg_decoder::nvjpeg with ",
-                                            edits ? "an edit" : "random_erasing of noise",
-                                            ", which is the host's: leave it out, or decode with jpeg_decoder::turbo"));
+    const bool by_device = finished != finished_by::host && (settings.type != dtype::u8 || pipeline_.has_colour());
+    if (nvjpeg_ && edits) {
+      throw error(errc::usage,
+                  absl::StrCat("image '", settings.name,
+                               "': jpeg_decoder::nvjpeg with an edit, which is the host's: leave it out, or "
+                               "decode with jpeg_decoder::turbo"));
     }
-    if (noise) passes_stay_ = "random_erasing of noise is the host's";
     if (finished == finished_by::host) passes_stay_ = "pictures are finished on the host";
-    const bool photos = finished == finished_by::device_with_photos && !noise;
+    const bool photos = finished == finished_by::device_with_photos;
     leaves_packs_ = photos;
     const bool slots = photos || (nvjpeg_ && finished != finished_by::host);
     output.axes = settings.order;

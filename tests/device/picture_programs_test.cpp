@@ -144,7 +144,8 @@ class on_device {
         programs_(std::size_t{of.rows()} * layout_.record_bytes),
         records_(std::size_t{of.rows()} * (layout_.record_bytes + layout_.tables * program_tables_bytes)),
         made_(from_.size()),
-        between_(2 * from_.size()) {
+        between_(2 * from_.size()),
+        noise_(std::size_t{of.rows()} * layout_.noise_values * sizeof(float)) {
     const pixels::store plain = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
     for (std::uint32_t row = 0; row < of.rows(); ++row) {
       pixels::recipe here = of.recipes[row];
@@ -163,11 +164,13 @@ class on_device {
             .records = records_.values(),
             .made = layout_.looks_at_neighbours ? made_.values() : nullptr,
             .between = layout_.looks_at_neighbours ? reinterpret_cast<std::uint16_t*>(between_.data()) : nullptr,
+            .noise = layout_.noise_values != 0 ? reinterpret_cast<float*>(noise_.data()) : nullptr,
             .program_bytes = layout_.record_bytes,
             .record_bytes = layout_.record_bytes + layout_.tables * program_tables_bytes,
             .rows = of_.rows(),
             .height = of_.size.height,
-            .width = of_.size.width};
+            .width = of_.size.width,
+            .noise_values = layout_.noise_values};
   }
   template <class Team>
   void prepare_by() {
@@ -187,6 +190,8 @@ class on_device {
     pictures.program_bytes =
         layout_.record_bytes + (layout_.looks_at_picture ? layout_.tables * program_tables_bytes : 0);
     pictures.moved = made_.values();
+    pictures.noise = reinterpret_cast<const float*>(noise_.data());
+    pictures.noise_values = layout_.noise_values;
     std::copy(layout_.erased.begin(), layout_.erased.end(), pictures.erased);
     return pictures;
   }
@@ -201,6 +206,7 @@ class on_device {
   aligned_memory records_;
   aligned_memory made_;
   aligned_memory between_;
+  aligned_memory noise_;
 };
 
 std::vector<std::byte> expected_of(const drawn_rows& rows, const pixels::store& how) {
@@ -298,7 +304,10 @@ TEST(picture_programs, give_the_hosts_bits_for_chains_of_any_steps) {
     }
     const dtype type = types[random.below(4)];
     if (random.below(2) == 0) {
-      steps.emplace_back(tr::random_erasing{.probability = 0.7, .value = {0, type == dtype::u8 ? 7.0 : 0.25, 255}});
+      steps.emplace_back(tr::random_erasing{.probability = 0.7,
+                                            .scale = {0.02, random.below(2) == 0 ? 0.33 : 1.0},
+                                            .value = {0, type == dtype::u8 ? 7.0 : 0.25, 255},
+                                            .noise = type != dtype::u8 && random.below(2) == 0});
     }
     const picture_size size{static_cast<std::uint32_t>(4 + random.below(20)),
                             static_cast<std::uint32_t>(4 + random.below(36))};
@@ -313,8 +322,9 @@ TEST(picture_programs, are_done_before_rows_are_mixed) {
   for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
     for (const layout order : orders) {
       for (const picture_size size : {picture_size{9, 12}, {7, 5}}) {
-        const drawn_rows rows({tr::color_jitter{0.4, 0.4, 0.4, 0.1}, tr::random_erasing{.probability = 0.9}}, size, 5,
-                              ++seed);
+        ++seed;
+        const tr::random_erasing erasing{.probability = 0.9, .noise = seed % 2 == 0};
+        const drawn_rows rows({tr::color_jitter{0.4, 0.4, 0.4, 0.1}, erasing}, size, 5, seed);
         const pixels::store how = pixels::store::from(type, order, imagenet);
         on_device device(rows, how, 0);
         device.prepare();

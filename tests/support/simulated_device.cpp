@@ -517,6 +517,10 @@ void simulated_device::require_memory_of(const stages::device_kernel& kernel, co
                  "a kernel reads records that are not the device's memory");
     require_mine(pictures.records, std::size_t{pictures.rows} * pictures.record_bytes,
                  "a kernel writes records to what is not the device's memory");
+    if (pictures.noise != nullptr) {
+      require_mine(pictures.noise, sizeof(float) * pictures.rows * std::size_t{pictures.noise_values},
+                   "a kernel writes noise to what is not the device's memory");
+    }
     if (pictures.made != nullptr) {
       require_mine(pictures.made, elements, "a kernel writes pixels to what is not the device's memory");
       require_mine(pictures.between, 2 * elements, "a kernel writes sums to what is not the device's memory");
@@ -533,6 +537,10 @@ void simulated_device::require_memory_of(const stages::device_kernel& kernel, co
   if (pictures.programs != nullptr) {
     require_mine(pictures.programs, std::size_t{pictures.rows} * pictures.program_bytes,
                  "a kernel reads records that are not the device's memory");
+  }
+  if (pictures.noise != nullptr) {
+    require_mine(pictures.noise, sizeof(float) * pictures.rows * std::size_t{pictures.noise_values},
+                 "a kernel reads noise that is not the device's memory");
   }
   if (pictures.moved != nullptr) {
     require_mine(pictures.moved, elements, "a kernel reads moved pixels that are not the device's memory");
