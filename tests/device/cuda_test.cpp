@@ -880,6 +880,7 @@ TEST_F(kernels_on_a_gpu, steps_of_colour_give_the_bits_of_their_twin) {
       "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.5, gaussian_blur(3, 0.1..2)) random_erasing"};
   for (const char* const steps : chains) {
     for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16, dtype::u8}) {
+      if (type == dtype::u8 && std::string_view(steps).ends_with("noise)")) continue;  // noise is not of u8
       for (const layout order : {layout::nchw, layout::nhwc}) {
         for (const auto& [height, width] :
              {std::pair<std::uint32_t, std::uint32_t>{3, 5}, {4, 8}, {33, 40}, {31, 37}, {224, 224}}) {
