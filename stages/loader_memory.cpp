@@ -137,14 +137,18 @@ void count_sources(const datasets::dataset_model& dataset, std::uint32_t io_thre
 
 }  // namespace
 
-std::uint32_t io_threads_of(const bound_run& run, const loader_options& options) noexcept {
+std::uint32_t io_threads_of(const bound_run& run, const loader_options& options) {
   if (options.reader.io_threads != 0) return options.reader.io_threads;
   const auto& programs = run.programs();
   const bool leaves_packs = std::any_of(programs.begin(), programs.end(), [](const auto& program) {
     const std::optional<photos_left> left = program->left_to_device();
     return left && left->leaves_packs;
   });
-  return leaves_packs ? io_threads_for_packs(cores_of_local_rank(options.world.local_size)) : 1;
+  // A network's sources take memory for each thread, and are not bound by copies from the page cache.
+  const auto& sources = run.dataset().sources();
+  const bool local = std::none_of(sources.begin(), sources.end(),
+                                  [](const auto& source) { return source->memory().bytes_wanted != 0; });
+  return leaves_packs && local ? io_threads_for_packs(cores_of_local_rank(options.world.local_size)) : 1;
 }
 
 memory_needs needs_of(const bound_run& run, const loader_options& options, const memory_available& available,

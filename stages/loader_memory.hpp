@@ -17,8 +17,8 @@ namespace leat::stages {
 [[nodiscard]] constexpr std::uint32_t io_threads_for_packs(std::uint32_t cores) noexcept {
   return std::clamp(cores / 4, 1U, 4U);
 }
-/// reader_options::io_threads, or how many are chosen.
-[[nodiscard]] std::uint32_t io_threads_of(const bound_run& run, const loader_options& options) noexcept;
+/// reader_options::io_threads, or how many are chosen: one where what is read comes over a network.
+[[nodiscard]] std::uint32_t io_threads_of(const bound_run& run, const loader_options& options);
 
 ///   batches_to_come   of the whole run; 0: endless
 [[nodiscard]] memory_needs needs_of(const bound_run& run, const loader_options& options,

@@ -36,7 +36,7 @@ struct reader_options {
   bool poll = false;
   /// Reads the kernel has at a time, for each I/O thread; 0: as many as make 7 MiB, between 8 and 128.
   std::uint32_t queue_depth = 0;
-  /// Threads with a ring (or a loop) each. 0: one; up to four, of as many cores each, for a loader whose photo packs a device decodes.
+  /// Threads with a ring (or a loop) each. 0: one; up to four, of as many cores each, for files whose photo packs a device decodes.
   std::uint32_t io_threads = 0;
   /// Threads for each I/O thread where reads are preadv(2).
   std::uint32_t preadv_threads = 4;
