@@ -18,7 +18,7 @@ using picture_threads::pixel;
 /// Of a multiprocessor: what bounds the registers of a thread. Compute capability 10.0 and later would spill.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 template <bool mixed>
-constexpr unsigned program_blocks_at_once = mixed ? 3 : 5;
+constexpr unsigned program_blocks_at_once = mixed ? 3 : 4;
 #else
 template <bool mixed>
 constexpr unsigned program_blocks_at_once = mixed ? 4 : 6;

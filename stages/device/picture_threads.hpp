@@ -42,10 +42,9 @@ LEAT_OF_PICTURES float minus(float a, float b) { return plus(a, -b); }
 /// 1 / a of a whole number of 1..255, rounded once.
 LEAT_OF_PICTURES float inverse_of(float a) {
 #ifdef __CUDA_ARCH__
-  // One step of Newton's gives that for all of them from whatever is wrong by two units in the last place; the instruction is by one.
+  // One step of Newton's gives that for all of them from whatever is wrong by up to two units in the last place, as this may be.
   // What __frcp_rn() looks at besides cannot be here.
-  float rough;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(rough) : "f"(a));
+  const float rough = __fdividef(1.0F, a);
   return __fmaf_rn(rough, __fmaf_rn(-a, rough, 1.0F), rough);
 #else
   return 1.0F / a;
