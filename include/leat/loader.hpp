@@ -129,7 +129,7 @@ struct loader_options {
   /// for a fourth (f16, bf16: half) of the bytes.
   bool finish_on_device = true;
   /// Where photo packs are decoded (pack_photo()). On the device: their rows of coefficients cross the bus as they are, and kernels make the
-  /// pixels. The same bits. Packs that need more room than their row has there, of pictures with steps of colour or random_erasing,
+  /// pixels. The same bits. Packs that need more room than their row has there, of pictures for which an edit was drawn,
   /// and all that is no pack, are decoded on the host; stats().device says how many. Needs finish_on_device. Without a device the
   /// constructor throws error{errc::unsupported}; with decode_on::automatic it is the host then, and stats().device says why.
   leat::decode_on decode_on = leat::decode_on::host;

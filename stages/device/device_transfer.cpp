@@ -70,6 +70,8 @@ class device_transfer::sent_batch final : public device_batch {
     for (const consumer& each : consumers_) {
       owner_->check_consumer(owner_->blocks_.as_seen_here(each), "release_on()");
     }
+    // What is copied here next waits for consumers alone: so one of them waits for this batch's operations, also where nobody looked at it.
+    if (consumers_.empty()) owner_->wait_on(*copy_, of_consumer);
     add(of_consumer);
     made_ = data_ = nullptr;
     owner_->release(block_, *std::exchange(copy_, nullptr), consumers_, end_);

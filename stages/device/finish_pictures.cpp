@@ -61,8 +61,8 @@ struct row_to_finish {
     record_bytes = pictures.program_bytes;
     program = reinterpret_cast<const picture_program*>(record);
     flip = program->flip != 0;
-    if (program->moved != 0) from = pictures.moved + row * pixels * 3;
-    if (program->erases == 2) noise = pictures.noise + row * pictures.noise_values;
+    if (program->moved != 0 && pictures.moved != nullptr) from = pictures.moved + row * pixels * 3;
+    noise_row = row * pictures.noise_values;
   }
 
   [[nodiscard]] picture_threads::pixel pixel(std::size_t at) const noexcept {
@@ -76,9 +76,10 @@ struct row_to_finish {
   }
   [[nodiscard]] float erased(const picture_batch& pictures, std::size_t c, std::size_t x,
                              std::size_t y) const noexcept {
-    if (noise == nullptr) return pictures.erased[c];
-    return noise[picture_threads::noise_at(program->erased, static_cast<std::uint32_t>(c),
-                                           static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y))];
+    if (program->erases != 2) return pictures.erased[c];
+    const std::uint32_t at = picture_threads::noise_at(program->erased, static_cast<std::uint32_t>(c),
+                                                       static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y));
+    return at < pictures.noise_values ? pictures.noise[noise_row + at] : 0;
   }
   [[nodiscard]] bool is_erased(std::size_t x, std::size_t y) const noexcept {
     if (program == nullptr || program->erases == 0) return false;
@@ -89,7 +90,7 @@ struct row_to_finish {
   const std::uint8_t* from;
   const std::uint8_t* record = nullptr;
   const picture_program* program = nullptr;
-  const float* noise = nullptr;
+  std::size_t noise_row = 0;
   std::uint32_t record_bytes = 0;
   bool flip;
 };
