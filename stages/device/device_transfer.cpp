@@ -70,8 +70,9 @@ class device_transfer::sent_batch final : public device_batch {
     for (const consumer& each : consumers_) {
       owner_->check_consumer(owner_->blocks_.as_seen_here(each), "release_on()");
     }
-    // What is copied here next waits for consumers alone: so one of them waits for this batch's operations, also where nobody looked at it.
-    if (consumers_.empty()) owner_->wait_on(*copy_, of_consumer);
+    // What is copied here next waits for consumers alone: so one of them waits for this batch's operations, also where
+    // nobody looked at it. Without that wait the memory would be written too early, so that a failure of it is the loader's.
+    if (consumers_.empty()) owner_->wait_until_released(*copy_, of_consumer);
     add(of_consumer);
     made_ = data_ = nullptr;
     owner_->release(block_, *std::exchange(copy_, nullptr), consumers_, end_);
@@ -377,6 +378,12 @@ void device_transfer::check_consumer(stream of_consumer, std::string_view call) 
 void device_transfer::wait_on(const copy_in_flight& copy, stream of_consumer) {
   const device_status status = calls_->wait(of_consumer, copy.arrived);
   if (status != device_ok) throw failure_of_caller({status, "cudaStreamWaitEvent of wait_on()", {}});
+}
+
+void device_transfer::wait_until_released(const copy_in_flight& copy, stream of_consumer) noexcept {
+  if (failure_.happened()) return;
+  const device_status status = calls_->wait(of_consumer, copy.arrived);
+  if (status != device_ok) static_cast<void>(failure_.note({status, "cudaStreamWaitEvent of release_on()", {}}));
 }
 
 // Its own mistake, and nobody else's, unless it says that the device is gone.

@@ -93,6 +93,8 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
       ABSL_LOCKS_EXCLUDED(mutex_);
   void check_consumer(stream of_consumer, std::string_view call) const;
   void wait_on(const copy_in_flight& copy, stream of_consumer);
+  /// Before a batch ends that no stream has waited for. A failure is noted.
+  void wait_until_released(const copy_in_flight& copy, stream of_consumer) noexcept;
   [[nodiscard]] error failure_of_caller(const failed_call& call) const;
   void failure_noted() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -378,6 +378,39 @@ TEST_F(device_transfers, run_operations_between_the_copy_and_the_event) {
   EXPECT_EQ(log[3], "copy 8192 in " + side);
 }
 
+// A stream that has not waited for the batch says nothing of its operations, which the next copy would then overtake.
+TEST_F(device_transfers, have_a_stream_that_only_releases_a_batch_wait_for_its_operations) {
+  start({.batches = 1});
+  const stream consumer = device->make_consumer();
+  const std::string c = watched_calls::number(consumer);
+  sent& unread = deliver(0, 7, batch_bytes, two_outputs);
+  auto log = calls->take_log();
+  ASSERT_EQ(log.size(), 8U);
+  const std::string arrived = log[7].substr(7, log[7].find(" in ") - 7);
+  unread.on_device->release_on(consumer);
+  log = calls->take_log();
+  ASSERT_EQ(log.size(), 4U);
+  EXPECT_EQ(log[0], "look_at " + c);
+  EXPECT_EQ(log[1], "wait in " + c + " for " + arrived);
+  EXPECT_EQ(log[2], "look_at " + c);
+  const std::string consumed = log[3].substr(7, log[3].find(" in ") - 7);
+  EXPECT_EQ(log[3], "record " + consumed + " in " + c);
+  static_cast<void>(deliver(1, 7, batch_bytes, two_outputs));
+  log = calls->take_log();
+  EXPECT_THAT(log[1], ::testing::AllOf(::testing::StartsWith("wait in "), ::testing::EndsWith(" for " + consumed)));
+  EXPECT_TRUE(log[2].starts_with("copy 8192 in ")) << log[2];
+}
+
+TEST_F(device_transfers, never_use_a_block_again_for_which_a_stream_that_releases_it_could_not_wait) {
+  start({.batches = 1});
+  const stream consumer = device->make_consumer();
+  sent& unread = deliver(0, 7, batch_bytes, two_outputs);
+  calls->fail("wait", 1, 400);
+  EXPECT_THAT(message_of(errc::device, [&] { unread.on_device->release_on(consumer); }),
+              HasSubstr("cudaStreamWaitEvent of release_on()"));
+  EXPECT_THAT(message_of(deliver(1, 2).failure), HasSubstr("cudaStreamWaitEvent of release_on()"));
+}
+
 /// An operation that is none of the library's: through its scratch it makes of each row of `from` the sum of its bytes.
 struct sum_arguments {
   const std::byte* from;
