@@ -958,22 +958,22 @@ class kernel_rate {
 struct colour_chain {
   const char* name;
   const char* steps;
-  double at_least;  // 0: nothing
+  double at_least;      // 0: nothing
+  bool as_f32 = false;  // to f32, too
 };
-constexpr colour_chain colour_chains[] = {
-    {"tables", "solarize(128) posterize(4)", 0.75},
-    {"brightness", "brightness(0.6..1.4)", 0},
-    {"saturation and hue", "saturation(0.6..1.4) hue(-0.1..0.1)", 0.5},
-    {"contrast", "contrast(0.6..1.4)", 0},
-    {"equalize", "equalize", 0.4},
-    {"autocontrast", "autocontrast", 0},
-    {"sharpness", "sharpness(0..2)", 0},
-    {"blur of 23", "gaussian_blur(23, 0.1..2)", 0},
-    {"SimCLR",
-     "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.2, grayscale) random_apply(0.5, "
-     "gaussian_blur(23, 0.1..2))",
-     0},
-    {"erasing", "random_erasing(0.25)", 0}};
+constexpr const char* simclr =
+    "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.2, grayscale) random_apply(0.5, "
+    "gaussian_blur(23, 0.1..2))";
+constexpr colour_chain colour_chains[] = {{"tables", "solarize(128) posterize(4)", 0.75, true},
+                                          {"brightness", "brightness(0.6..1.4)", 0},
+                                          {"saturation and hue", "saturation(0.6..1.4) hue(-0.1..0.1)", 0.5, true},
+                                          {"contrast", "contrast(0.6..1.4)", 0},
+                                          {"equalize", "equalize", 0.4, true},
+                                          {"autocontrast", "autocontrast", 0},
+                                          {"sharpness", "sharpness(0..2)", 0},
+                                          {"blur of 23", "gaussian_blur(23, 0.1..2)", 0},
+                                          {"SimCLR", simclr, 0},
+                                          {"erasing", "random_erasing(0.25)", 0}};
 
 class colour_rate {
  public:
@@ -1233,7 +1233,7 @@ class recipe_lines {
   static image plain() { return image{"jpg"}.random_resized_crop(side).random_flip().normalize(imagenet); }
   static image recipe() {
     image made = plain();
-    for (const transform& step : parse_transforms(colour_chains[8].steps)) made = made.apply(step);
+    for (const transform& step : parse_transforms(simclr)) made = made.apply(step);
     return made;
   }
   static double last(const line_rate& of) { return of.cpu_us.median(); }
@@ -1339,7 +1339,9 @@ class measurements {
       add_kernel(all, type, layout::nchw, besides::cutmix);
     }
     for (const colour_chain& of : colour_chains) add_colour(all, of, dtype::f16);
-    for (const std::size_t i : {0U, 2U, 4U}) add_colour(all, colour_chains[i], dtype::f32);
+    for (const colour_chain& of : colour_chains) {
+      if (of.as_f32) add_colour(all, of, dtype::f32);
+    }
     all.add("copies alone", [this] {
       if (!copies_) copies_.emplace(given_.toy);
       copies_->round();

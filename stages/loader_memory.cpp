@@ -20,6 +20,11 @@
 namespace leat::stages {
 namespace {
 
+bool reads_packs(const datasets::dataset_model& dataset, const field_program& program) {
+  return std::any_of(program.reads().begin(), program.reads().end(),
+                     [&](std::uint16_t field) { return datasets::is_photo_pack_name(dataset.fields()[field].name); });
+}
+
 // A sample counts what it waits for in 16 bits, and reads are among it.
 constexpr std::uint64_t blocks_of_sample_max = 60'000;
 
@@ -64,10 +69,7 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
     }
     blocks += layout.rows_max() * in_row;
     leased = leased && !reads_into_rows(dataset, *program);
-    const bool is_pack = std::any_of(program->reads().begin(), program->reads().end(), [&](std::uint16_t field) {
-      return datasets::is_photo_pack_name(dataset.fields()[field].name);
-    });
-    if (is_pack && in_two < fetched.size()) ++in_two;
+    if (reads_packs(dataset, *program) && in_two < fetched.size()) ++in_two;
   }
   const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true)) + in_two;
   bookkeeping all{.rows = layout.rows_max(),
@@ -140,9 +142,9 @@ void count_sources(const datasets::dataset_model& dataset, std::uint32_t io_thre
 std::uint32_t io_threads_of(const bound_run& run, const loader_options& options) {
   if (options.reader.io_threads != 0) return options.reader.io_threads;
   const auto& programs = run.programs();
-  const bool leaves_packs = std::any_of(programs.begin(), programs.end(), [](const auto& program) {
+  const bool leaves_packs = std::any_of(programs.begin(), programs.end(), [&](const auto& program) {
     const std::optional<photos_left> left = program->left_to_device();
-    return left && left->leaves_packs;
+    return left && left->leaves_packs && reads_packs(run.dataset(), *program);
   });
   // A network's sources take memory for each thread, and are not bound by copies from the page cache.
   const auto& sources = run.dataset().sources();

@@ -119,13 +119,13 @@ struct device_report {
   rung photos = {};  ///< where photo packs are decoded: "host" or "cuda:N", and why it is not where it could be
   std::uint64_t photos_decoded = 0;  ///< of packs, on the device
   std::uint64_t photos_on_host = 0;  ///< that could have been, but for what loader_options::decode_on says
-  rung passes =
-      {};  ///< where steps of colour are done: "host" or "cuda:N", and why those on the host are not done there
+  /// Where steps of colour are done: "host" or "cuda:N", and why those on the host are not done there.
+  rung passes = {};
   std::uint64_t passes_on_device = 0;  ///< as drawn; what is erased counts as one
   std::uint64_t passes_on_host = 0;
   std::uint64_t jpegs_decoded = 0;  ///< by nvJPEG
-  std::uint64_t jpegs_on_host =
-      0;  ///< of pictures with jpeg_decoder::nvjpeg, which takes no such file: image::decoder()
+  /// Of pictures with jpeg_decoder::nvjpeg, which takes no such file: image::decoder().
+  std::uint64_t jpegs_on_host = 0;
 };
 
 /// Quarantined samples of one kind.

@@ -30,16 +30,16 @@ void copies_in_flight::prepare(std::size_t count) {
   watcher_ = start_thread({.what = "the thread that waits for copies"}, [this] { watch(); });
 }
 
-void copies_in_flight::end(stream side, const stream* working) noexcept {
+void copies_in_flight::end(std::span<const stream> streams) noexcept {
   {
     const mutex_lock lock(mutex_);
     ending_ = true;
     something_to_watch_.notify_all();
   }
   if (watcher_.joinable()) watcher_.join();
-  for (const stream* const each : {static_cast<const stream*>(&side), working}) {
-    if (each == nullptr || failure_.happened()) continue;
-    const failed_call ended = {calls_.finish(*each), "cudaStreamSynchronize", {}};
+  for (const stream each : streams) {
+    if (failure_.happened()) break;
+    const failed_call ended = {calls_.finish(each), "cudaStreamSynchronize", {}};
     if (ended.status != device_ok) static_cast<void>(failure_.note(ended));
   }
   const std::exception_ptr failure = failure_.why();

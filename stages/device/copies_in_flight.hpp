@@ -18,6 +18,7 @@
 #include <exception>
 #include <list>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -31,10 +32,11 @@ struct copy_in_flight : list_hook {
   int users = 0;  ///< the list of those in flight, the batch, and each who waits for it
 };
 
-/// All copies are in one stream, which executes them in order, and so do what comes behind them. Behind each copy the stream writes the copy's number to a word of pinned
-/// memory, which says that the host memory has been read; where the device cannot write words, a thread queries the copy's event. That
-/// thread also waits for copies while the loader lacks host memory or somebody awaits ready(): the I/O thread makes no call to the device.
-/// Refers to its arguments.
+/// All copies are in one stream, which executes them in order. Behind each copy the stream writes the copy's number to
+/// a word of pinned memory, which says that the host memory has been read. Operations that read host memory themselves
+/// write it behind them, in their own stream: the batches of one loader either all have such operations or none has. Where
+/// the device cannot write words, a thread queries the copy's event. That thread also waits for copies while the loader
+/// lacks host memory or somebody awaits ready(): the I/O thread makes no call to the device. Refers to its arguments.
 class copies_in_flight {
  public:
   copies_in_flight(device_calls& calls, device_failure& failure) : calls_(calls), failure_(failure) {}
@@ -43,9 +45,9 @@ class copies_in_flight {
 
   /// Before anything else: `count` copies at a time without a call that takes something. Throws error.
   void prepare(std::size_t count);
-  /// Waits for all copies, and for operations where they have a stream. After a failure it waits for none, and keeps what they may still
-  /// read. Nothing is queued any more.
-  void end(stream side, const stream* working) noexcept;
+  /// Waits for all that `streams` have to do: copies, and operations where they have a stream. After a failure it waits
+  /// for none, and keeps what they may still read. Nothing is queued any more.
+  void end(std::span<const stream> streams) noexcept;
   /// No batch is left.
   void free_all() noexcept;
 

@@ -421,7 +421,8 @@ void device_transfer::drain() noexcept {
   }
   if (sender_.joinable()) sender_.join();
   if (!has_stream_) return;
-  copies_.end(side_, has_working_ ? &working_ : nullptr);
+  const stream streams[] = {side_, working_};
+  copies_.end(std::span(streams).first(has_working_ ? 2 : 1));
   if (!failure_.happened()) return pinned_.unpin_all();
   // What copies may still read stays pinned, and mapped.
   if (host_memory_ != nullptr) keep_for_good(host_memory_);

@@ -25,7 +25,8 @@ class photo_operation final : public device_operation {
   explicit photo_operation(const picture_batch& how, const std::optional<program_layout>& programs = std::nullopt,
                            bool jpegs = false);
 
-  /// A slot: room for twice the bytes of the pixels, and 4 KiB: of photographs of 110 KB one in 80 needs more. A pack that needs more is decoded on the host.
+  /// A slot: room for twice the bytes of the pixels, and 4 KiB. Of photographs of 110 KB one in 80 needs more: it is
+  /// decoded on the host.
   [[nodiscard]] std::size_t decoded_row_bytes() const noexcept override { return slot_bytes_; }
   [[nodiscard]] std::size_t scratch_bytes(std::uint32_t rows) const noexcept override;
   /// The most that a photo's decoding may take of it: photo_plan::scratch_bytes.

@@ -39,8 +39,8 @@ enum class step_kind : std::uint8_t {
 [[nodiscard]] constexpr bool looks_at_neighbours(step_kind what) noexcept { return what >= step_kind::sharpen; }
 
 /// One step.
-///   at      in bytes from the record's beginning: of a map its tables of 256 values, of a blur its weights, which are two i32 (across, down) for the middle
-///           and each neighbour of one side
+///   at      in bytes from the record's beginning: of a map its tables of 256 values, of a blur its weights, which are two
+///           i32 (across, down) for the middle and each neighbour of one side
 ///   apart   bytes from one channel's table to the next one's: 0 or 256
 struct program_step {
   step_kind what;

@@ -157,6 +157,7 @@ class image_program final : public field_program {
                              store_, options_, row, input.stop);
       if (!result) return result.error();
       leave_steps(*result->colour, result->colour_done, result->to_mirror, rows);
+      count_steps(*result->colour, result->colour_done);
       return {};
     } catch (...) {
       if (!pipeline_.calls_functions()) throw;
@@ -212,6 +213,9 @@ class image_program final : public field_program {
         static_cast<const image_program&>(*all[i].program)
             .leave_steps(*made.colour, made.colour_done, made.to_mirror, all[i].rows);
       }
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        static_cast<const image_program&>(*all[i].program).count_steps(*own.rows[i].colour, own.rows[i].colour_done);
+      }
       return true;
     } catch (...) {
       const bool calls = std::any_of(all.begin(), all.end(), [](const decode_share& each) {
@@ -253,6 +257,7 @@ class image_program final : public field_program {
     }
     pipeline_.draw_colour({.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, own.colour);
     leave_steps(own.colour, 0, to_mirror, rows);
+    count_steps(own.colour, 0);
     return true;
   }
 
@@ -267,8 +272,11 @@ class image_program final : public field_program {
         photo ? plan_photo(photo->layout, photo->info, photo->drawn, photo->decimation) : std::nullopt;
     const bool left = plan && plan->scratch_bytes <= photos_->photo_scratch_bytes() &&
                       write_photo_slot(*plan, photo->layout.pack, rows.front().bytes);
+    if (left) {
+      leave_steps(own.colour, 0, photo->to_mirror, rows);
+      count_steps(own.colour, 0);
+    }
     (left ? left_ : not_left_).fetch_add(1, std::memory_order_relaxed);
-    if (left) leave_steps(own.colour, 0, photo->to_mirror, rows);
     return left;
   }
 
@@ -279,6 +287,9 @@ class image_program final : public field_program {
     } else if (options_.leave_flip) {
       rows[1].bytes[0] = std::byte{to_mirror};
     }
+  }
+  // Of a row that is made: what throws before that is made once more, or is no row.
+  void count_steps(const pixels::recipe& colour, std::size_t done) const {
     if (!pipeline_.has_colour()) return;
     const std::size_t all = colour.count + (colour.erased ? 1 : 0);
     const std::size_t here = programs_ ? done : all;
@@ -294,7 +305,7 @@ class image_program final : public field_program {
   std::size_t colour_scratch_bytes_;
   const bool nvjpeg_;
   bool leaves_packs_ = false;
-  std::string_view passes_stay_ = "an edit, and what comes before it, is the host's";  // those that do
+  std::string_view passes_stay_ = "an edit, and what comes before it, is the host's";  // why some are done here
   std::optional<program_layout> programs_;         // none: nothing but mirroring is left to a device
   std::shared_ptr<const photo_operation> photos_;  // null: all is decoded here
   mutable std::atomic<std::uint64_t> passes_left_ = 0;

@@ -412,14 +412,15 @@ TEST(loader_device, has_as_many_io_threads_as_packs_need_unless_told) {
   EXPECT_EQ(stages::io_threads_for_packs(8), 2U);
   EXPECT_EQ(stages::io_threads_for_packs(96), 4U);
   const std::vector<field> fields = {image("jpg").random_resized_crop(11)};
-  const auto threads_of = [&](loader_options options) {
+  const auto threads_of = [&](const loader_options& options, const std::vector<testing::fake_sample>& from = packed()) {
     std::uint32_t count = 0;
-    for (const thread_stats& each : testing::run_all(fake_dataset(packed()), options, fields).stats.threads)
+    for (const thread_stats& each : testing::run_all(fake_dataset(from), options, fields).stats.threads)
       count += each.name.starts_with("io-") ? 1 : 0;
     return count;
   };
   loader_options options = photos_on(std::make_shared<simulated_device>());
   EXPECT_EQ(threads_of(options), stages::io_threads_for_packs(usable_cores()));
+  EXPECT_EQ(threads_of(options, samples()), 1U) << "pictures, and none of them packed";
   options.reader.io_threads = 3;
   EXPECT_EQ(threads_of(options), 3U);
   EXPECT_EQ(threads_of(testing::small_options()), 1U) << "no device";
