@@ -209,7 +209,8 @@ TEST(bottleneck, says_what_the_line_gives_and_what_it_would_give_without_it) {
     const watchdog dog("bottleneck");
     line_of_parts parts = testing::with_slow(part, 4, testing::passing::asleep);
     parts.read = 0us;
-    // On a quiet machine both are right to some percent (docs/performance.md); here the sleeps of others are in it.
+    // On a quiet machine both are right to some percent (benchmarks/results/verdict-2026-11-25.md).
+    // Here the sleeps of others are in it.
     verdict found;
     const auto is_right = [&] {
       const run_of_parts slow = run(parts, 30);
