@@ -1,4 +1,4 @@
-// The README's first program: photographs from a folder, one epoch, batch by batch.
+// The README's program by a coroutine: photographs from a folder, one epoch, batch by batch (docs/guides/first-program.md).
 #include <leat/loader.hpp>
 
 #include <boost/asio/co_spawn.hpp>
