@@ -26,18 +26,18 @@ class batch_tensor;
 template <class Signature>
 class completion;  // <leat/completion.hpp>
 
-/// One batch. Move-only: the only owner of its memory, which goes home when the batch ends (and the last tensor of it that
-/// was given away by dlpack()). It may outlive its loader.
-/// Each batch that is kept is memory the loader cannot fill; who keeps as many as loader_plan::batches (on a device:
-/// loader_options::device_batches) gets no more.
+/// One batch: named tensors, and the only owner of their memory. Move-only. The memory is returned to the loader when
+/// the batch has ended, and each tensor that dlpack() gave. A batch may outlive its loader.
+/// The loader cannot fill the memory of a batch that you keep. If you keep loader_plan::batches of them (on a device:
+/// loader_options::device_batches), no more come.
 ///
-/// On a device nobody waits for anybody but the streams for one another:
+/// On a device no thread waits; only streams wait for one another:
 ///
 ///     batch->wait_on(stream);                          // the stream waits for the copy; this thread does not
 ///     step((*batch)["jpg"], (*batch)["cls"], stream);
 ///                                                      // the batch ends: the next copy there waits for the stream
 ///
-/// On the host the same calls are there and have nothing to wait for. Thread: one at a time.
+/// On the host the same calls do nothing. Thread: one at a time.
 class batch {
  public:
   struct state;  // stages/batch_state.hpp
@@ -48,61 +48,61 @@ class batch {
   batch& operator=(const batch&) = delete;
   ~batch();
 
-  /// What is put into `consumer` from here on runs after the bytes have arrived. On every stream that reads the batch,
-  /// unless it waits for one that did.
-  ///   consumer   a stream of the batch's device, which has to exist until the batch has ended: that records an event on it.
-  ///              stream() is that device's legacy default stream, whatever device the thread has chosen;
-  ///              cudaStreamPerThread is the calling thread's. Where the batch ends on another thread, the legacy default
-  ///              stream is recorded in the place of the latter, which waits for it and for all blocking streams
-  ///   captures   not while the stream is being captured into a graph: before the capture, and once for each launch
-  ///   throws     error{errc::usage}: another device's stream, one that is being captured, or after release_on(). No stream
-  ///              waits then. error{errc::device}
+  /// Makes the stream wait until the bytes have arrived. Call it for every stream that reads the batch, unless that
+  /// stream waits for one that did.
+  ///   consumer   a stream of the batch's device, which must exist until the batch has ended: its end records an event
+  ///              there. stream() is the legacy default stream of that device; cudaStreamPerThread is the calling
+  ///              thread's. If a batch ends on another thread than its cudaStreamPerThread, the legacy default stream
+  ///              takes the event: it waits for that stream and for all blocking ones
+  ///   captures   call it before a stream is captured into a graph, and once for each launch; not during the capture
+  ///   throws     error{errc::usage}: a stream of another device, a stream that is being captured, or a call after
+  ///              release_on(). Then no stream waits. error{errc::device}
   void wait_on(stream consumer);
-  /// All that reads the batch was put into its streams: `consumer`, and those of wait_on(). Its memory goes home now, and
-  /// is written again when they have passed this point. The batch's end does the same for the streams of wait_on().
-  /// After it operator[] and bytes() throw.
-  /// With tensors out that dlpack() gave, the memory goes home with the last of them; what fails then fails the loader.
-  ///   captures   not while one of those streams is being captured: what a graph will read, and when, no event tells. A batch
-  ///              that ends its life there has the loader fail, in words
-  ///   throws     error{errc::usage}: as wait_on(); the batch is held as before. error{errc::device}: the memory is then never
-  ///              used again, and the loader fails
+  /// Returns the memory now. Call it when all work that reads the batch is in its streams: `consumer`, and those of
+  /// wait_on(). The loader writes the memory again when these streams have passed this point. The end of a batch does
+  /// the same for the streams of wait_on(). After it operator[] and bytes() throw. If dlpack() gave tensors away, the
+  /// memory is returned with the last of them. What fails then fails the loader.
+  ///   captures   not while one of those streams is being captured into a graph, since no event says what a graph
+  ///              reads, and when. A batch that ends during a capture makes the loader fail, with the reason
+  ///   throws     error{errc::usage}: as wait_on(), and the batch is held as before. error{errc::device}: the memory is
+  ///              never used again, and the loader fails
   void release_on(stream consumer);
-  /// Completes when the bytes have arrived, for who needs that on the CPU's time line: void(std::exception_ptr). The
-  /// batch may end before it does. A stream that reads the batch needs wait_on() nonetheless: its end is what the next
+  /// Completes when the bytes have arrived, for programs that need this on the CPU: void(std::exception_ptr). The batch
+  /// may end before it does. A stream that reads the batch needs wait_on() all the same: its event is what the next
   /// copy waits for.
-  ///   completion     posted to the handler's associated executor; a handler that has none (use_future) runs on the thread that
-  ///                  sees the copy end, perhaps the calling one, and must not block
+  ///   completion     posted to the handler's associated executor. A handler without one (use_future) runs on the
+  ///                  thread that sees the copy end, which may be the calling one, and must not block
   ///   errors         error{errc::device}; error{errc::usage} after release_on()
   ///   cancellation   total: completes with boost::system::system_error(operation_aborted); the copy goes on
   ///   defined in     <leat/ready.hpp>, which <leat/loader.hpp> includes
   template <class Token>
   auto ready(Token&& token);
 
-  /// The output of this name, where the batch lies; its first axis is valid_rows(). Throws error{errc::not_found}, naming
-  /// what there is.
+  /// The output of this name, where the batch lies. Its first axis is valid_rows() long.
+  ///   throws   error{errc::not_found} with the names that there are
   [[nodiscard]] batch_tensor operator[](std::string_view name) const;
   /// All outputs, in the order of the fields.
   [[nodiscard]] std::span<const std::string> outputs() const noexcept;
-  /// One row of an output; of a padded one with its padding. On the host: throws error{errc::usage} for a batch on a device.
+  /// One row of an output, with its padding. Only of a batch on the host: else throws error{errc::usage}.
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name, std::size_t row) const;
 
-  /// Rows that hold a sample: the planned rows of this rank less those skipped. May be 0.
+  /// Rows that hold a sample: the planned rows of this rank without the skipped ones. May be 0.
   [[nodiscard]] std::uint32_t valid_rows() const noexcept;
-  /// Of the valid rows, how many at the end are there only to fill the batch (last_batch::pad): samples that come a second time in
-  /// the epoch, as they came before. A metric leaves them out.
+  /// How many of the valid rows, at the end, only fill the batch (last_batch::pad). Their samples came before in this
+  /// epoch; leave them out of a metric.
   [[nodiscard]] std::uint32_t padded_rows() const noexcept;
   /// The epoch, from 0, and the batch's number in it, from 0.
   [[nodiscard]] std::uint32_t epoch() const noexcept;
   [[nodiscard]] std::uint64_t index() const noexcept;
-  /// For each row the sample that lies in it, in the dataset's numbering. A substituted row names its substitute.
+  /// The sample of each row, by its number in the dataset. For a substituted row, the number of the substitute.
   [[nodiscard]] std::span<const std::uint64_t> ids() const noexcept;
-  /// For each row the sample's name; empty unless loader_options::names.
+  /// The name of each row's sample; empty unless loader_options::names is set.
   [[nodiscard]] std::span<const std::string> names() const noexcept;
-  /// Over (epoch, index, row digests in order); unset unless loader_options::digests. Where rows are mixed
-  /// (loader_options::mix), over the digests of the mixed rows.
+  /// The digest of the batch, of (epoch, index, row digests); not set unless loader_options::digests is. If rows are
+  /// mixed, of the digests of the mixed rows.
   [[nodiscard]] std::optional<digest> content_digest() const noexcept;
-  /// One per row, over the sample id and each output's name, dtype, shape and bytes, without padding; empty unless digests.
-  /// Before mixing.
+  /// A digest for each row, of the sample id and the name, dtype, shape and bytes of each output, without padding and
+  /// before mixing. Empty unless loader_options::digests is set.
   [[nodiscard]] std::span<const digest> row_digests() const noexcept;
 
   [[nodiscard]] const state& details() const noexcept { return *state_; }
@@ -115,25 +115,25 @@ class batch {
   std::unique_ptr<state> state_;
 };
 
-/// One output of a batch: a view, as any tensor, good as long as its batch; and the way to hand it to others.
+/// One output of a batch: a view that is valid as long as its batch, and may be handed to others by dlpack().
 class batch_tensor : public tensor {
  public:
-  /// For NumPy, PyTorch, JAX, CuPy and whoever else reads DLPack: no bytes are copied, and the batch's memory does not go
-  /// home before the tensor's deleter has run. Each call gives one more, of which each needs its deleter called, once.
+  /// The tensor for NumPy, PyTorch, JAX, CuPy and others that read DLPack, without a copy. The memory of the batch is
+  /// not returned before the deleter has run. Each call gives another tensor, and each needs its deleter called once.
   ///
-  ///   consumer   the stream that will read it, as DLPack has the consumer say: it waits for the bytes, and what is written
-  ///              into this memory later waits for it. Not said: CUDA's default stream. std::nullopt (Python's -1): nobody
-  ///              waits; wait_on() for the streams that read it. On the host it is not looked at
-  ///   tensor     DLPack 1.2: kDLCPU 0, or kDLCUDA and its number; the shape with all strides, in elements; data aligned to
-  ///              256 bytes, null where there are no elements; writable, so no flags
-  ///   deleter    on any thread, in any order, also after the batch and the loader have ended; never waits for the device
-  ///              unless it is the last that holds anything of a loader that has ended. By then all that reads the tensor
-  ///              was put into its streams, which still exist
-  ///   throws     error{errc::device}; error{errc::usage} after release_on(); nothing was given away then
-  ///   thread     as the batch: one at a time
+  ///   consumer   the stream that will read it: it waits for the bytes, and later writes into this memory wait for it.
+  ///              Default: CUDA's default stream. std::nullopt (Python's -1): no stream waits, call wait_on() for each
+  ///              that reads it. Ignored on the host
+  ///   tensor     DLPack 1.2: kDLCPU 0, or kDLCUDA and its number; the shape with all strides, in elements; data
+  ///              aligned to 256 bytes, null if there are no elements; writable, so no flags
+  ///   deleter    on any thread, in any order, also after the batch and the loader have ended. By then all work that
+  ///              reads the tensor is in its streams, which still exist. It waits for the device only if it is the last
+  ///              that holds anything of a loader that has ended
+  ///   throws     error{errc::device}; error{errc::usage} after release_on(). Then nothing was given away
+  ///   thread     one at a time, as the batch
   ///   source     dmlc.github.io/dlpack; the stream rule is the array API's, data-apis.org, __dlpack__
   [[nodiscard]] DLManagedTensorVersioned* dlpack(std::optional<stream> consumer = stream()) const;
-  /// The same as the struct before 1.0, which has neither version nor flags: for older consumers (capsule "dltensor").
+  /// The same in the struct of DLPack before 1.0, without version and flags, for older consumers (capsule "dltensor").
   [[nodiscard]] DLManagedTensor* dlpack_unversioned(std::optional<stream> consumer = stream()) const;
 
  private:

@@ -6,15 +6,15 @@
 
 namespace leat {
 
-/// What happens to a corrupt sample: one whose bytes are damaged, or one of a few that cannot be read. Under every policy the
-/// sample is counted and written to the journal.
-/// A failure of the environment is no corrupt sample, and ends the run under every policy: a dead mount (ESTALE, ENOTCONN,
-/// ETIMEDOUT), a missing permission (EACCES), more missing files than loader_options::unreadable_max. The same holds for a
-/// sample that the memory budget cannot hold: next() throws error{errc::limit} when it comes to that batch.
+/// What happens to a corrupt sample: its bytes are damaged, or it is one of a few that cannot be read. With every
+/// policy it is counted and written to the journal. A failure of the environment ends the run with every policy: a dead
+/// mount (ESTALE, ENOTCONN, ETIMEDOUT), a missing permission (EACCES), more missing files than
+/// loader_options::unreadable_max. So does a sample that the memory budget cannot hold: next() throws
+/// error{errc::limit} when it comes to that batch.
 enum class corrupt_policy : std::uint8_t {
   raise,      ///< next() throws error{errc::corrupt} when it comes to that batch
-  skip,       ///< its row is left out: the batch is shorter by it, and no other batch changes
-  substitute  ///< another sample, drawn from the counter-based generator, takes its row
+  skip,       ///< its row is left out: the batch is one row shorter, and no other batch changes
+  substitute  ///< another sample, drawn from the seed, takes its row
 };
 
 /// The most corrupt samples that an epoch may have: `count`, or `share` of its samples, whichever is less.

@@ -6,41 +6,43 @@
 
 namespace leat {
 
-/// Who talks to the kernel.
+/// How reads reach the kernel.
 enum class read_backend : std::uint8_t {
   automatic,  ///< io_uring; threads where the kernel or a container forbids it, and report() says why
   io_uring,   ///< an error where it is forbidden
   preadv      ///< preadv(2) on a few threads
 };
 
-/// A rung of the ladder, as asked for.
+/// Whether to use a technique.
 enum class choice : std::uint8_t {
-  automatic,  ///< the best there is; report() says what and why
-  on,         ///< an error rather than the next rung
+  automatic,  ///< if it can be used; report() says whether, and why not
+  on,         ///< an error if it cannot be used
   off
 };
 
 /// How to read. Every combination gives the same bytes.
 struct reader_options {
   read_backend backend = read_backend::automatic;
-  /// Buffers that io_uring has pinned once (RLIMIT_MEMLOCK, unless CAP_IPC_LOCK). A loader's batches that go to a device: when
-  /// that has pinned them, and until then they are read into as they are.
+  /// Buffers that io_uring pins once: less CPU for each read. Limited by RLIMIT_MEMLOCK, unless the process has
+  /// CAP_IPC_LOCK. Batches that go to a device are registered after the device has pinned them.
   choice registered_buffers = choice::automatic;
-  choice huge_pages = choice::automatic;
-  /// O_DIRECT. Automatic: buffered when what an epoch reads fits in half of the memory available, else O_DIRECT where
-  /// the file system has it. A leat::reader knows of no epochs: there automatic is O_DIRECT where it can be had.
+  choice huge_pages = choice::automatic;  ///< huge pages for buffers
+  /// O_DIRECT: reads go around the page cache. automatic: buffered if an epoch fits in half of the memory available,
+  /// else O_DIRECT if the file system has it. For a leat::reader, automatic is O_DIRECT if the file system has it.
   choice direct = choice::automatic;
-  /// Polls the device for completions of O_DIRECT reads (IORING_SETUP_IOPOLL): less latency, for a whole core while reads are
-  /// in flight. Where the device has no queues for polling, reads are interrupt-driven as usual, and report().backend says why.
-  /// A polled read cannot be cancelled: after read_timeout it is reported, and the reader still waits for it.
+  /// true: poll the drive for completions of O_DIRECT reads (IORING_SETUP_IOPOLL). Less latency, and a whole core while
+  /// reads are in flight. If the drive has no queues for polling, it interrupts as usual, and report().backend says
+  /// why. A polled read cannot be cancelled: after read_timeout it is reported, and the reader still waits for it.
+  /// Default: false.
   bool poll = false;
-  /// Reads the kernel has at a time, for each I/O thread; 0: as many as make 7 MiB, between 8 and 128.
+  /// Reads in flight for each I/O thread. 0 (default): as many as make 7 MiB, between 8 and 128.
   std::uint32_t queue_depth = 0;
-  /// Threads with a ring (or a loop) each. 0: one; up to four, of as many cores each, for files whose photo packs a device decodes.
+  /// I/O threads, each with a ring. 0 (default): one; for files whose photo packs a device decodes one for every four
+  /// cores, up to four.
   std::uint32_t io_threads = 0;
-  /// Threads for each I/O thread where reads are preadv(2).
+  /// Threads that read for each I/O thread, if reads are preadv(2). Default: 4.
   std::uint32_t preadv_threads = 4;
-  /// A read the kernel has had for longer fails, naming its file: it may be on a dead mount.
+  /// A read that takes longer fails with the name of its file: it may be on a dead mount. Default: 5 minutes.
   std::chrono::milliseconds read_timeout = std::chrono::minutes(5);
 };
 

@@ -1,4 +1,4 @@
-// What a loader has done and what holds it up.
+// What a loader has done, and what it waits for.
 #pragma once
 
 #include <leat/verdict.hpp>
@@ -10,23 +10,23 @@
 
 namespace leat {
 
-/// How many durations lie between which bounds. Each bound is the fourfold of the one before.
+/// A histogram of durations. Each bound is four times the one before.
 struct duration_counts {
   static constexpr std::array<double, 12> bounds_s = {4.096e-6,    1.6384e-5,   6.5536e-5,   0.000262144,
                                                       0.001048576, 0.004194304, 0.016777216, 0.067108864,
                                                       0.268435456, 1.073741824, 4.294967296, 17.179869184};
-  std::array<std::uint64_t, bounds_s.size() + 1> counts = {};  ///< below each bound, and beyond the last
+  std::array<std::uint64_t, bounds_s.size() + 1> counts = {};  ///< below each bound, and above the last
 };
 
-/// One stage of the line, summed over its threads.
-///   count     what it handles: reads, samples, batches, next() calls
-///   bytes     of read and next what bytes_read and bytes_delivered are; of the others those of whole batches as they are made
-///             on the host and copied to a device, with what lies between their tensors
-///   busy_s    seconds of work: of read those that reads were in the kernel; of transfer to a device those of all copies there, by the one
-///             batch in 16 that is timed; of next those from a batch to the next call
-///   wait_s    seconds somebody stood waiting at this stage
-///   p50_s ... what one item takes: a read in the kernel, a job of a decode thread (a sample, or a block of a chunked array), a batch in
-///             collate and transfer; of next what a call waits. max_s is exact, the others to 1/64
+/// One stage of the line, all its threads together.
+///   count     items: reads, samples, batches, calls of next()
+///   bytes     read: as bytes_read. next: as bytes_delivered. Others: of whole batches, with the gaps between their
+///             tensors
+///   busy_s    seconds of work. read: time that reads were in the kernel. transfer to a device: time of all copies,
+///             estimated from the one batch in 16 that is timed. next: time from a batch to the next call
+///   wait_s    seconds that somebody waited at this stage
+///   p50_s ... what one item takes. read: a read in the kernel. decode: a job of a thread (a sample, or a block of a
+///             chunked array). collate, transfer: a batch. next: the wait of a call. max_s is exact, the others to 1/64
 struct stage_stats {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
@@ -40,7 +40,7 @@ struct stage_stats {
   duration_counts items = {};
 };
 
-/// How many there were in the mean since the loader began: samples that wait for a decode thread, batches that wait for next(), and those
+/// Mean lengths since the loader began: samples that wait for a decode thread, batches that wait for next(), batches
 /// that the consumer holds.
 struct queue_stats {
   double decode = 0;
@@ -57,11 +57,11 @@ struct thread_stats {
 };
 
 /// Blocks of chunked fields (field_info::chunked), which are expanded once for all rows of a batch.
-///   blocks   expanded
-///   uses     rows' boxes that were copied out of them: uses / blocks is how often a block was of use when it was expanded
-///   bytes    expanded
-///   busy_s   seconds that decode threads expanded and copied: a part of stats::decode's
-///   wait_s   seconds that blocks, once read, waited for a decode thread, added up
+///   blocks   blocks that were expanded
+///   uses     rows that were copied out of them: uses / blocks is how many rows one expansion served
+///   bytes    bytes after expansion
+///   busy_s   seconds that decode threads expanded and copied, part of `decode`
+///   wait_s   seconds that blocks waited for a decode thread after they were read, added up
 struct expand_stats {
   std::uint64_t blocks = 0;
   std::uint64_t uses = 0;
@@ -70,18 +70,17 @@ struct expand_stats {
   double wait_s = 0;
 };
 
-/// Objects at addresses, read through the sources of the dataset since the loader began: by whoever reads them, so that of two loaders of one
-/// dataset each counts what both do.
-///   requests          over the network, those that were tried again included
-///   bytes             received, of objects
-///   bytes_from_cache  of samples and blocks, read from the local drive
-///   retries           requests that had failed before
-///   hedges            requests for what another one was late with: later than 99 of 100
-///   connections       opened
-///   wait_s            from when a range or a block was wanted until it was there, of all of them in all
-///   cached_blocks     written to the cache
-///   damaged_reads     from the cache that were not what was written; they are fetched anew
-///   cache             "off", "on", or "off: " and why it is not used any more
+/// Objects at addresses, since the loader began. Two loaders of one dataset each count what both read.
+///   requests          requests over the network, with those that were tried again
+///   bytes             bytes of objects that were received
+///   bytes_from_cache  bytes of samples and blocks that were read from the local cache
+///   retries           requests that were sent again after a failure
+///   hedges            second requests, sent when the first was later than 99 of 100 are
+///   connections       connections that were opened
+///   wait_s            time from wanting a range or block to having it, added up
+///   cached_blocks     blocks that were written to the cache
+///   damaged_reads     reads from the cache that were not what was written; they are fetched again
+///   cache             "off", "on", or "off: " and why it is no longer used
 struct remote_stats {
   std::uint64_t requests = 0;
   std::uint64_t bytes = 0;
@@ -95,13 +94,13 @@ struct remote_stats {
   std::string cache = "off";
 };
 
-/// One rung of the ladder: what is in use, and why it is not the one above.
+/// What is in use of several techniques, and why not a better one.
 struct rung {
   std::string use;
   std::string why;
 };
 
-/// The rungs in use.
+/// How files are read.
 struct reader_report {
   rung backend;             ///< "io_uring" or "preadv"
   rung registered_buffers;  ///< "on", "partly", "off"
@@ -112,23 +111,24 @@ struct reader_report {
 /// Where batches go.
 struct device_report {
   rung use;  ///< "host" or "cuda:N", and which GPU that is or why it is none
-  /// Memory that batches are copied from: "on" (by DMA), "partly", "off"; "not yet" before the first of them has left.
+  /// Whether the memory that batches are copied from is pinned: "on", "partly", "off", or "not yet" before the first
+  /// copy.
   rung pinned;
-  std::uint32_t batches = 0;  ///< that it has memory for
-  std::uint64_t bytes = 0;    ///< of its memory, taken at the start
+  std::uint32_t batches = 0;  ///< batches that it has memory for
+  std::uint64_t bytes = 0;    ///< bytes of its memory, taken at the start
   rung photos = {};  ///< where photo packs are decoded: "host" or "cuda:N", and why it is not where it could be
-  std::uint64_t photos_decoded = 0;  ///< of packs, on the device
-  std::uint64_t photos_on_host = 0;  ///< that could have been, but for what loader_options::decode_on says
-  /// Where steps of colour are done: "host" or "cuda:N", and why those on the host are not done there.
+  std::uint64_t photos_decoded = 0;  ///< photo packs that the device decoded
+  std::uint64_t photos_on_host = 0;  ///< photo packs that the host decoded: loader_options::decode_on says why
+  /// Where steps of colour are done: "host" or "cuda:N", and why those on the host are not done on the device.
   rung passes = {};
-  std::uint64_t passes_on_device = 0;  ///< as drawn; what is erased counts as one
+  std::uint64_t passes_on_device = 0;  ///< steps that were drawn; erasing counts as one
   std::uint64_t passes_on_host = 0;
-  std::uint64_t jpegs_decoded = 0;  ///< by nvJPEG
-  /// Of pictures with jpeg_decoder::nvjpeg, which takes no such file: image::decoder().
+  std::uint64_t jpegs_decoded = 0;  ///< JPEGs that nvJPEG decoded
+  /// JPEGs that nvJPEG does not take and the host decoded: image::decoder().
   std::uint64_t jpegs_on_host = 0;
 };
 
-/// Quarantined samples of one kind.
+/// Corrupt samples of one kind.
 struct corrupt_count {
   std::string kind;
   std::uint64_t samples = 0;
@@ -136,45 +136,45 @@ struct corrupt_count {
   friend bool operator==(const corrupt_count&, const corrupt_count&) = default;
 };
 
-/// Counted since construction; a snapshot, each number exact, the set not from one instant.
+/// Counts since the loader began. Each number is exact, but not all are of the same instant.
 struct loader_stats {
-  // delivered rows that are themselves + quarantined = planned, for the batches handed out, of this rank. All three count rows:
-  // one that only fills a batch (last_batch::pad) as any other. What an epoch has of samples is planned - padded.
+  // Of the batches handed out, rows of this rank: samples + quarantined = planned. Rows that only fill a batch
+  // (last_batch::pad) count as any other; an epoch has planned - padded samples. Quarantined rows had a corrupt sample.
   std::uint64_t planned = 0;
   std::uint64_t padded = 0;
   std::uint64_t samples = 0;
   std::uint64_t quarantined = 0;
-  /// The quarantined samples by kind, sorted by its name: a picture format that leat does not read ("TIFF"), "unknown format",
-  /// "unsupported", "empty", "incomplete", "unreadable" or "damaged". loader_options::journal has the reason of each sample.
+  /// Corrupt samples by kind, sorted by name: a picture format that leat does not read ("TIFF"), "unknown format",
+  /// "unsupported", "empty", "incomplete", "unreadable" or "damaged". loader_options::journal has the reason of each.
   std::vector<corrupt_count> quarantined_as;
   std::uint64_t substituted = 0;
   std::uint64_t batches = 0;
   std::uint32_t epochs_finished = 0;
 
-  /// That samples were read by: their stored bytes (of photo packs with an index, the head and the crop's rows), and the gaps (16 KiB at
-  /// most, within a photo pack at an address 1 MiB) between those that one read serves.
+  /// Bytes read for samples: their stored bytes (of photo packs with an index, the head and the crop's rows), and the
+  /// gaps between samples that one read serves (at most 16 KiB; within a photo pack at an address 1 MiB).
   std::uint64_t bytes_read = 0;
-  /// What the kernel gave for them: bytes_read, and with O_DIRECT what lies around a read up to multiples of the file's
-  /// alignment; a page cache adds nothing here. Over bytes_delivered it is what the drive did for a byte of a batch. What is
-  /// tried again counts again; sources that are no files count nothing.
+  /// Bytes that the kernel gave for them: bytes_read, and with O_DIRECT the rest up to multiples of the alignment.
+  /// bytes_from_files / bytes_delivered is what the drive did for a byte of a batch. Repeated reads count again;
+  /// sources that are no files count nothing.
   std::uint64_t bytes_from_files = 0;
-  /// Of the tensors of the batches handed out, as the trainer sees them.
+  /// Bytes of the tensors of the batches handed out.
   std::uint64_t bytes_delivered = 0;
-  /// Of rows that are stored bytes as they are: those that were copied to their place in the batch and not read there.
-  /// Arrays, bytes, texts, and x and y of tokens in the file's own dtype; not what is decoded or widened.
+  /// Bytes of rows that are stored as they are (arrays, bytes, texts, tokens in the file's own dtype), which were
+  /// copied to their place and not read there.
   std::uint64_t bytes_copied = 0;
-  /// Of outputs whose rows differ in length (text, bytes, sequences), over collated batches: their bytes, and what padding each batch's
-  /// rows to its longest would add to them, or has added. leat::bucketed() makes the second small.
+  /// Of outputs whose rows differ in length (text, bytes, sequences): their bytes, and the bytes that padding to the
+  /// longest row of each batch adds, or would add. leat::bucketed() makes the second small.
   std::uint64_t ragged_bytes = 0;
   std::uint64_t ragged_padding_bytes = 0;
   expand_stats expand;
   remote_stats remote;
-  std::uint64_t arena_bytes = 0;  ///< mapped in so far
+  std::uint64_t arena_bytes = 0;  ///< bytes of the loader's memory mapped in so far
   std::uint64_t scratch_bytes_peak = 0;
 
   double elapsed_s = 0;  ///< since the loader began
   stage_stats read, decode, collate, transfer, next;
-  double stalled_s = 0;  ///< the consumer's in next(), but for the time in which it held all batches itself
+  double stalled_s = 0;  ///< seconds that the consumer waited in next(), without those in which it held all batches
   queue_stats queues;
   std::vector<thread_stats> threads;
   double digest_cpu_s = 0;
@@ -182,14 +182,15 @@ struct loader_stats {
   // Now.
   std::uint64_t reads_in_flight = 0;
   std::uint64_t decode_queued = 0;
-  std::uint64_t batches_ready = 0;  ///< next() has them at once; done before their turn does not count
-  std::uint64_t batches_out = 0;    ///< held by the consumer
+  std::uint64_t batches_ready = 0;  ///< batches that next() gives at once; those before their turn do not count
+  std::uint64_t batches_out = 0;    ///< batches that the consumer holds
 
   reader_report reader;
-  /// Rows of photo packs are coded again for libjpeg-turbo to decode, whose inner structure is not known: slower, and the same pixels.
+  /// This libjpeg-turbo's inner structure is not known, so rows of photo packs are coded again for it: slower, with the
+  /// same pixels.
   bool photo_packs_recoded = false;
   device_report device;
-  leat::verdict verdict;  ///< of the last window
+  leat::verdict verdict;  ///< the bottleneck in the last window
 };
 
 }  // namespace leat

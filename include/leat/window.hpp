@@ -7,7 +7,7 @@
 
 namespace leat {
 
-/// What was handed out in a window of time, and who held it up. samples + quarantined = planned in each.
+/// What was handed out in a window of time, and the bottleneck. In each, samples + quarantined = planned.
 struct loader_window {
   double begin_s = 0;  ///< since the loader began
   double seconds = 0;
