@@ -8,22 +8,26 @@
 namespace leat {
 
 /// How objects at addresses are read: open_options::remote.
-///   ca_file          certificates (PEM) that are trusted beside the system's; servers are always verified
-///   allow_http       http:// too, where whoever is on the way may see and change what comes
-///   connections_max  of each I/O thread that reads
-///   silence_max      a server that sends nothing for so long is asked anew
-///   patience         for one read with all its tries, and a second more for each 64 KiB of it
-///   cache            a folder on a local drive: what was read once is read from there, by all processes that name it. Empty: LEAT_CACHE,
-///                    and where that is not set there is none
-///   cache_bytes      what all objects in it may take; 0: LEAT_CACHE_BYTES ("200GiB"). One of them is to be given
-///   cache_block_bytes   what is fetched at once, a multiple of 4096: each I/O thread that reads has memory for 16 of them
-/// Of s3://, where AWS's environment variables and profile files say nothing else:
-///   endpoint         of a store that is not AWS: https://host:port
-///   region           us-east-1
-///   anonymous        requests are not signed: buckets that all may read
+///   ca_file          a file of certificates (PEM) to trust besides those of the system. Servers are always verified
+///   allow_http       true: allow http:// as well. Others on the network may then read and change the data. Default:
+///                    false
+///   connections_max  the most connections of each I/O thread. Default: 256
+///   silence_max      repeat a request if the server sends nothing for so long. Default: 30 s
+///   patience         the longest time for one read with all its tries, and a second more for each 64 KiB. Default: 2
+///                    minutes
+///   cache            a folder on a local drive that keeps what was read, for all processes that name it. Empty
+///                    (default): the environment's LEAT_CACHE; no cache if that is not set
+///   cache_bytes      the most bytes that the cache takes. 0 (default): LEAT_CACHE_BYTES ("200GiB"). A cache needs one
+///                    of the two
+///   cache_block_bytes   bytes that are fetched at once, a multiple of 4096. Default: 4 MiB. Each I/O thread has memory
+///                       for 16 blocks
+/// For s3://; what is not set comes from AWS's environment variables and profile files:
+///   endpoint         https://host:port of a store that is not AWS
+///   region           the region at AWS. Empty (default), and not set elsewhere: us-east-1
+///   anonymous        true: do not sign requests, for public buckets. Default: false
 ///   access_key_id, secret_access_key, session_token
-///                    before all that the environment and the files say
-///   profile          before the environment's keys
+///                    keys, which come before those of the environment and the files
+///   profile          a profile, which comes before the keys of the environment
 struct remote_options {
   std::string ca_file = {};
   bool allow_http = false;

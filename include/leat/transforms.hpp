@@ -1,5 +1,5 @@
-// What may happen to a picture between its file and its row, as plain values. A field holds a row of them; they are
-// drawn per sample from the counter-based generator and compiled into geometry, colour and store (stages/pixels).
+// Transforms of pictures, as plain values: crops, flips and colour. leat::image holds a list of them, and draws their
+// random numbers for each sample from (seed, epoch, draw).
 #pragma once
 
 #include <leat/draws.hpp>
@@ -24,7 +24,7 @@ class transform;
 /// How a picture is resampled. bilinear and bicubic are antialiased when they shrink, as in Pillow.
 enum class filter : std::uint8_t { nearest, bilinear, bicubic };
 
-/// What becomes of each value of each channel: value v of channel c becomes values[c][v].
+/// A table of new values: value v of channel c becomes values[c][v].
 struct table {
   std::array<std::array<std::uint8_t, 256>, 3> values = {};
 
@@ -107,8 +107,8 @@ struct random_flip {
   double probability = 0.5;
 };
 
-// Colour. Each step takes u8 and gives u8, as torchvision.transforms.v2 on u8 tensors; docs/design.md ("What a pixel is") has
-// the rules. Steps act in the order written, after the picture was cropped, scaled and flipped.
+// Colour. Each step takes u8 and gives u8, as torchvision.transforms.v2 on u8 tensors; docs/design.md ("What a pixel
+// is") has the rules. Steps act in the order written, after the picture was cropped, scaled and flipped.
 //   factor   drawn uniformly in [from, to]; {1.3, 1.3} is always 1.3
 
 /// Black at 0, as it is at 1. From 0.
@@ -131,8 +131,8 @@ struct hue {
 struct gamma {
   std::array<double, 2> exponent = {1, 1};
 };
-/// Brightness, contrast and saturation by factors within 1 - x .. 1 + x (not below 0), hue by -x .. x, in a random order. What is 0 is
-/// left out.
+/// Brightness, contrast and saturation by factors within 1 - x .. 1 + x (not below 0), hue by -x .. x, in a random
+/// order. What is 0 is left out.
 struct color_jitter {
   double brightness = 0;
   double contrast = 0;
@@ -166,14 +166,15 @@ struct gaussian_blur {
 };
 /// The three channels in a random order.
 struct channel_permutation {};
-/// One's own table. `make` is called by several threads at once, and must be a pure function of what it draws.
-///   name   what it draws by, and what a saved run knows it by: another one whenever it makes another table
+/// A table of your own. `make` is called by several threads at once, and must depend on its draws alone.
+///   name   the key of its draws, and its name in a saved run: change it whenever `make` makes another table
 struct lookup {
   std::string name;
   std::function<table(draws&)> make;
 };
-/// One's own function on the picture, in place. Called by several threads at once; must be a pure function of draws and pixels. It
-/// returns why the sample is corrupt, or "" where it is not. An exception ends the run, as that of a `custom` field.
+/// A function of your own that changes the picture in place. It is called by several threads at once, and must depend
+/// on draws and pixels alone. It returns "", or why the sample is corrupt. An exception ends the run, as in a `custom`
+/// field.
 ///   name   as that of a lookup
 struct edit {
   std::string name;
@@ -212,9 +213,10 @@ struct in_random_order {
 
 }  // namespace transforms
 
-/// One step of a picture's way, or a group of such: any struct of leat::transforms.
+/// One step, or a group of steps: any struct of leat::transforms.
 class transform {
-  // Not a variable template with a specialization within the class, which GCC 12 refuses, and nvcc compiles host code with it.
+  // Not a variable template with a specialization within the class, which GCC 12 refuses, and nvcc compiles host code
+  // with it.
   template <class Step, class... Steps>
   static constexpr bool is_one_of(const std::variant<Steps...>*) noexcept {
     return (std::same_as<Step, Steps> || ...);
@@ -248,16 +250,18 @@ class transform {
   variant what_;
 };
 
-/// A chain as text: "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.2, grayscale)". Arguments stand in the order of
-/// the struct's members, and may be left out from the end; a range is 0.1..2, or a number alone; height x width is 224x200, or 224.
-///   throws   error{errc::usage} with the place of what is wrong, numbers out of range too; of lookup and edit, which are functions
+/// A chain as text: "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.2, grayscale)". Arguments stand
+/// in the order of the struct's members, and may be left out from the end; a range is 0.1..2, or a number alone; height
+/// x width is 224x200, or 224.
+///   throws   error{errc::usage} with the place of what is wrong, numbers out of range too; of lookup and edit, which
+///            are functions
 [[nodiscard]] std::vector<transform> parse_transforms(std::string_view text);
 /// What parse_transforms() reads.
 [[nodiscard]] std::string to_string(const transform& step);
 
-/// How the rows of a batch are mixed with one another: row r with row r + 1, the last with the first. Of floats only.
-/// Besides the pictures a batch then holds, of every label `cls`, `cls.partner`, and `mix.weight` (f32 [rows]): the share of
-/// the row's own label. The loss is weight * loss(cls) + (1 - weight) * loss(cls.partner).
+/// Mixes the rows of a batch: row r with row r + 1, the last with the first. Only pictures of floats. A batch then also
+/// has `cls.partner` for every label `cls`, and `mix.weight` (f32 [rows]), the share of the row's own label. The loss
+/// is weight * loss(cls) + (1 - weight) * loss(cls.partner).
 ///   source   Zhang et al., "mixup", ICLR 2018; Yun et al., "CutMix", ICCV 2019. Each row draws its own weight
 struct batch_mix {
   enum class kind : std::uint8_t { none, mixup, cutmix };
@@ -270,18 +274,19 @@ struct batch_mix {
   friend bool operator==(const batch_mix&, const batch_mix&) = default;
 };
 
-/// Pictures become weight * own + (1 - weight) * partner's.
+/// As v2.MixUp: a picture becomes weight * own + (1 - weight) * partner.
 [[nodiscard]] constexpr batch_mix mixup(double alpha = 0.2) noexcept { return {batch_mix::kind::mixup, alpha}; }
-/// A box of the partner's picture takes the place of the own; the weight is what is left of the own.
+/// As v2.CutMix: a box of the partner's picture replaces that of the row; the weight is the share that is left of the
+/// row's own.
 [[nodiscard]] constexpr batch_mix cutmix(double alpha = 1.0) noexcept { return {batch_mix::kind::cutmix, alpha}; }
 
-/// Per channel statistics on the 0..1 scale, as the field quotes them.
+/// Mean and standard deviation of each channel, for pixels of 0 to 1.
 struct normalization {
   std::array<double, 3> mean = {0, 0, 0};
   std::array<double, 3> deviation = {1, 1, 1};
 };
 
-/// The mean and deviation everybody uses with ImageNet.
+/// The usual mean and deviation of ImageNet.
 inline constexpr normalization imagenet{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
 
 }  // namespace leat
