@@ -228,7 +228,7 @@ class text {
 ///              bytes can hold, since the real number is known only when they are read
 ///   corrupt    text that is no such list; a .npy that is damaged or has another number of axes; a number that does not
 ///              fit the dtype; after pad() a row of more than `max` elements, unless truncate() cuts it. A substitute
-///              that is longer than the rows of its batch is drawn again, which counts as a try: if the batch has short
+///              that is longer than the rows of its batch is drawn again, which counts as a try. If the batch has short
 ///              rows only, that may end the run
 ///   digests    of the elements of a row, without padding
 ///   throws     (when the loader is built) error{errc::usage}: no `max`, though lengths are known only when rows are

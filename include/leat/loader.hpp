@@ -92,13 +92,13 @@ struct loader_options {
   /// and host_bytes_max are 0.
   leat::world world = {};
 
-  /// Threads that decode, in place of num_workers; all in this process. 0 (default): one for each core that the process
-  /// may use (of a local rank: its share of them), fewer where the budget is too small for their scratch memory. A
-  /// number that the budget cannot hold is an error.
+  /// Threads that decode, in place of num_workers; all are in this process. 0 (default): one for each core that the
+  /// process may use, for a local rank its share of them. There are fewer where the budget is too small for their
+  /// scratch memory. A number that the budget cannot hold is an error.
   std::uint32_t decode_threads = 0;
-  /// The most host memory that the loader takes, in bytes; write 2_GiB. loader::plan() says what it is for. 0
-  /// (default): 512 MiB, or half of the memory that is left to this process where that is less and holds a batch (of
-  /// local ranks: their share of it).
+  /// The most host memory that the loader takes, in bytes: 2_GiB. loader::plan() says what it is for. 0 (default): 512
+  /// MiB. It is half of the memory that is left to this process where that is less and holds a batch; local ranks share
+  /// that half.
   std::size_t host_bytes_max = 0;
   /// The most batches that are made ahead, besides the one that the trainer holds; as prefetch_factor. 0 (default): as
   /// many as the budget allows, at most 8. Where small batches leave a drive idle, more than 8, in a part of the
@@ -113,8 +113,8 @@ struct loader_options {
   corrupt_policy on_corrupt = corrupt_policy::raise;
   /// The most corrupt samples of an epoch that skip and substitute accept: {.share = 0.01}, {.count = 100}. Default:
   /// any number. With one more, next() throws error{errc::corrupt} with the most frequent reason. In any case a run
-  /// ends when 1,000 samples one after the other are corrupt, or all of an epoch (of the first one, or of one of 32
-  /// samples or more).
+  /// ends after 1,000 corrupt samples one after the other. It also ends when all samples of an epoch are corrupt, if it
+  /// is the first one or has 32 samples or more.
   corrupt_bound corrupt_max = {};
   /// The most samples of an epoch whose file is missing or unreadable (ENOENT, EIO). Default: 16. One more ends the run
   /// with error{errc::io}: a few may be bad files, many mean that a folder was deleted or that a disk fails.
@@ -146,9 +146,9 @@ struct loader_options {
   /// bits, for a fourth of the bytes (f16, bf16: half).
   bool finish_on_device = true;
   /// Where photo packs (pack_photo()) are decoded: host (default), device, or automatic (the device if there is one).
-  /// The same bits. On the device their coefficients are copied, and kernels make the pixels. Packs that need more room
-  /// than their row has there, pictures for which an edit was drawn, and all that is no pack, are decoded on the host:
-  /// stats().device counts them. `device` needs finish_on_device and a device: without one the constructor throws
+  /// The same bits. On the device their coefficients are copied, and kernels make the pixels. The host decodes all that
+  /// is no pack, packs that need more room than their row has, and pictures for which an edit was drawn. stats().device
+  /// counts them. `device` needs finish_on_device and a device: without one the constructor throws
   /// error{errc::unsupported}.
   leat::decode_on decode_on = leat::decode_on::host;
 };

@@ -99,7 +99,7 @@ struct bucket_options {
 
 /// The parts of a concat() by shares, whatever their sizes: after any number of rows each part has its share of them,
 /// within one row. The samples of a part are shuffled, and all of them come before one comes again: each part counts
-/// its own epochs, which key its draws (and the offset of windows of tokens).
+/// its own epochs. They key its draws and the offset of windows of tokens.
 ///   shares              one for each part, of any sum; each at least a millionth of it
 ///   samples_per_epoch   0 (default): as many as the dataset has
 ///   memory              none a sample; 64 bytes a part

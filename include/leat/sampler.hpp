@@ -83,7 +83,7 @@ class sampler {
   [[nodiscard]] virtual std::uint64_t blocks_near() const { return in_order() ? 1 : 0; }
 
   /// The number of equal parts of each batch whose rows have samples of their own (sticky()). substitutes() are then
-  /// divided as well: as many for each part, one part after another.
+  /// divided in the same way, one part after another.
   ///   default   1
   [[nodiscard]] virtual std::uint32_t nodes() const { return 1; }
 
