@@ -1,5 +1,5 @@
-// What decides which bytes a run delivers, by name: an ordered list of keys and values. A dataset, a field and a sampler describe
-// themselves, and a run that is resumed is compared with the one that was saved.
+// Descriptions: an ordered list of keys and values that names what decides the bytes of a run. Datasets, fields and
+// samplers describe themselves. A run that is resumed is compared with the description that was saved.
 #pragma once
 
 #include <leat/digest.hpp>
@@ -21,12 +21,12 @@ namespace leat {
 ///       out.add("stages", stages_);
 ///     }
 ///
-/// Whatever changes a byte of some batch has to change the description. What changes none (a path, a number of threads) does not
-/// belong into it: a run that was moved to another machine is the same run.
+/// Everything that changes a byte of some batch must change the description. What changes none (a path, a number of
+/// threads) does not belong into it, so that a run may move to another machine.
 ///
 ///   keys     unique: a key that comes again gets a number, "scale", "scale.2"
-///   values   text. Doubles are written with as many digits as tell them apart. A value of more than 256 bytes is kept as its digest;
-///            bytes that are no UTF-8 as \xNN
+///   values   text. Doubles have as many digits as tell them apart. A value of more than 256 bytes is kept as its
+///            digest. Bytes that are not UTF-8 are written as \xNN
 class description {
  public:
   static constexpr std::size_t value_bytes_max = 256;
@@ -36,7 +36,7 @@ class description {
     std::string value;
     friend bool operator==(const entry&, const entry&) = default;
   };
-  /// What decides bytes and has no name.
+  /// Something that decides bytes and has no name.
   struct unnamed_part {
     std::string key;
     std::string remedy;
@@ -58,9 +58,9 @@ class description {
   /// All of a part's, each key with "key." before it.
   void add(std::string_view key, const description& part);
 
-  /// Something that decides bytes and cannot be named: a lambda that was given no name. The run can be run, and neither saved nor
-  /// resumed.
-  ///   remedy   what makes it possible, for the end of the error: "give it a name: .described_as(\"...\")"
+  /// Adds something that decides bytes and has no name: a lambda without described_as(). The run can then neither be
+  /// saved nor resumed.
+  ///   remedy   what to do, for the end of the error: "give it a name: .described_as(\"...\")"
   void add_unnamed(std::string_view key, std::string_view remedy);
 
   [[nodiscard]] std::span<const entry> entries() const noexcept { return entries_; }

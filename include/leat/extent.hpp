@@ -6,9 +6,9 @@
 namespace leat {
 
 /// A range of bytes in one file of one source of a dataset.
-///   offset, stored_bytes   in bytes, any alignment
-///   decoded_bytes          after decompression, equal to stored_bytes where nothing is decompressed. Both are known before the read,
-///                          and the memory budget is charged for both
+///   offset, stored_bytes   in bytes, of any alignment
+///   decoded_bytes          bytes after decompression; equal to stored_bytes if nothing is compressed. Both are known
+///                          before the read, and the memory budget is charged for both
 struct extent {
   std::uint32_t source = 0;
   std::uint32_t file = 0;

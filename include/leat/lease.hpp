@@ -1,4 +1,4 @@
-// Memory on loan: part of an arena, one owner at a time, home again when its life ends.
+// A lease: part of an arena, with one owner at a time, which is returned to its pool when the lease ends.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace leat {
 
 namespace detail {
 
-/// Where leases come from and go back to.
+/// What leases are returned to.
 class lease_home {
  public:
   lease_home(const lease_home&) = delete;
@@ -28,8 +28,7 @@ class lease_home {
 
 /// Bytes of an arena, aligned to 4096, faulted in and ready to be read into.
 ///
-/// It may outlive the pool, the reader and the loader it came from: it shares in what its memory is part of, and the
-/// shared_ptr is there for that alone.
+/// It may outlive the pool, the reader and the loader that it came from: the shared_ptr keeps its memory alive.
 class lease {
  public:
   lease() noexcept = default;
@@ -48,16 +47,16 @@ class lease {
   /// The memory; empty without any.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::byte* data() const noexcept { return bytes_.data(); }
-  /// What was asked for, in bytes.
+  /// The size that was asked for, in bytes.
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
-  /// The arena's number of the piece it begins in, which io_uring knows as one registered buffer.
+  /// The number of its piece of the arena, which io_uring knows as one registered buffer.
   [[nodiscard]] std::uint32_t piece() const noexcept { return piece_; }
   [[nodiscard]] explicit operator bool() const noexcept { return home_ != nullptr; }
 
   /// Gives the memory back now.
   void reset() noexcept {
     if (home_ == nullptr) return;
-    // The home goes last: it may go away with this lease, and the memory with it.
+    // The home is released last: this lease may be the last that keeps it, and the memory, alive.
     const std::shared_ptr<detail::lease_home> home = std::move(home_);
     home->give_back(std::exchange(bytes_, {}));
   }

@@ -97,7 +97,7 @@ struct loader_options {
   /// scratch memory. A number that the budget cannot hold is an error.
   std::uint32_t decode_threads = 0;
   /// The most host memory that the loader takes, in bytes: 2_GiB. loader::plan() says what it is for. 0 (default): 512
-  /// MiB. It is half of the memory that is left to this process where that is less and holds a batch; local ranks share
+  /// MiB, but at most half of the memory that is left to this process, if that half holds a batch. Local ranks share
   /// that half.
   std::size_t host_bytes_max = 0;
   /// The most batches that are made ahead, besides the one that the trainer holds; as prefetch_factor. 0 (default): as

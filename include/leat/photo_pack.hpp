@@ -1,5 +1,5 @@
-// Photo packs: a JPEG photograph's coefficients without their Huffman codes, which decode several times faster, to the same pixels;
-// and back into the same file, byte for byte. The format is docs/photo-pack.md; leat::image reads packs as it reads JPEG.
+// Photo packs: a JPEG without its Huffman codes. It decodes faster, to the same pixels, and can be unpacked to the same
+// file, byte for byte. leat::image reads packs as it reads JPEG. The format is docs/photo-pack.md.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,17 @@
 
 namespace leat {
 
-/// The most bytes of a JPEG that is packed.
+/// The most bytes of a JPEG that can be packed: 16 MiB.
 inline constexpr std::size_t photo_pack_jpeg_bytes_max = std::size_t{16} << 20;
 
-/// Packs a JPEG, unpacks it again and compares: what it returns gives the file back. Packed are baseline files of one scan in grey or
-/// three colours.
-///   verify   false: it is not unpacked, which takes a third less time. What coding it again would write otherwise is then packed too, with
-///            the right pixels where packs are decoded by rows (`leat doctor` says if not; then it is corrupt), and unpack_photo() refuses it: do
-///            not throw the JPEG away
-///   throws   error{errc::unsupported} why it has to stay a JPEG: another process (progressive, arithmetic), four colours, another
-///            format, too large, bits that coding it again would write otherwise; error{errc::format} a damaged or cut file
+/// Packs a baseline JPEG of one scan, in grey or three colours.
+///   verify   true (default): unpack it again and compare, so that unpack_photo() gives the same file. false: do not,
+///            which takes a third less time. A file that unpacking would give back with other bits is then packed as
+///            well, and unpack_photo() refuses it: keep the JPEG. Its pixels are right where packs are decoded by rows;
+///            `leat doctor` says if they are not, and then it is corrupt
+///   throws   error{errc::unsupported} why it has to stay a JPEG: progressive or arithmetic coding, four colours,
+///            another format, too large, bits that unpacking would not give back; error{errc::format} a damaged or cut
+///            file
 ///   Thread: any
 [[nodiscard]] std::vector<std::byte> pack_photo(std::span<const std::byte> jpeg, bool verify = true);
 

@@ -1,4 +1,4 @@
-// Thousands of reads without a completion handler for each: requests are pushed, and completions come back in groups.
+// A queue of reads without a completion handler for each: requests are pushed, and completions come back in groups.
 #pragma once
 
 #include <leat/awaitable_operation.hpp>
@@ -23,10 +23,10 @@ class read_queue_state;
 }
 
 /// One read.
-///   offset, bytes   any
-///   into            begins on a multiple of 4096; size() >= reader::lease_bytes(offset, bytes). A part of a lease of the
-///                   queue's reader is read into as registered memory; other memory works, too, without that
-///   tag             the caller's own; comes back with the completion
+///   offset, bytes   of any alignment
+///   into            begins on a multiple of 4096; size() >= reader::lease_bytes(offset, bytes). Part of a lease of the
+///                   queue's reader is registered memory; other memory works as well
+///   tag             a number of yours, which comes back with the completion
 struct read_request {
   reader::file file;
   std::uint64_t offset = 0;
@@ -37,7 +37,7 @@ struct read_request {
 
 /// How a read ended.
 ///   data      the bytes asked for, somewhere in `into`; if the file ends before (ENODATA), the bytes up to its end
-///   failure   0 or an errno, ECANCELED among them; read_queue::explain() has it in words
+///   failure   0 or an errno; ECANCELED if it was cancelled. read_queue::explain() says it in words
 struct read_completion {
   std::uint64_t tag = 0;
   std::span<const std::byte> data;
@@ -47,7 +47,7 @@ struct read_completion {
   int failure = 0;
 };
 
-/// Keeps a drive busy at the least cost of CPU: reads are pushed without a handler, and completed() gives all reads that have
+/// Keeps a drive busy for the least CPU. Reads are pushed without a handler. completed() gives all reads that have
 /// ended since the last call, in the order in which they ended.
 ///
 ///     leat::read_queue queue = disk.queue({.reads_max = 64});
@@ -59,18 +59,19 @@ struct read_completion {
 ///       for (const leat::read_completion& each : ended) use(each);   // and push the next one into the same memory
 ///     }
 ///
-/// A read allocates nothing. A user on the queue's executor (asio::co_spawn(queue.get_executor(), ...)) needs no hop between
-/// threads: reads that are pushed in one turn go to the kernel in one call, and one resumption gives all reads that have ended.
-/// A user on another thread pays one hop for reads that are pushed together, and one for completions.
+/// A read allocates nothing. A coroutine on the queue's executor (asio::co_spawn(queue.get_executor(), ...)) needs no
+/// change of thread. Reads that it pushes in one turn go to the kernel in one call, and one resumption gives all reads
+/// that have ended. On another thread, reads that are pushed together cost one change of thread, and completions
+/// another.
 ///
-///   memory        `into` belongs to the kernel from push() until completed() gives the read back: until then do not write to
-///                 it, use it for another read, or end its lease
-///   depth         at most reader_options::queue_depth reads of an I/O thread are in the kernel, for all its queues together;
-///                 others wait in the queue
-///   errors        a failed read is a value (read_completion::failure). push() throws only for requests that can never be
-///                 read; completed() throws for no failed read
-///   cancellation  cancel() asks; every read is still given back, once, when the kernel has let go of its memory
-///   destruction   cancels, and waits until the kernel has let go of all memory, also on the queue's own executor, whose
+///   memory        `into` belongs to the kernel from push() until completed() gives the read back. Until then do not
+///                 write to it, use it for another read, or end its lease
+///   depth         at most reader_options::queue_depth reads of an I/O thread are in the kernel, of all its queues
+///                 together; others wait
+///   errors        a failed read is a value (read_completion::failure). push() throws only for requests that can never
+///                 be read, and completed() does not throw for failed reads
+///   cancellation  cancel() asks for it; every read is still given back once, when the kernel has released its memory
+///   destruction   cancels, and waits until the kernel has released all memory, also on the queue's own executor, whose
 ///                 thread does nothing else meanwhile. Completions that were not taken are lost
 ///   lifetime      the reader outlives the queue; a moved-from queue may be destroyed or assigned to
 ///   fork          as reader
@@ -84,24 +85,24 @@ class read_queue {
   read_queue& operator=(read_queue&& other) noexcept;
   ~read_queue();
 
-  /// Takes all of these reads, or throws and takes none. The requests are copied.
-  ///   throws   error: usage (a file of another reader, memory that is too small or not aligned), limit (more than room());
-  ///            after reader::stop() it throws nothing, and the reads end with ECANCELED
+  /// Pushes all of these reads, or throws and pushes none. The requests are copied.
+  ///   throws   error: usage (a file of another reader, memory that is too small or not aligned), limit (more than
+  ///            room()); after reader::stop() it throws nothing, and the reads end with ECANCELED
   void push(std::span<const read_request> reads);
   void push(const read_request& one) { push(std::span(&one, 1)); }
 
   /// Waits until a read has ended: void(std::exception_ptr, std::span<const read_completion>).
-  ///   completes with all reads that have ended since the last call; the span is valid until the next call. Empty, at once,
-  ///                  if no read is in flight
-  ///   errors         error: usage (somebody waits already), cancelled (the queue was destroyed)
-  ///   cancellation   total: ends the waiting only; the reads go on, and none is lost
+  ///   completes with all reads that have ended since the last call; the span is valid until the next call. If no read
+  ///                  is in flight, with none at once
+  ///   errors         error: usage (another call waits already), cancelled (the queue was destroyed)
+  ///   cancellation   total: ends only the wait; the reads go on, and none is lost
   template <class Token>
   auto completed(Token&& token) {
     check();
     return asio::async_initiate<Token, signature>(initiate_wait{this}, token);
   }
 
-  /// Cancels all reads that were pushed: each ends with ECANCELED, or as usual if it was faster.
+  /// Cancels all reads that were pushed: each ends with ECANCELED, or as usual if it ends first.
   void cancel();
 
   /// The reads that were pushed and not given back, and how many more may be pushed.
@@ -111,7 +112,7 @@ class read_queue {
   /// The executor of the I/O thread that reads for this queue: a function that runs there must not block.
   [[nodiscard]] asio::any_io_executor get_executor() const noexcept;
 
-  /// A failed read in words: path, offset, errno by name, and a likely remedy.
+  /// A failed read in words: path, offset, the name of the errno, and what may help.
   [[nodiscard]] error explain(const read_completion& failed) const;
 
  private:
