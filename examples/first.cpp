@@ -16,7 +16,7 @@ asio::awaitable<void> epoch(leat::loader& train) {
     const leat::tensor classes = (*batch)["cls"];  // i64, [rows]
     std::cout << "batch " << batch->index() << ": " << pixels.shape[0] << " pictures, the first of class "
               << classes.as<std::int64_t>()[0] << '\n';
-  }  // The batch's memory goes home here.
+  }  // The batch returns its memory here.
 }
 
 int main(int argc, char** argv) try {

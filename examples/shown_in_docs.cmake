@@ -1,0 +1,17 @@
+# Fails unless the programs that the docs show are examples as they stand: cmake -DSOURCES=... -P shown_in_docs.cmake
+foreach(shown IN ITEMS "README.md|ten_lines.cpp" "docs/guides/first-program.md|first.cpp")
+  string(REPLACE "|" ";" shown "${shown}")
+  list(GET shown 0 page)
+  list(GET shown 1 example)
+  file(READ "${SOURCES}/${page}" text)
+  file(READ "${SOURCES}/examples/${example}" code)
+  string(FIND "${code}" "#include" begin)  # behind the comment at its head
+  string(SUBSTRING "${code}" ${begin} -1 code)
+  string(STRIP "${code}" code)
+  string(REPLACE "\n" "\n    " code "${code}")
+  string(REPLACE "\n    \n" "\n\n" code "${code}")
+  string(FIND "${text}" "    ${code}\n" found)
+  if(found EQUAL -1)
+    message(FATAL_ERROR "${page} does not show examples/${example} as it is; copy it there, indented by four columns")
+  endif()
+endforeach()
