@@ -1,4 +1,4 @@
-// Random numbers for one's own transforms: what is drawn depends on (seed, epoch, draw, operation) and on nothing else.
+// Random numbers for transforms of your own. They depend on (seed, epoch, draw, operation) and on nothing else.
 #pragma once
 
 #include <array>
@@ -8,7 +8,8 @@ namespace leat {
 
 class random_draws;  // base/random.hpp
 
-/// The draws of one operation on one sample. A value: copying it copies its place in the sequence. Fewer than 2^18 numbers are drawn.
+/// The draws of one operation on one sample. A value: copying it copies its place in the sequence. Fewer than 2^18
+/// numbers are drawn.
 ///   source   Philox4x32-10: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011
 class draws {
  public:

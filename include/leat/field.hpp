@@ -272,25 +272,25 @@ class sequence {
   settings settings_;
 };
 
-/// Nodes and edges of each sample, joined to one graph of the batch as PyTorch Geometric's Batch has it.
+/// Graphs: nodes and edges of each sample, joined to one graph of the batch, as PyTorch Geometric's Batch.
 ///
 ///     leat::graph{}.x({.member = "node_feat", .width = 9}).edge_attr({.member = "edge_attr", .width = 3})
 ///
-///   encoded    as those of sequence: text, or elements of the dtype that the dataset or `stored` says. Of x and
-///              edge_attr one node's or edge's features after another's, of edge_index where all edges begin and then
-///              where they end, by the sample's nodes from 0; a text may have lists in its list, "[[0, 1], [1, 0]]"
-///   output     `x`: [nodes of all rows, width], `edge_index`: i64 [2, edges of all rows], by the batch's nodes; after
-///              edge_attr() `edge_attr`: [edges of all rows, width]; `batch`: i64 [nodes of all rows], the row of each
-///              node; `ptr`: i64 [rows + 1], the first node of each row, and all
-///   corrupt    an edge to a node that is not there; numbers that make no whole rows; attributes of more or fewer edges
-///              than there are; what is corrupt in a sequence
-///   digests    of a row: its nodes, its edges by its own nodes, their attributes
-///   throws     (when the loader is built) error{errc::usage}: a width below 1, a dtype that sequences have not; a
+///   reads      as sequence: text, or elements of the dtype that the dataset or `stored` says. A text may have nested
+///              lists, "[[0, 1], [1, 0]]". x and edge_attr: the features of one node or edge after another. edge_index:
+///              the begins of all edges, then their ends, by the nodes of the sample from 0
+///   output     `x`: [nodes of all rows, width]; `edge_index`: i64 [2, edges of all rows], by the nodes of the batch;
+///              after edge_attr() `edge_attr`: [edges of all rows, width]; `batch`: i64 [nodes of all rows], the row of
+///              each node; `ptr`: i64 [rows + 1], the first node of each row, and the number of all
+///   corrupt    an edge to a node that does not exist; numbers that are not a multiple of the width; more or fewer
+///              attributes than edges; what is corrupt in a sequence
+///   digests    of a row: its nodes, its edges by the nodes of the sample, their attributes
+///   throws     (when the loader is built) error{errc::usage}: a width below 1, a dtype that sequence does not have, a
 ///              second graph
 class graph {
  public:
   /// Numbers of each node or edge.
-  ///   stored   the member's bytes are elements of this dtype, and no text
+  ///   stored   the bytes of the member are elements of this dtype, and not text
   struct features {
     std::string member;
     std::int64_t width = 1;

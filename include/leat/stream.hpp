@@ -5,10 +5,10 @@ struct CUstream_st;  // CUDA's own: cudaStream_t and CUstream are pointers to it
 
 namespace leat {
 
-/// In which order the trainer's device works. A handle: it owns nothing, and lives no longer than what it stands for.
+/// A stream of the trainer's device. A handle: it owns nothing, and is valid as long as the stream.
 ///
-/// A cudaStream_t converts to it, and so does the default stream (a null one). On the host rung any stream will do,
-/// since nothing is asynchronous there: a trainer's code is the same with and without a GPU.
+/// A cudaStream_t converts to it, and so does the default stream (a null one). Without a GPU any stream may be given,
+/// since nothing is asynchronous there: the code of a trainer is the same with and without a GPU.
 class stream {
  public:
   /// The device's default stream.

@@ -1,5 +1,5 @@
-// Tensors as DLPack describes them: a dtype, a shape, strides, a pointer and a device. Views only: who owns the bytes
-// (a batch) says so.
+// Tensors as DLPack describes them: a dtype, a shape, strides, a pointer and a device. Tensors are views: a batch owns
+// the bytes.
 #pragma once
 
 #include <array>
@@ -133,8 +133,8 @@ inline constexpr device host{};
 
 namespace detail {
 
-/// Whether elements of `type` may be read as T. Elements of one byte may be read as std::byte, char or unsigned char; f16 and
-/// bf16 as their bits (std::uint16_t) or as a type of 2 bytes that stands for them (_Float16, __half).
+/// Whether elements of `type` may be read as T. Elements of one byte may be read as std::byte, char or unsigned char;
+/// f16 and bf16 as their bits (std::uint16_t) or as a type of 2 bytes that stands for them (_Float16, __half).
 template <class T>
 [[nodiscard]] constexpr bool holds(dtype type) noexcept {
   using U = std::remove_cv_t<T>;
@@ -185,7 +185,7 @@ template <class T>
 
 }  // namespace detail
 
-/// A view of elements somebody else owns.
+/// A view of elements, which something else owns.
 ///   strides   in elements, as in DLPack
 ///   data      the first element, on `where`
 struct tensor {
@@ -202,8 +202,9 @@ struct tensor {
   [[nodiscard]] std::span<const std::byte> as_bytes() const noexcept {
     return {static_cast<const std::byte*>(data), bytes()};
   }
-  /// The elements of a dense host tensor as T or const T: std::uint8_t for u8, float for f32, bool for boolean. Elements of one
-  /// byte also as std::byte or char; f16 and bf16 as std::uint16_t (their bits) or as a type of 2 bytes that stands for them.
+  /// The elements of a dense host tensor as T or const T: std::uint8_t for u8, float for f32, bool for boolean.
+  /// Elements of one byte also as std::byte or char; f16 and bf16 as std::uint16_t (their bits) or as a type of 2 bytes
+  /// that stands for them.
   ///   throws   error{errc::usage}: T is not the type of the elements, or the tensor is on a device or not dense
   template <class T>
   [[nodiscard]] std::span<T> as() const {
