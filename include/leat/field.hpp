@@ -97,6 +97,17 @@ class image {
   [[nodiscard]] image channel_permutation() const;
   [[nodiscard]] image lookup(std::string name, std::function<table(draws&)> make) const;
   [[nodiscard]] image edit(std::string name, std::function<std::string(draws&, planes)> change) const;
+
+  // Warps and policies: among the steps of colour, in the order of the calls. A number is that value, two are a range.
+  [[nodiscard]] image rotate(double degrees) const;
+  [[nodiscard]] image rotate(double from, double to) const;
+  [[nodiscard]] image affine(transforms::affine how) const;
+  [[nodiscard]] image perspective(double distortion = 0.5) const;
+  [[nodiscard]] image vertical_flip() const;
+  [[nodiscard]] image rand_augment(transforms::rand_augment how = {}) const;
+  [[nodiscard]] image trivial_augment(transforms::trivial_augment how = {}) const;
+  [[nodiscard]] image auto_augment(learned_policy policy = learned_policy::imagenet) const;
+
   [[nodiscard]] image random_apply(double probability, std::vector<transform> steps) const;
   [[nodiscard]] image one_of(std::vector<transform> steps, std::vector<double> weights = {}) const;
   [[nodiscard]] image in_random_order(std::vector<transform> steps) const;
@@ -120,7 +131,7 @@ class image {
   ///   decodes    nvjpeg takes baseline files of one scan, grey or YCbCr, that fit the slot of their row. The host
   ///              decodes all others, as turbo: headers and sizes alone decide, and stats().device counts both. nvjpeg
   ///              ignores decimate()
-  ///   needs      nvjpeg needs a loader with a device and finish_on_device, without digests and without an edit
+  ///   needs      nvjpeg needs a loader with a device and finish_on_device, without digests, an edit or a warp
   ///   throws     (when the loader is built) error{errc::unsupported} without a GPU or the library (libnvjpeg.so.13 or
   ///              .12, or what the environment's LEAT_NVJPEG names); error{errc::usage} for what does not go with it
   [[nodiscard]] image decoder(jpeg_decoder which) const;

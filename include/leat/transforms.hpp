@@ -24,6 +24,9 @@ class transform;
 /// How a picture is resampled. bilinear and bicubic are antialiased when they shrink, as in Pillow.
 enum class filter : std::uint8_t { nearest, bilinear, bicubic };
 
+/// The set that a policy of AutoAugment was learned on.
+enum class learned_policy : std::uint8_t { imagenet, cifar10, svhn };
+
 /// A table of new values: value v of channel c becomes values[c][v].
 struct table {
   std::array<std::array<std::uint8_t, 256>, 3> values = {};
@@ -180,6 +183,81 @@ struct edit {
   std::string name;
   std::function<std::string(draws&, planes)> change;
 };
+
+// Warps. Each reads the picture as the steps before have left it and gives one of the same size, in u8. They stand among the
+// steps of colour, in the order written, and may stand in groups.
+//   fill     of pixels that lie outside of the picture: red, green, blue, 0..255
+//   how      nearest or bilinear
+//   center   of the turning, shearing and scaling, in shares of width and height from the upper left corner
+//   source   torchvision.transforms.v2: RandomRotation, RandomAffine, RandomPerspective, on u8 tensors. It fills otherwise at a bilinear rim:
+//            pixels outside of the picture count as `fill` here
+
+/// Turned by an angle drawn from [from, to], counter-clockwise as in torchvision's rotate.
+struct rotate {
+  std::array<double, 2> degrees = {0, 0};
+  filter how = filter::nearest;
+  std::array<int, 3> fill = {0, 0, 0};
+  std::array<double, 2> center = {0.5, 0.5};
+};
+/// Turned clockwise, moved by up to `translate` (shares of width and height, rounded to pixels), scaled, and sheared, in torchvision's order.
+///   degrees, scale, shear_x, shear_y   drawn from [from, to]; shears in degrees
+struct affine {
+  std::array<double, 2> degrees = {0, 0};
+  std::array<double, 2> translate = {0, 0};
+  std::array<double, 2> scale = {1, 1};
+  std::array<double, 2> shear_x = {0, 0};
+  std::array<double, 2> shear_y = {0, 0};
+  filter how = filter::nearest;
+  std::array<int, 3> fill = {0, 0, 0};
+  std::array<double, 2> center = {0.5, 0.5};
+};
+/// Sheared by angles drawn from [from, to].
+struct shear {
+  std::array<double, 2> x = {0, 0};
+  std::array<double, 2> y = {0, 0};
+  filter how = filter::nearest;
+  std::array<int, 3> fill = {0, 0, 0};
+  std::array<double, 2> center = {0.5, 0.5};
+};
+/// Moved by shares of width and height drawn from [from, to], rounded to pixels.
+struct translate {
+  std::array<double, 2> x = {0, 0};
+  std::array<double, 2> y = {0, 0};
+  std::array<int, 3> fill = {0, 0, 0};
+};
+/// Each corner is moved inwards by up to this share of half the width and height.
+struct perspective {
+  double distortion = 0.5;
+  filter how = filter::bilinear;
+  std::array<int, 3> fill = {0, 0, 0};
+};
+/// Above and below exchanged.
+struct vertical_flip {};
+
+// Policies: steps drawn from a published space of operations and magnitudes, warps and steps of colour.
+
+/// Cubuk et al., "RandAugment", CVPRW 2020, as torchvision's RandAugment: `ops` operations, one after the other, each drawn
+/// from 14; `magnitude` of `bins`, from 0.
+struct rand_augment {
+  int ops = 2;
+  int magnitude = 9;
+  int bins = 31;
+  filter how = filter::nearest;
+  std::array<int, 3> fill = {0, 0, 0};
+};
+/// Müller and Hutter, "TrivialAugment", ICCV 2021, as torchvision's TrivialAugmentWide: one operation of 14, at any of `bins` magnitudes.
+struct trivial_augment {
+  int bins = 31;
+  filter how = filter::nearest;
+  std::array<int, 3> fill = {0, 0, 0};
+};
+/// Cubuk et al., "AutoAugment", CVPR 2019, as torchvision's AutoAugment: two operations, by one of 25 learned pairs.
+struct auto_augment {
+  learned_policy policy = learned_policy::imagenet;
+  filter how = filter::nearest;
+  std::array<int, 3> fill = {0, 0, 0};
+};
+
 /// A rectangle of the finished row is overwritten, with this probability. The last step.
 ///   scale   its share of the area
 ///   ratio   height / width
@@ -223,14 +301,15 @@ class transform {
   }
 
  public:
-  using variant =
-      std::variant<transforms::random_resized_crop, transforms::resize, transforms::center_crop,
-                   transforms::random_crop, transforms::random_flip, transforms::brightness, transforms::contrast,
-                   transforms::saturation, transforms::hue, transforms::gamma, transforms::color_jitter,
-                   transforms::grayscale, transforms::invert, transforms::posterize, transforms::solarize,
-                   transforms::autocontrast, transforms::equalize, transforms::sharpness, transforms::gaussian_blur,
-                   transforms::channel_permutation, transforms::lookup, transforms::edit, transforms::random_erasing,
-                   transforms::random_apply, transforms::one_of, transforms::in_random_order>;
+  using variant = std::variant<
+      transforms::random_resized_crop, transforms::resize, transforms::center_crop, transforms::random_crop,
+      transforms::random_flip, transforms::brightness, transforms::contrast, transforms::saturation, transforms::hue,
+      transforms::gamma, transforms::color_jitter, transforms::grayscale, transforms::invert, transforms::posterize,
+      transforms::solarize, transforms::autocontrast, transforms::equalize, transforms::sharpness,
+      transforms::gaussian_blur, transforms::channel_permutation, transforms::lookup, transforms::edit,
+      transforms::rotate, transforms::affine, transforms::shear, transforms::translate, transforms::perspective,
+      transforms::vertical_flip, transforms::rand_augment, transforms::trivial_augment, transforms::auto_augment,
+      transforms::random_erasing, transforms::random_apply, transforms::one_of, transforms::in_random_order>;
 
   template <class Step>
     requires(is_one_of<std::remove_cvref_t<Step>>(static_cast<const variant*>(nullptr)))

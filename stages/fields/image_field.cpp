@@ -53,7 +53,7 @@ class image_scratch final : public field_scratch {
 };
 
 // Passes that the host does whatever is asked for.
-bool has_edit(const pixels::pipeline& steps) {
+bool has_host_passes(const pixels::pipeline& steps) {
   const pixels::recipe all = steps.all_passes();
   return all.host_count() != 0;
 }
@@ -93,13 +93,13 @@ class image_program final : public field_program {
                                               ": an element of u8 is a whole number from 0 to 255"));
       }
     }
-    const bool edits = has_edit(pipeline_);
+    const bool edits = has_host_passes(pipeline_);
     // u8 without colour is what crosses the bus in any case.
     const bool by_device = finished != finished_by::host && (settings.type != dtype::u8 || pipeline_.has_colour());
     if (nvjpeg_ && edits) {
       throw error(errc::usage,
                   absl::StrCat("image '", settings.name,
-                               "': jpeg_decoder::nvjpeg with an edit, which is the host's: leave it out, or "
+                               "': jpeg_decoder::nvjpeg with an edit or a warp, which are the host's: leave it out, or "
                                "decode with jpeg_decoder::turbo"));
     }
     if (finished == finished_by::host) passes_stay_ = "pictures are finished on the host";
@@ -305,9 +305,10 @@ class image_program final : public field_program {
   std::size_t colour_scratch_bytes_;
   const bool nvjpeg_;
   bool leaves_packs_ = false;
-  std::string_view passes_stay_ = "an edit, and what comes before it, is the host's";  // why some are done here
-  std::optional<program_layout> programs_;         // none: nothing but mirroring is left to a device
-  std::shared_ptr<const photo_operation> photos_;  // null: all is decoded here
+  std::string_view passes_stay_ =
+      "an edit or a warp, and what comes before it, is the host's";  // why some are done here
+  std::optional<program_layout> programs_;                           // none: nothing but mirroring is left to a device
+  std::shared_ptr<const photo_operation> photos_;                    // null: all is decoded here
   mutable std::atomic<std::uint64_t> passes_left_ = 0;
   mutable std::atomic<std::uint64_t> passes_done_ = 0;
   mutable std::atomic<std::uint64_t> left_ = 0;
@@ -454,6 +455,14 @@ image image::lookup(std::string name, std::function<table(draws&)> make) const {
 image image::edit(std::string name, std::function<std::string(draws&, planes)> change) const {
   return apply(transforms::edit{std::move(name), std::move(change)});
 }
+image image::rotate(double degrees) const { return rotate(degrees, degrees); }
+image image::rotate(double from, double to) const { return apply(transforms::rotate{.degrees = {from, to}}); }
+image image::affine(transforms::affine how) const { return apply(how); }
+image image::perspective(double distortion) const { return apply(transforms::perspective{.distortion = distortion}); }
+image image::vertical_flip() const { return apply(transforms::vertical_flip{}); }
+image image::rand_augment(transforms::rand_augment how) const { return apply(how); }
+image image::trivial_augment(transforms::trivial_augment how) const { return apply(how); }
+image image::auto_augment(learned_policy policy) const { return apply(transforms::auto_augment{.policy = policy}); }
 image image::random_apply(double probability, std::vector<transform> steps) const {
   return apply(transforms::random_apply{probability, std::move(steps)});
 }

@@ -20,10 +20,10 @@
 namespace leat::pixels {
 namespace {
 
-// All passes of colour give the same bits before and after mirroring, but for a user's own.
+// All passes of colour give the same bits before and after mirroring, but for a user's own and warps.
 bool leaves_flip(const decode_options& options, const recipe& passes) noexcept {
   return options.leave_flip && std::none_of(passes.drawn().begin(), passes.drawn().end(),
-                                            [](const colour_pass& pass) { return pass.what == pass_kind::edit; });
+                                            [](const colour_pass& pass) { return pass.is_of_host(); });
 }
 
 geometry as_stored(geometry drawn, bool leave_flip) noexcept {

@@ -3,6 +3,7 @@
 #include "base/portable_math.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "stages/pixels/policies.hpp"
 
 #include <leat/error.hpp>
 
@@ -25,6 +26,14 @@ constexpr double factor_max = 1e6;
 constexpr double element_max = 65504;
 // Of groups in groups.
 constexpr int depth_max = 8;
+// Of an affine warp: its matrix's entries stay far below what warper takes.
+constexpr double scale_least = 0.01;
+constexpr double scale_most = 100;
+constexpr double shear_max = 80;
+constexpr double center_max = 10;
+constexpr int bins_max = 1000;
+// What draws a policy's operation, for what each of them may need.
+constexpr std::size_t passes_of_policy_operation = 5;
 
 template <class Step>
 constexpr bool is_geometry =
@@ -81,6 +90,10 @@ class colour_check {
   [[noreturn]] void refuse(std::string_view why) const { throw error(errc::usage, str_cat(name_, ": ", why)); }
 
   void range(std::string_view of, const std::array<double, 2>& given, double least, double most) {
+    ordered(of, given, least, most);
+    ++passes_;
+  }
+  void ordered(std::string_view of, const std::array<double, 2>& given, double least, double most) {
     if (!(given[0] >= least && given[0] <= given[1] && given[1] <= most)) {
       const std::string limits = str_cat("lie in ", least, "..", most);
       refuse(given[0] == given[1]
@@ -88,7 +101,24 @@ class colour_check {
                  : str_cat(of, " from ", given[0], " to ", given[1], ": must be ascending, and ", limits));
     }
     random_ = random_ || given[0] != given[1];
-    ++passes_;
+  }
+  void looks_up(filter how, const std::array<int, 3>& fill) {
+    if (how == filter::bicubic) refuse("bicubic: a warp is nearest or bilinear");
+    for (const int value : fill) {
+      if (value < 0 || value > 255) refuse(str_cat("fill ", value, ": must be 0..255"));
+    }
+  }
+  void center(const std::array<double, 2>& given) {
+    for (const double share : given) {
+      if (!(std::abs(share) <= center_max)) {
+        refuse(str_cat("center ", share, ": a share of the side; must be ", -center_max, "..", center_max));
+      }
+    }
+  }
+  void policy(int bins, int ops) {
+    if (bins < 2 || bins > bins_max) refuse(str_cat("bins ", bins, ": must be 2..", bins_max));
+    random_ = true;
+    passes_ += passes_of_policy_operation * static_cast<std::size_t>(ops);
   }
   void probability(double given) {
     if (!(given >= 0 && given <= 1)) refuse(str_cat("probability ", given, ": must be 0..1"));
@@ -149,6 +179,60 @@ class colour_check {
   }
   void check(const tr::lookup& step) { function(step.name, static_cast<bool>(step.make)); }
   void check(const tr::edit& step) { function(step.name, static_cast<bool>(step.change)); }
+  void check(const tr::rotate& step) {
+    range("degrees", step.degrees, -360, 360);
+    looks_up(step.how, step.fill);
+    center(step.center);
+  }
+  void check(const tr::affine& step) {
+    range("degrees", step.degrees, -360, 360);
+    for (const double share : step.translate) {
+      if (!(share >= 0 && share <= 1)) refuse(str_cat("translate ", share, ": a share of the side; must be 0..1"));
+      random_ = random_ || share != 0;
+    }
+    ordered("scale", step.scale, scale_least, scale_most);
+    ordered("shear_x", step.shear_x, -shear_max, shear_max);
+    ordered("shear_y", step.shear_y, -shear_max, shear_max);
+    looks_up(step.how, step.fill);
+    center(step.center);
+  }
+  void check(const tr::shear& step) {
+    range("x", step.x, -shear_max, shear_max);
+    ordered("y", step.y, -shear_max, shear_max);
+    looks_up(step.how, step.fill);
+    center(step.center);
+  }
+  void check(const tr::translate& step) {
+    range("x", step.x, -1, 1);
+    ordered("y", step.y, -1, 1);
+    looks_up(filter::nearest, step.fill);
+  }
+  void check(const tr::perspective& step) {
+    if (!(step.distortion >= 0 && step.distortion <= 1)) {
+      refuse(str_cat("distortion ", step.distortion, ": must be 0..1"));
+    }
+    looks_up(step.how, step.fill);
+    random_ = random_ || step.distortion != 0;
+    ++passes_;
+  }
+  void check(const tr::vertical_flip&) { ++passes_; }
+  void check(const tr::rand_augment& step) {
+    constexpr int ops_max = static_cast<int>(recipe::passes_max / passes_of_policy_operation);
+    if (step.ops < 1 || step.ops > ops_max) refuse(str_cat("ops ", step.ops, ": must be 1..", ops_max));
+    policy(step.bins, step.ops);
+    if (step.magnitude < 0 || step.magnitude >= step.bins) {
+      refuse(str_cat("magnitude ", step.magnitude, ": of ", step.bins, " bins it must be 0..", step.bins - 1));
+    }
+    looks_up(step.how, step.fill);
+  }
+  void check(const tr::trivial_augment& step) {
+    policy(step.bins, 1);
+    looks_up(step.how, step.fill);
+  }
+  void check(const tr::auto_augment& step) {
+    policy(learned_bins, 2);
+    looks_up(step.how, step.fill);
+  }
   void check(const tr::random_erasing& step) {
     probability(step.probability);
     const auto positive = [&](std::string_view of, const std::array<double, 2>& given, double most) {
@@ -236,6 +320,12 @@ class step_names {
     if (const std::vector<transform>* const steps = steps_of(what)) {
       step_names inside(name + "/");
       for (const transform& each : *steps) made.steps.push_back(inside.take(each));
+    }
+    if (const auto* const policy = what.get_if<tr::rand_augment>()) {
+      for (int i = 1; i <= policy->ops; ++i) {
+        const std::string path = str_cat(name, "/", i);
+        made.steps.push_back({what, path, operation_key(path), {}});
+      }
     }
     return made;
   }
@@ -330,6 +420,143 @@ class colour_drawing {
   void draw(const tr::lookup&, const chain_step& step, random_draws) noexcept { add(pass_kind::lookup, step); }
   void draw(const tr::edit&, const chain_step& step, random_draws) noexcept { add(pass_kind::edit, step); }
 
+  void add_warp(const chain_step& step, const warp_matrix& from, double value = 0) noexcept {
+    out_.add({.what = pass_kind::warp, .number = 0, .value = value, .of = &step, .from = from});
+  }
+  [[nodiscard]] std::array<double, 2> size_by(const std::array<double, 2>& shares) const noexcept {
+    return {shares[0] * width_, shares[1] * height_};
+  }
+  static double tangent(double degrees) noexcept {
+    const auto [sine, cosine] = portable_sine_and_cosine(degrees);
+    return sine / cosine;
+  }
+  static double drawn(const std::array<double, 2>& range, random_draws& draws) noexcept {
+    return draws.uniform(range[0], range[1]);
+  }
+
+  void draw(const tr::rotate& what, const chain_step& step, random_draws draws) noexcept {
+    rotate(step, drawn(what.degrees, draws), what.center);
+  }
+  // As people turn, and affine_motion does not.
+  void rotate(const chain_step& step, double degrees, const std::array<double, 2>& center) noexcept {
+    add_warp(step, affine_matrix({.degrees = -degrees, .center = size_by(center)}), degrees);
+  }
+  void draw(const tr::affine& what, const chain_step& step, random_draws draws) noexcept {
+    const double degrees = drawn(what.degrees, draws);
+    std::array<double, 2> moved = size_by(what.translate);
+    for (double& most : moved) most = std::nearbyint(draws.uniform(-most, most));
+    const double scale = drawn(what.scale, draws);
+    const double x = drawn(what.shear_x, draws);
+    const double y = drawn(what.shear_y, draws);
+    add_warp(step, affine_matrix({.degrees = degrees,
+                                  .translate = moved,
+                                  .scale = scale,
+                                  .tan_x = tangent(x),
+                                  .tan_y = tangent(y),
+                                  .center = size_by(what.center)}));
+  }
+  void draw(const tr::shear& what, const chain_step& step, random_draws draws) noexcept {
+    const double x = drawn(what.x, draws);
+    const double y = drawn(what.y, draws);
+    add_warp(step, affine_matrix({.tan_x = tangent(x), .tan_y = tangent(y), .center = size_by(what.center)}));
+  }
+  void draw(const tr::translate& what, const chain_step& step, random_draws draws) noexcept {
+    std::array<double, 2> moved = size_by({drawn(what.x, draws), 0});
+    moved[1] = drawn(what.y, draws) * height_;
+    for (double& each : moved) each = std::nearbyint(each);
+    add_warp(step, affine_matrix({.translate = moved}));
+  }
+  void draw(const tr::perspective& what, const chain_step& step, random_draws draws) noexcept {
+    const auto below = [&](int most) { return static_cast<double>(draws.below(static_cast<std::uint64_t>(most))); };
+    const int x = static_cast<int>(what.distortion * (width_ / 2)) + 1;
+    const int y = static_cast<int>(what.distortion * (height_ / 2)) + 1;
+    quadrilateral to{};
+    for (std::size_t corner = 0; corner < to.size(); ++corner) {
+      const bool is_right = corner == 1 || corner == 2;
+      const bool is_low = corner >= 2;
+      to[corner][0] = (is_right ? width_ - x : 0) + below(x);
+      to[corner][1] = (is_low ? height_ - y : 0) + below(y);
+    }
+    const double right = width_ - 1;
+    const double low = height_ - 1;
+    add_warp(step, perspective_matrix(to, {{{0, 0}, {right, 0}, {right, low}, {0, low}}}));
+  }
+  void draw(const tr::vertical_flip&, const chain_step& step, random_draws) noexcept {
+    add_warp(step, {1, 0, 0, 0, -1, static_cast<double>(height_), 0, 0, 1});
+  }
+
+  void draw(const tr::rand_augment& what, const chain_step& step, random_draws draws) noexcept {
+    // The step itself, or one of its operations.
+    for (const chain_step& each : step.steps) draw(each);
+    if (step.steps.empty()) draw_any(usual_space, what.magnitude, what.bins, step, draws);
+  }
+  void draw(const tr::trivial_augment& what, const chain_step& step, random_draws draws) noexcept {
+    const auto bin = static_cast<int>(draws.below(static_cast<std::uint64_t>(what.bins)));
+    draw_any(wide_space, bin, what.bins, step, draws);
+  }
+  void draw(const tr::auto_augment& what, const chain_step& step, random_draws draws) noexcept {
+    if (all_) {
+      for (int i = 0; i < 2; ++i) add_any(step);
+      return;
+    }
+    for (const learned_operation& each : pairs_of(what.policy)[draws.below(learned_pairs)]) {
+      const bool applied = draws.uniform() < each.probability;
+      const double sign = draws.uniform() < 0.5 ? -1 : 1;
+      if (applied) add_operation(each.what, usual_space, each.bin, learned_bins, sign, step);
+    }
+  }
+  void draw_any(const policy_space& space, int bin, int bins, const chain_step& step, random_draws& draws) noexcept {
+    if (all_) return add_any(step);
+    const std::span<const policy_operation> operations = policy_operations();
+    const policy_operation what = operations[draws.below(operations.size())];
+    add_operation(what, space, bin, bins, draws.uniform() < 0.5 ? -1 : 1, step);
+  }
+  // Of each kind that needs something.
+  void add_any(const chain_step& step) noexcept {
+    add_warp(step, identity_matrix);
+    for (const pass_kind what :
+         {pass_kind::sharpness, pass_kind::equalize, pass_kind::contrast, pass_kind::brightness}) {
+      add(what, step, 1);
+    }
+  }
+  void add_operation(policy_operation what, const policy_space& space, int bin, int bins, double sign,
+                     const chain_step& step) noexcept {
+    double magnitude = policy_magnitude(what, space, bin, bins, height_, width_);
+    if (is_signed(what)) magnitude *= sign;
+    switch (what) {
+      case policy_operation::identity:
+        return;
+      case policy_operation::shear_x:
+        return add_warp(step, affine_matrix({.tan_x = magnitude}));
+      case policy_operation::shear_y:
+        return add_warp(step, affine_matrix({.tan_y = magnitude}));
+      case policy_operation::translate_x:
+        return add_warp(step, affine_matrix({.translate = {std::trunc(magnitude), 0}}));
+      case policy_operation::translate_y:
+        return add_warp(step, affine_matrix({.translate = {0, std::trunc(magnitude)}}));
+      case policy_operation::rotate:
+        return rotate(step, magnitude, {0.5, 0.5});
+      case policy_operation::brightness:
+        return add(pass_kind::brightness, step, 1 + magnitude);
+      case policy_operation::color:
+        return add(pass_kind::saturation, step, 1 + magnitude);
+      case policy_operation::contrast:
+        return add(pass_kind::contrast, step, 1 + magnitude);
+      case policy_operation::sharpness:
+        return add(pass_kind::sharpness, step, 1 + magnitude);
+      case policy_operation::posterize:
+        return add(pass_kind::posterize, step, 0, static_cast<int>(magnitude));
+      case policy_operation::solarize:
+        return add(pass_kind::solarize, step, 0, static_cast<int>(magnitude));
+      case policy_operation::autocontrast:
+        return add(pass_kind::autocontrast, step);
+      case policy_operation::equalize:
+        return add(pass_kind::equalize, step);
+      case policy_operation::invert:
+        return add(pass_kind::invert, step);
+    }
+  }
+
   void draw(const tr::random_erasing& what, const chain_step& step, random_draws draws) noexcept {
     if (!(draws.uniform() < what.probability)) return;
     const double area = static_cast<double>(height_) * static_cast<double>(width_);
@@ -418,6 +645,7 @@ pass_reach colour_pass::reach() const noexcept {
     case pass_kind::sharpness:
     case pass_kind::gaussian_blur:
     case pass_kind::edit:
+    case pass_kind::warp:
       return pass_reach::picture;
   }
   return pass_reach::picture;
@@ -425,7 +653,7 @@ pass_reach colour_pass::reach() const noexcept {
 
 std::size_t recipe::host_count() const noexcept {
   std::size_t before = count;
-  while (before > 0 && passes[before - 1].what != pass_kind::edit) --before;
+  while (before > 0 && !passes[before - 1].is_of_host()) --before;
   return before;
 }
 
@@ -450,9 +678,44 @@ std::string text_of(const colour_pass& pass) {
       constexpr std::array names = {"r, g, b", "r, b, g", "g, r, b", "g, b, r", "b, r, g", "b, g, r"};
       return str_cat("channel_permutation to ", names[static_cast<std::size_t>(pass.number)]);
     }
-    default:
-      return to_string(pass.of->what);
+    case pass_kind::posterize:
+      return to_string(tr::posterize{pass.number});
+    case pass_kind::solarize:
+      return to_string(tr::solarize{pass.number});
+    case pass_kind::autocontrast:
+      return to_string(tr::autocontrast{});
+    case pass_kind::equalize:
+      return to_string(tr::equalize{});
+    case pass_kind::invert:
+      return to_string(tr::invert{});
+    case pass_kind::grayscale:
+      return to_string(tr::grayscale{});
+    case pass_kind::warp: {
+      std::string text = str_cat(pass.of->what.name(), " from (");
+      for (std::size_t i = 0; i < pass.from.size(); ++i) {
+        if (i > 0) text += i % 3 == 0 ? "; " : " ";
+        str_append(text, pass.from[i]);
+      }
+      return text + ")";
+    }
+    case pass_kind::lookup:
+    case pass_kind::edit:
+      break;
   }
+  return to_string(pass.of->what);
+}
+
+warp warp_of(const colour_pass& pass) noexcept {
+  warp made{.from = pass.from};
+  std::visit(
+      [&]<class Step>(const Step& step) {
+        if constexpr (requires { step.fill; }) {
+          for (std::size_t c = 0; c < 3; ++c) made.fill[c] = static_cast<std::uint8_t>(step.fill[c]);
+          if constexpr (requires { step.how; }) made.how = step.how;
+        }
+      },
+      pass.of->what.what());
+  return made;
 }
 
 void check_numbers(const transform& what) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "stages/pixels/geometry.hpp"
+#include "stages/pixels/warp.hpp"
 
 #include <leat/transforms.hpp>
 
@@ -29,7 +30,7 @@ struct chain_step {
   transform what;
   std::string name;
   std::uint32_t operation = 0;
-  std::vector<chain_step> steps = {};  // of a group
+  std::vector<chain_step> steps = {};  // of a group; each operation of rand_augment
 };
 
 /// A drawn step of colour.
@@ -49,7 +50,8 @@ enum class pass_kind : std::uint8_t {
   gaussian_blur,
   channel_permutation,
   lookup,
-  edit
+  edit,
+  warp
 };
 
 /// How a pass looks at the picture.
@@ -60,18 +62,25 @@ enum class pass_reach : std::uint8_t {
   picture      ///< the neighbours of a pixel, or all of them
 };
 
-/// A step of colour as it was drawn.
+/// A step behind the geometry as it was drawn.
 ///   value    the factor, shift, exponent or sigma
 ///   number   bits, threshold, kernel, or which of the six permutations
-///   of       the step of the chain; it draws a lookup's and an edit's numbers
+///   of       the step of the chain; it draws a lookup's and an edit's numbers, and has a warp's filter and fill
+///   from     of a warp, where it looks
 struct colour_pass {
   pass_kind what = pass_kind::brightness;
   int number = 0;
   double value = 0;
   const chain_step* of = nullptr;
+  warp_matrix from = identity_matrix;
 
   [[nodiscard]] pass_reach reach() const noexcept;
+  /// Whether it is the host's, wherever the others are done. What such a pass sees is mirrored already.
+  [[nodiscard]] bool is_of_host() const noexcept { return what == pass_kind::edit || what == pass_kind::warp; }
 };
+
+/// What a warp does.
+[[nodiscard]] warp warp_of(const colour_pass& pass) noexcept;
 
 /// As parse_transforms() would read it: "brightness(1.25)", "channel_permutation to g, r, b".
 [[nodiscard]] std::string text_of(const colour_pass& pass);
@@ -95,7 +104,7 @@ struct recipe {
   [[nodiscard]] bool empty() const noexcept { return count == 0 && !erased; }
   [[nodiscard]] std::span<const colour_pass> drawn() const noexcept { return {passes.data(), count}; }
   void add(const colour_pass& pass) noexcept { passes[count++] = pass; }
-  /// How many passes come before those that another than the host can do: up to the last edit.
+  /// How many passes come before those that another than the host can do: up to the last edit or warp.
   [[nodiscard]] std::size_t host_count() const noexcept;
 };
 

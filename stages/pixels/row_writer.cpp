@@ -90,13 +90,19 @@ bool row_writer::wants_picture(const recipe& passes) noexcept {
   });
 }
 
+bool row_writer::has_warp(const recipe& passes) noexcept {
+  return std::any_of(passes.drawn().begin(), passes.drawn().end(),
+                     [](const colour_pass& pass) { return pass.what == pass_kind::warp; });
+}
+
 std::size_t row_writer::scratch_bytes_of(const recipe& passes, int height, int width) noexcept {
   if (passes.count == 0) return 0;
   const std::size_t line_bytes = static_cast<std::size_t>(width) * 3;
   std::size_t bytes = scratch_arena::rounded((passes.count + 1) * sizeof(table));
   bytes += scratch_arena::rounded(std::size_t{3} * 256 * sizeof(float));
   if (!wants_picture(passes)) return bytes + scratch_arena::rounded(line_bytes);
-  bytes += scratch_arena::rounded(line_bytes * static_cast<std::size_t>(height));
+  const std::size_t picture_bytes = scratch_arena::rounded(line_bytes * static_cast<std::size_t>(height));
+  bytes += has_warp(passes) ? 2 * picture_bytes : picture_bytes;
   bytes += scratch_arena::rounded(count_parts * sizeof(value_counts));
   return bytes + scratch_arena::rounded(neighbour_bytes(passes, height, width));
 }
@@ -123,6 +129,10 @@ bool row_writer::start(scratch_arena& arena) {
     if (line_ == nullptr) return false;
   } else {
     picture_ = {arena.take_array<std::uint8_t>(line_bytes * static_cast<std::size_t>(height_)), height_, width_};
+    if (has_warp(*passes_)) {
+      warped_ = {arena.take_array<std::uint8_t>(line_bytes * static_cast<std::size_t>(height_)), height_, width_};
+      if (warped_.first == nullptr) return false;
+    }
     counts_ = arena.take_array<value_counts>(count_parts);
     if (picture_.first == nullptr || counts_ == nullptr) return false;
     neighbour_scratch_ = arena.take(neighbour_bytes(*passes_, height_, width_));
@@ -150,6 +160,7 @@ stages::outcome<void> row_writer::finish() {
     end_sweep();
     const colour_pass& pass = passes_->passes[next_];
     bool filters = false;
+    std::optional<warper> warps;
     if (pass.what == pass_kind::contrast) {
       const std::uint64_t pixels = static_cast<std::uint64_t>(height_) * static_cast<std::uint64_t>(width_);
       table_ = identity_table();
@@ -163,6 +174,11 @@ stages::outcome<void> row_writer::finish() {
       if (!changed) return changed;
       counts_known_ = range_known_ = false;
       ++next_;
+    } else if (pass.what == pass_kind::warp) {
+      warps.emplace(warp_of(pass), picture_);
+      std::swap(picture_, warped_);
+      counts_known_ = range_known_ = false;
+      ++next_;
     } else if (pass.reach() == pass_reach::picture) {
       neighbours.start(step_of(pass), picture_, neighbour_scratch_);
       filters = true;
@@ -173,6 +189,7 @@ stages::outcome<void> row_writer::finish() {
     for (int y = 0; y < height_; ++y) {
       std::uint8_t* const line = picture_.line(y);
       if (filters) neighbours.line(y, line);
+      if (warps) warps->line(y, line);
       sweep_line(line, y);
     }
   }

@@ -57,6 +57,7 @@ class row_writer final : public line_sink {
   enum class wanted : std::uint8_t { nothing, grey, counts, range };
 
   [[nodiscard]] static bool wants_picture(const recipe& passes) noexcept;
+  [[nodiscard]] static bool has_warp(const recipe& passes) noexcept;
   [[nodiscard]] static std::size_t scratch_bytes_of(const recipe& passes, int height, int width) noexcept;
 
   void plan_sweep();
@@ -77,6 +78,7 @@ class row_writer final : public line_sink {
   std::byte* const row_;
 
   picture picture_;
+  picture warped_;                  // where there are warps, the other picture: one is read and one is made
   std::uint8_t* line_ = nullptr;    // where no picture is kept
   table* tables_ = nullptr;         // of the sweep
   value_counts* counts_ = nullptr;  // four parts; after a sweep the first is all

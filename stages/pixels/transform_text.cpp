@@ -46,11 +46,21 @@ constexpr std::array<std::string_view, std::variant_size_v<transform::variant>> 
                                                                                          "channel_permutation",
                                                                                          "lookup",
                                                                                          "edit",
+                                                                                         "rotate",
+                                                                                         "affine",
+                                                                                         "shear",
+                                                                                         "translate",
+                                                                                         "perspective",
+                                                                                         "vertical_flip",
+                                                                                         "rand_augment",
+                                                                                         "trivial_augment",
+                                                                                         "auto_augment",
                                                                                          "random_erasing",
                                                                                          "random_apply",
                                                                                          "one_of",
                                                                                          "in_random_order"};
 
+constexpr std::array<std::string_view, 3> policy_names = {"imagenet", "cifar10", "svhn"};
 constexpr std::array<std::string_view, 3> filter_names = {"nearest", "bilinear", "bicubic"};
 
 // How deep groups may be nested in a text: deeper than in a chain.
@@ -67,6 +77,10 @@ struct size_member {
 struct filling_member {
   std::array<double, 3>& value;
   bool& noise;
+};
+/// A colour: "124/116/104", or one number for all three.
+struct colour_member {
+  std::array<int, 3>& value;
 };
 /// Steps; in one_of, all or none have a weight before them.
 struct steps_member {
@@ -145,6 +159,68 @@ void members(tr::gaussian_blur& of, Visit&& visit) {
   visit("sigma", of.sigma);
 }
 template <class Visit>
+void members(tr::rotate& of, Visit&& visit) {
+  visit("degrees", of.degrees);
+  visit("filter", of.how);
+  visit("fill", colour_member{of.fill});
+  visit("center x", of.center[0]);
+  visit("center y", of.center[1]);
+}
+template <class Visit>
+void members(tr::affine& of, Visit&& visit) {
+  visit("degrees", of.degrees);
+  visit("translate x", of.translate[0]);
+  visit("translate y", of.translate[1]);
+  visit("scale", of.scale);
+  visit("shear x", of.shear_x);
+  visit("shear y", of.shear_y);
+  visit("filter", of.how);
+  visit("fill", colour_member{of.fill});
+  visit("center x", of.center[0]);
+  visit("center y", of.center[1]);
+}
+template <class Visit>
+void members(tr::shear& of, Visit&& visit) {
+  visit("x", of.x);
+  visit("y", of.y);
+  visit("filter", of.how);
+  visit("fill", colour_member{of.fill});
+  visit("center x", of.center[0]);
+  visit("center y", of.center[1]);
+}
+template <class Visit>
+void members(tr::translate& of, Visit&& visit) {
+  visit("x", of.x);
+  visit("y", of.y);
+  visit("fill", colour_member{of.fill});
+}
+template <class Visit>
+void members(tr::perspective& of, Visit&& visit) {
+  visit("distortion", of.distortion);
+  visit("filter", of.how);
+  visit("fill", colour_member{of.fill});
+}
+template <class Visit>
+void members(tr::rand_augment& of, Visit&& visit) {
+  visit("ops", of.ops);
+  visit("magnitude", of.magnitude);
+  visit("bins", of.bins);
+  visit("filter", of.how);
+  visit("fill", colour_member{of.fill});
+}
+template <class Visit>
+void members(tr::trivial_augment& of, Visit&& visit) {
+  visit("bins", of.bins);
+  visit("filter", of.how);
+  visit("fill", colour_member{of.fill});
+}
+template <class Visit>
+void members(tr::auto_augment& of, Visit&& visit) {
+  visit("policy", of.policy);
+  visit("filter", of.how);
+  visit("fill", colour_member{of.fill});
+}
+template <class Visit>
 void members(tr::random_erasing& of, Visit&& visit) {
   visit("probability", of.probability);
   visit("scale", of.scale);
@@ -184,12 +260,15 @@ std::string text_of(const size_member& size) {
   if (size.shorter_side == nullptr && size.height == size.width) return text_of(size.height);
   return str_cat(size.height, "x", size.width);
 }
-std::string text_of(const filling_member& filling) {
-  if (filling.noise) return "noise";
-  const auto& [red, green, blue] = filling.value;
+std::string text_of(learned_policy which) { return std::string(policy_names[static_cast<std::size_t>(which)]); }
+template <class Number>
+std::string text_of(const std::array<Number, 3>& values) {
+  const auto& [red, green, blue] = values;
   if (red == green && green == blue) return text_of(red);
   return str_cat(text_of(red), "/", text_of(green), "/", text_of(blue));
 }
+std::string text_of(const filling_member& filling) { return filling.noise ? "noise" : text_of(filling.value); }
+std::string text_of(const colour_member& colour) { return text_of(colour.value); }
 std::string text_of(const steps_member& group) {
   std::string text;
   for (std::size_t i = 0; i < group.steps.size(); ++i) {
@@ -277,12 +356,16 @@ class text_reader {
     at_ += 2;
     range[1] = number();
   }
-  void read(filter& how) {
+  void read(filter& how) { how = one_of_names<filter>(filter_names, "a filter is nearest, bilinear or bicubic"); }
+  void read(learned_policy& which) {
+    which = one_of_names<learned_policy>(policy_names, "a policy is imagenet, cifar10 or svhn");
+  }
+  template <class Which>
+  Which one_of_names(const std::array<std::string_view, 3>& of, std::string_view otherwise) {
     const std::size_t from = at_;
-    const std::string_view given = word();
-    const auto* const found = std::find(filter_names.begin(), filter_names.end(), given);
-    if (found == filter_names.end()) refuse(from, "a filter is nearest, bilinear or bicubic");
-    how = static_cast<filter>(found - filter_names.begin());
+    const auto* const found = std::find(of.begin(), of.end(), word());
+    if (found == of.end()) refuse(from, otherwise);
+    return static_cast<Which>(found - of.begin());
   }
   void read(const size_member& size) {
     size.height = size.width = whole_number();
@@ -303,14 +386,20 @@ class text_reader {
       filling.noise = true;
       return;
     }
-    filling.value.fill(number());
+    channels(filling.value);
+  }
+  void read(const colour_member& colour) { channels(colour.value); }
+  template <class Number>
+  void channels(std::array<Number, 3>& values) {
+    read(values[0]);
+    values.fill(values[0]);
     for (std::size_t channel = 1; channel < 3; ++channel) {
       if (!is_next('/')) {
         if (channel == 2) refuse(at_, "give one value, or three: 0/0/0");
         return;
       }
       ++at_;
-      filling.value[channel] = number();
+      read(values[channel]);
     }
   }
   void read(const steps_member& group) {

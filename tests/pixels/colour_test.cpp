@@ -175,10 +175,17 @@ constexpr const char* everything =
     "gaussian_blur(5, 0.5..2) in_random_order(invert, grayscale, solarize(90)) random_apply(0.5, channel_permutation) "
     "random_apply(0.5, posterize(5))";
 
+const std::string everything_and_warps =
+    std::string(everything) +
+    " rotate(-40..40, bilinear, 9/8/7) random_apply(0.5, affine(-30..30, 0.1, 0.2, 0.7..1.3, -9..9)) "
+    "perspective(0.4) random_apply(0.5, vertical_flip) rand_augment(2)";
+
 TEST(colour, of_any_order_steps_is_that_of_one_after_the_other) {
   const rgb_picture picture = testing::make_texture(7, 53, 41);
   testing::for_each_seed(40, [&](std::uint64_t seed) {
-    const recipe passes = drawn(testing::chain_for(picture, {tr::in_random_order{parse_transforms(everything)}}), seed);
+    const pixels::pipeline chain =
+        testing::chain_for(picture, {tr::in_random_order{parse_transforms(everything_and_warps)}});
+    const recipe passes = drawn(chain, seed);
     rgb_picture expected = picture;
     for (const colour_pass& pass : passes.drawn()) {
       recipe one;
@@ -326,6 +333,8 @@ TEST(colour, of_a_photograph_is_the_same_on_every_instruction_set_and_whoever_mi
                              return std::string();
                            }});
   const pixels::pipeline with_edit(steps);
+  steps.back() = tr::rotate{.degrees = {-30, 30}, .how = filter::bilinear};
+  const pixels::pipeline with_warp(steps);
   testing::one_decoder one;
   const auto decode = [&](const pixels::pipeline& by, std::uint64_t sample, dtype type, layout order, bool leave) {
     const auto how = pixels::store::from(type, order, std::nullopt);
@@ -351,11 +360,11 @@ TEST(colour, of_a_photograph_is_the_same_on_every_instruction_set_and_whoever_mi
         });
       }
     }
-    for (const pixels::pipeline* by : {&chain, &with_edit}) {
+    for (const pixels::pipeline* by : {&chain, &with_edit, &with_warp}) {
       const rgb_picture whole = as_picture(decode(*by, sample, dtype::u8, layout::nhwc, false).first);
       const auto [row, to_mirror] = decode(*by, sample, dtype::u8, layout::nhwc, true);
       ASSERT_EQ(to_mirror ? mirrored(as_picture(row)) : as_picture(row), whole);
-      if (by == &with_edit) EXPECT_FALSE(to_mirror);
+      if (by != &chain) EXPECT_FALSE(to_mirror);
       left += to_mirror ? 1 : 0;
     }
   }
@@ -366,7 +375,7 @@ TEST(colour, asks_for_no_memory_once_it_is_warm) {
   LEAT_NEEDS_ALLOCATION_COUNTER();
   const rgb_picture picture = testing::make_texture(12, 48, 48);
   const pixels::pipeline chain =
-      testing::chain_for(picture, parse_transforms(std::string(everything) + " random_erasing(0.5)"));
+      testing::chain_for(picture, parse_transforms(everything_and_warps + " random_erasing(0.5)"));
   const auto how = pixels::store::from(dtype::f16, layout::nchw, imagenet);
   pixels::scratch_budget budget(std::size_t{64} << 20);
   pixels::scratch_arena arena(budget);

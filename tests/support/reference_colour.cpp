@@ -1,5 +1,7 @@
 #include "tests/support/reference_colour.hpp"
 
+#include "tests/support/reference_warp.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -154,6 +156,22 @@ std::array<std::uint8_t, 256> equalize(const std::array<int, 256>& counts) {
   return made;
 }
 
+rgb_picture warped(const rgb_picture& picture, const pixels::warp& how) {
+  rgb_picture made = picture;
+  const auto index = [&](int c, int x, int y) { return static_cast<std::size_t>((y * picture.width + x) * 3 + c); };
+  for (int y = 0; y < picture.height; ++y) {
+    for (int x = 0; x < picture.width; ++x) {
+      for (int c = 0; c < 3; ++c) {
+        const auto value = warped_value(how, picture.height, picture.width, c, x, y, [&](int of, int at_x, int at_y) {
+          return picture.pixels[index(of, at_x, at_y)];
+        });
+        if (value) made.pixels[index(c, x, y)] = static_cast<std::uint8_t>(std::floor(*value + 0.5));
+      }
+    }
+  }
+  return made;
+}
+
 }  // namespace
 
 rgb_picture reference_colour(const rgb_picture& picture, const pixels::colour_pass& pass) {
@@ -204,6 +222,8 @@ rgb_picture reference_colour(const rgb_picture& picture, const pixels::colour_pa
       for (int i = 0; i < pass.number; ++i) std::next_permutation(order.begin(), order.end());
       return each_pixel(picture, [&](const rgb& of) { return rgb{of[order[0]], of[order[1]], of[order[2]]}; });
     }
+    case pass_kind::warp:
+      return warped(picture, pixels::warp_of(pass));
     case pass_kind::lookup:
     case pass_kind::edit:
       break;

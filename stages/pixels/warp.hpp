@@ -1,0 +1,40 @@
+// A picture of u8 that is turned, sheared, moved or seen from aside: each pixel of the new one is looked up in the old.
+#pragma once
+
+#include "stages/pixels/colour/neighbours.hpp"
+#include "stages/pixels/matrix.hpp"
+
+#include <leat/transforms.hpp>
+
+#include <array>
+#include <cstdint>
+
+namespace leat::pixels {
+
+/// Of one picture.
+///   how    nearest, or bilinear
+///   fill   of what lies outside of the picture, red first
+struct warp {
+  warp_matrix from = identity_matrix;
+  filter how = filter::nearest;
+  std::array<std::uint8_t, 3> fill = {0, 0, 0};
+};
+
+/// The same bits on every instruction set. Places are numbers with 32 binary digits behind the point: of an affine matrix
+/// sums of integers, else one division for each pixel, in double precision. Weights have 14 digits: of the upper and lower pair
+/// 7 are kept, and the sum of both is rounded.
+class warper {
+ public:
+  /// Entries of an affine matrix are below 2^14 in absolute value, and sides below 2^16.
+  warper(const warp& how, const picture& from) noexcept;
+  /// Line y of the new picture, of the same size. `to` is no part of the old one.
+  void line(int y, std::uint8_t* to) const noexcept;
+
+ private:
+  warp how_;
+  picture from_;
+  bool is_affine_;
+  std::array<std::int64_t, 6> fixed_{};  // of an affine one
+};
+
+}  // namespace leat::pixels
