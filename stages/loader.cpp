@@ -189,6 +189,7 @@ remote_stats remote_since(const remote_stats& before, remote_stats now) {
   now.connections -= before.connections;
   now.cached_blocks -= before.cached_blocks;
   now.damaged_reads -= before.damaged_reads;
+  now.refusals -= before.refusals;
   return now;
 }
 

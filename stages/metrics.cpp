@@ -122,6 +122,11 @@ void add_counts(text_format& to, const loader_stats& now) {
   to.line("leat_bytes_total", {{"of", "files"}}, now.bytes_from_files);
   to.line("leat_bytes_total", {{"of", "delivered"}}, now.bytes_delivered);
   to.line("leat_bytes_total", {{"of", "copied"}}, now.bytes_copied);
+  to.begin("leat_store_requests_total", "counter",
+           "Requests over the network: all, tried again, refused by 503 or 429.");
+  to.line("leat_store_requests_total", {{"of", "all"}}, now.remote.requests);
+  to.line("leat_store_requests_total", {{"of", "retries"}}, now.remote.retries);
+  to.line("leat_store_requests_total", {{"of", "refused"}}, now.remote.refusals);
 }
 
 void add_stages(text_format& to, const loader_stats& now) {
@@ -165,6 +170,13 @@ void add_state(text_format& to, const loader_stats& now) {
   to.line("leat_queue_items", {{"queue", "decode"}}, std::uint64_t{now.decode_queued});
   to.line("leat_queue_items", {{"queue", "ready"}}, now.batches_ready);
   to.line("leat_queue_items", {{"queue", "out"}}, now.batches_out);
+
+  to.begin("leat_store_away_seconds", "gauge", "Now: since when a store has answered nothing of use.");
+  to.line("leat_store_away_seconds", {}, now.remote.away_s);
+  to.begin("leat_store_reads_waiting", "gauge", "Now: reads that wait for a store that is away or throttled.");
+  to.line("leat_store_reads_waiting", {}, now.remote.reads_waiting);
+  to.begin("leat_store_requests_per_second_max", "gauge", "Now: what a store has been found to allow; 0: no limit.");
+  to.line("leat_store_requests_per_second_max", {}, now.remote.requests_per_s_max);
 
   const verdict& of = now.verdict;
   const std::pair<std::string_view, const capacity*> capacities[] = {

@@ -26,6 +26,17 @@ std::string short_text(const verdict& of) {
   return text;
 }
 
+// "store away for 14 s, 256 reads wait"; empty where it keeps up.
+std::string store_text(const remote_stats& now) {
+  if (now.away_s == 0 && (now.requests_per_s_max == 0 || now.reads_waiting == 0)) return "";
+  return str_cat(
+      "store ",
+      now.away_s > 0
+          ? str_cat("away for ", static_cast<std::uint64_t>(now.away_s), " s")
+          : str_cat("allows ", count_text(static_cast<std::uint64_t>(now.requests_per_s_max + 0.5)), " requests/s"),
+      ", ", counted(now.reads_waiting, "read waits", "reads wait"));
+}
+
 }  // namespace
 
 std::string epoch_progress::draw(const terminal& screen, std::size_t columns) {
@@ -38,6 +49,7 @@ std::string epoch_progress::draw(const terminal& screen, std::size_t columns) {
   // From the most to the least wanted: on a narrow terminal the last ones are left out.
   std::vector<std::string> parts;
   parts.push_back(absl::StrFormat("%3.0f %%", share * 100));
+  if (std::string store = store_text(now.remote); !store.empty()) parts.push_back(std::move(store));
   parts.push_back(str_cat(count_text(static_cast<std::uint64_t>(rate_.samples_per_s() + 0.5)), " samples/s"));
   parts.push_back(str_cat("eta ", clock_text(rate_.samples_per_s() > 0 ? left / rate_.samples_per_s() : -1)));
   parts.push_back(

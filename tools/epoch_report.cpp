@@ -195,6 +195,8 @@ json epoch_report::as_json() const {
                       {"wait_s", stats.remote.wait_s},
                       {"cached_blocks", stats.remote.cached_blocks},
                       {"damaged_reads", stats.remote.damaged_reads},
+                      {"refusals", stats.remote.refusals},
+                      {"requests_per_s_max", stats.remote.requests_per_s_max},
                       {"cache", stats.remote.cache}};
   object["cpu_s"] = cpu_s;
   object["cpu_s_per_1000_samples"] = per_second(cpu_s * 1000, static_cast<double>(stats.samples));
@@ -281,6 +283,7 @@ std::string epoch_report::as_text(const terminal& screen) const {
                     ? str_cat(", ", counted(remote.connections, "connection", "connections"), " opened")
                     : "",
                 remote.retries > 0 ? str_cat(", ", count_text(remote.retries), " tried again") : "",
+                remote.refusals > 0 ? str_cat(", ", count_text(remote.refusals), " refused (503 or 429)") : "",
                 remote.hedges > 0 ? str_cat(", ", count_text(remote.hedges), " beside late ones") : ""));
   }
   if (const remote_stats& remote = stats.remote; remote.cache.starts_with("off: ")) {

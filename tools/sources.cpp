@@ -83,6 +83,14 @@ void add_remote_options(CLI::App& app, remote_options& remote) {
   add_text(app, "--endpoint", remote.endpoint, "URL", "of s3:// at a store that is not AWS (AWS_ENDPOINT_URL_S3)");
   add_text(app, "--region", remote.region, "NAME", "of s3:// at AWS (AWS_REGION, or us-east-1)");
   app.add_flag("--anonymous", remote.anonymous, "requests of s3:// are not signed");
+  app.add_option_function<std::string>(
+         "--patience",
+         [&remote](const std::string& given) {
+           constexpr std::uint64_t day_s = 86'400;
+           remote.patience = std::chrono::seconds(parse_number("--patience", given, 1, day_s));
+         },
+         "that a store that answers nothing of use is waited for (120)")
+      ->type_name("SECONDS");
 }
 
 void add_opening_options(CLI::App& app, open_options& opening) {

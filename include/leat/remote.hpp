@@ -13,8 +13,8 @@ namespace leat {
 ///                    false
 ///   connections_max  the most connections of each I/O thread. Default: 256
 ///   silence_max      repeat a request if the server sends nothing for so long. Default: 30 s
-///   patience         the longest time for one read with all its tries, and a second more for each 64 KiB. Default: 2
-///                    minutes
+///   patience         how long to wait for a store that answers nothing of use; and for one read of a store that does, with
+///                    a second more for each 64 KiB. Default: 2 minutes
 ///   cache            a folder on a local drive that keeps what was read, for all processes that name it. Empty
 ///                    (default): the environment's LEAT_CACHE; no cache if that is not set
 ///   cache_bytes      the most bytes that the cache takes. 0 (default): LEAT_CACHE_BYTES ("200GiB"). A cache needs one

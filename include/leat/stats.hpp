@@ -80,6 +80,10 @@ struct expand_stats {
 ///   wait_s            time from wanting a range or block to having it, added up
 ///   cached_blocks     blocks that were written to the cache
 ///   damaged_reads     reads from the cache that were not what was written; they are fetched again
+///   refusals          answers of 503 or 429
+///   reads_waiting     reads that wait now, because a store is away or because it allows no more requests
+///   away_s            how long a store has answered nothing of use by now
+///   requests_per_s_max   the rate that a store allows by now; 0: no limit is known
 ///   cache             "off", "on", or "off: " and why it is no longer used
 struct remote_stats {
   std::uint64_t requests = 0;
@@ -91,6 +95,10 @@ struct remote_stats {
   double wait_s = 0;
   std::uint64_t cached_blocks = 0;
   std::uint64_t damaged_reads = 0;
+  std::uint64_t refusals = 0;
+  std::uint64_t reads_waiting = 0;
+  double away_s = 0;
+  double requests_per_s_max = 0;
   std::string cache = "off";
 };
 

@@ -1,13 +1,14 @@
 #include "io/remote/http_client.hpp"
 
-#include "base/clock.hpp"
 #include "base/hasher.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 #include "io/remote/connection_limit.hpp"
 #include "io/remote/http_head.hpp"
 #include "io/remote/object_sum.hpp"
+#include "io/remote/ran_clock.hpp"
 #include "io/remote/renewed_keys.hpp"
+#include "io/remote/shared_store.hpp"
 #include "io/remote/slow_answers.hpp"
 #include "io/remote/tls_session.hpp"
 
@@ -72,7 +73,11 @@ constexpr std::size_t low_water_max = std::size_t{256} << 10;
 // How long they are waited for.
 constexpr auto low_water_time_max = std::chrono::milliseconds(100);
 constexpr double patience_bytes_per_s = 64 << 10;
-constexpr double tokens_of_a_success = 0.1;
+// Of what one request waits for alone, where others are answered.
+constexpr auto refused_wait_max = std::chrono::milliseconds(250);
+constexpr auto retry_after_max = std::chrono::seconds(20);
+// How often it is looked whether a store that requests wait for lets them go.
+constexpr auto look_interval_max = std::chrono::milliseconds(50);
 
 error_code last_error() { return {errno, boost::system::system_category()}; }
 
@@ -149,6 +154,20 @@ struct connection {
   std::uint64_t asked_bytes = 0;  // of an object
   fetch* serves = nullptr;        // null: nobody, or it is a second one
   bool is_late = false;
+  bool lacks_descriptors = false;
+};
+
+// What the last try of a fetch says of its store.
+enum class told_by_try : std::uint8_t { nothing, answers, refuses, fails };
+
+/// A server, as one client has it.
+struct known_server {
+  std::shared_ptr<shared_store> store;
+  std::deque<std::shared_ptr<fetch>> parked = {};  // wait for the store
+  bool is_looked_after = false;
+  std::string last_why = {};
+  bool was_reached = false;
+  std::uint64_t silent_since_ns = 0;  // of one that was not
 };
 
 enum class step : std::uint8_t {
@@ -204,7 +223,11 @@ struct fetch::progress {
   std::uint64_t wanted_ns = 0;
   std::uint64_t began_ns = 0;
   std::uint64_t give_up_ns = 0;
+  std::uint64_t excused_ns = 0;  // of patience: what the store's state has cost
+  std::uint64_t parked_ns = 0;   // since when it waits for the store
   std::uint64_t wait_at_least_ns = 0;
+  admission admitted;
+  told_by_try told = told_by_try::nothing;
   std::uint64_t keys_since_ns = 0;  // since when its keys are refused as expired; 0: they are not
 };
 
@@ -214,7 +237,6 @@ class http_client::impl {
       : options_(options),
         retries_(retries),
         counts_(counts != nullptr ? *counts : own_counts_),
-        tokens_(retries.tokens),
         limit_(options.connections_max) {
     if (store != nullptr && store->lent) {
       lent_ = store->lent;
@@ -312,11 +334,16 @@ class http_client::impl {
   void begin(std::shared_ptr<fetch> wanted) {
     wanted->state = std::make_shared<fetch::progress>();
     wanted->state->at = *wanted->where;
-    wanted->state->wanted_ns = now_ns();
+    wanted->state->wanted_ns = ran_ns();
     queue(std::move(wanted));
   }
   void queue(std::shared_ptr<fetch> wanted) {
     waiting_.push_back(std::move(wanted));
+    employ();
+  }
+  // Before those that have not been asked for yet.
+  void queue_again(std::shared_ptr<fetch> wanted) {
+    waiting_.push_front(std::move(wanted));
     employ();
   }
   void employ() {
@@ -325,19 +352,115 @@ class http_client::impl {
       spawn(work());
     }
   }
-  asio::awaitable<void> work() {
-    while (!waiting_.empty() && workers_ <= limit_.now()) {
-      const std::shared_ptr<fetch> next = std::move(waiting_.front());
-      waiting_.pop_front();
-      if (next->end == fetch_end::pending) co_await serve(next);
+  asio::awaitable<void> work(std::shared_ptr<fetch> first = nullptr) {
+    if (first) co_await serve(std::move(first));
+    while (workers_ <= limit_.now()) {
+      std::shared_ptr<fetch> next = take_next();
+      if (!next) break;
+      co_await serve(std::move(next));
     }
     --workers_;
+  }
+  // Those whose store does not let them go wait for it.
+  std::shared_ptr<fetch> take_next() {
+    while (!waiting_.empty()) {
+      std::shared_ptr<fetch> next = std::move(waiting_.front());
+      waiting_.pop_front();
+      if (next->end != fetch_end::pending) continue;
+      fetch::progress& at = *next->state;
+      known_server& server = server_of(at.at);
+      if (server.parked.empty() && admit(server, at) == 0) return next;
+      park(server, std::move(next));
+    }
+    return nullptr;
+  }
+
+  known_server& server_of(const address& where) {
+    const std::string name = server_name(where);
+    std::unique_ptr<known_server>& known = servers_[name];
+    if (!known) known = std::make_unique<known_server>(known_server{.store = store_at(name)});
+    return *known;
+  }
+  static std::uint64_t admit(const known_server& server, fetch::progress& at) {
+    return at.admitted.ask(server.store, ran_ns());
+  }
+  // What a try has told of the store, which is told it.
+  void tell_store(fetch::progress& at) const {
+    const auto pause_max = std::min<std::chrono::nanoseconds>(retries_.wait_max, std::chrono::seconds(1));
+    const store_state::pauses between{as_ns(retries_.wait_first), as_ns(pause_max)};
+    switch (at.told) {
+      case told_by_try::nothing:
+        return at.admitted.end(&store_state::dropped);
+      case told_by_try::answers:
+        return at.admitted.end(&store_state::answered, ran_ns());
+      case told_by_try::refuses:
+        return at.admitted.end(&store_state::refused, ran_ns(), at.wait_at_least_ns, between);
+      case told_by_try::fails:
+        return at.admitted.end(&store_state::failed, ran_ns(), between);
+    }
+  }
+  [[nodiscard]] std::uint64_t patience_ns(const shared_store::view& store) const {
+    const std::uint64_t all = as_ns(options_.patience);
+    return store.has_answered ? all : std::min(all, as_ns(retries_.unreached_patience));
+  }
+
+  void park(known_server& server, std::shared_ptr<fetch> waits) {
+    fetch::progress& at = *waits->state;
+    at.parked_ns = ran_ns();
+    transfer_counts::add(counts_.waiting, 1);
+    // What was asked for before goes first.
+    if (at.tries_all > 0) {
+      server.parked.push_front(std::move(waits));
+    } else {
+      server.parked.push_back(std::move(waits));
+    }
+    if (!std::exchange(server.is_looked_after, true)) spawn(look_after(server));
+  }
+  std::shared_ptr<fetch> unpark(known_server& server) {
+    std::shared_ptr<fetch> next = std::move(server.parked.front());
+    server.parked.pop_front();
+    fetch::progress& at = *next->state;
+    transfer_counts::add(counts_.waiting, ~std::uint64_t{0});
+    if (at.began_ns != 0) at.excused_ns += ran_ns() - at.parked_ns;
+    return next;
+  }
+  // Lets those go that the store lets go, and gives all up when it has been silent for too long.
+  asio::awaitable<void> look_after(known_server& server) {
+    asio::steady_timer timer(*context_);
+    while (!server.parked.empty()) {
+      if (server.parked.front()->end != fetch_end::pending) {
+        static_cast<void>(unpark(server));
+        continue;
+      }
+      const shared_store::view store = server.store->look(ran_ns());
+      const bool is_away = store.now == store_state::condition::away;
+      std::uint64_t wait = as_ns(look_interval_max) / 10;
+      if (is_away || workers_ < limit_.now()) wait = admit(server, *server.parked.front()->state);
+      if (wait == 0) {
+        ++workers_;
+        spawn(work(unpark(server)));
+        continue;
+      }
+      if (is_away && store.silent_ns >= patience_ns(store)) give_up_all(server, store);
+      timer.expires_after(std::min<std::chrono::nanoseconds>(std::chrono::nanoseconds(wait), look_interval_max));
+      co_await timer.async_wait(answers);
+    }
+    server.is_looked_after = false;
+  }
+  void give_up_all(known_server& server, const shared_store::view& store) {
+    while (!server.parked.empty()) {
+      const std::shared_ptr<fetch> each = unpark(server);
+      if (each->end != fetch_end::pending) continue;
+      each->why = str_cat(server.last_why.empty() ? "the server does not answer" : server.last_why,
+                          " (nothing of use for ", store.silent_ns / 1'000'000'000, " s, and patience is at its end)");
+      finish(*each, fetch_end::failed);
+    }
   }
 
   void finish(fetch& ended, fetch_end how) {
     assert(ended.end == fetch_end::pending);
     ended.end = how;
-    if (ended.whole_bytes_max == 0) transfer_counts::add(counts_.wait_ns, now_ns() - ended.state->wanted_ns);
+    if (ended.whole_bytes_max == 0) transfer_counts::add(counts_.wait_ns, ran_ns() - ended.state->wanted_ns);
     ended_.push_back(ended.shared_from_this());
     if (ended_.size() == 1) asio::post(*context_, [this] { tell_ended(); });
     if (ended_.size() >= told_at_once) tell_ended();
@@ -347,69 +470,97 @@ class http_client::impl {
     for (const std::shared_ptr<fetch>& each : std::exchange(ended_, {})) each->ended(*each);
   }
 
+  // By its own clock, which stands while the store's state is to blame.
+  [[nodiscard]] std::uint64_t give_up_of(const fetch& served) const {
+    const fetch::progress& at = *served.state;
+    const double bytes_s = static_cast<double>(served.into.size()) / patience_bytes_per_s;
+    return at.began_ns + at.excused_ns + as_ns(options_.patience) + static_cast<std::uint64_t>(bytes_s * 1e9);
+  }
+
   asio::awaitable<void> serve(std::shared_ptr<fetch> served) {
     fetch::progress& at = *served->state;
-    if (at.began_ns == 0) {
-      at.began_ns = now_ns();
-      const double bytes_s = static_cast<double>(served->into.size()) / patience_bytes_per_s;
-      at.give_up_ns = at.began_ns + as_ns(options_.patience) + static_cast<std::uint64_t>(bytes_s * 1e9);
-    }
+    if (served->end != fetch_end::pending) co_return at.admitted.end(&store_state::dropped);
+    if (at.began_ns == 0) at.began_ns = ran_ns();
+    known_server& server = server_of(at.at);
     for (;;) {
       const std::size_t before = served->bytes_received;
+      const std::uint64_t asked_ns = ran_ns();
       step next = step::give_up;
+      at.give_up_ns = give_up_of(*served);
+      at.told = told_by_try::fails;
       try {
         next = co_await attempt(*served);
       } catch (const std::exception& failure) {
         served->why = failure.what();
       }
+      if (served->bytes_received > before) at.told = told_by_try::answers;
+      const bool is_of_store = next != step::give_up && !at.is_cancelled && served->end != fetch_end::cancelled;
+      if (at.told == told_by_try::fails && !is_of_store) at.told = told_by_try::nothing;
+      const bool is_over = served->end != fetch_end::pending || at.is_cancelled;
+      if (next == step::again_now && !is_over && &server_of(at.at) == &server) continue;
+      if (next == step::give_up && !is_over && at.is_remembered && begins_anew(*served)) {
+        if (&server_of(at.at) == &server) continue;
+        next = step::again_now;
+      }
+      tell_store(at);
       if (served->end != fetch_end::pending) co_return;
       if (at.is_cancelled) co_return finish(*served, fetch_end::cancelled);
       assert(next != step::over);
-      if (next == step::give_up && at.is_remembered && begins_anew(*served)) continue;
-      if (next == step::again_now) continue;
+      if (next == step::again_now) co_return queue_again(std::move(served));
       if (next == step::give_up) co_return finish(*served, fetch_end::failed);
       if (next == step::await_keys) co_return await_keys(std::move(served));
       at.keys_since_ns = 0;
       ++at.tries_all;
       at.tries = served->bytes_received > before ? 1 : at.tries + 1;
-      if (const char* const limit = no_more_tries(at)) {
-        const double seconds = static_cast<double>(now_ns() - at.began_ns) / 1e9;
+      server.last_why = served->why;
+      const shared_store::view store = server.store->look(ran_ns());
+      const bool is_away = store.now == store_state::condition::away;
+      // A store that refuses is to blame for all of the try.
+      if (is_away || at.told == told_by_try::refuses) at.excused_ns += ran_ns() - asked_ns;
+      if (const char* const limit = no_more_tries(*served, store)) {
+        const double seconds = static_cast<double>(ran_ns() - at.began_ns) / 1e9;
         served->why = str_cat(served->why, " (", at.tries_all, at.tries_all == 1 ? " try" : " tries", " in ",
                               std::floor(seconds * 10) / 10, " s", limit, ")");
         co_return finish(*served, fetch_end::failed);
       }
       from_the_start(*served);
       at.was_begun_anew = false;
-      tokens_ -= 1;
       transfer_counts::add(counts_.retries, 1);
-      spawn(queue_later(served, wait_before(at)));
+      const std::chrono::nanoseconds wait = wait_before(at);
+      if (is_away) {
+        park(server_of(at.at), std::move(served));
+      } else {
+        spawn(queue_later(served, wait));
+      }
       co_return;
     }
   }
-  [[nodiscard]] const char* no_more_tries(const fetch::progress& at) const {
-    if (at.tries >= retries_.tries_max) return "";
-    if (now_ns() >= at.give_up_ns) return ", and patience is at its end";
-    if (tokens_ < 1) return ", and too many others failed as well";
-    return nullptr;
+  [[nodiscard]] const char* no_more_tries(const fetch& served, const shared_store::view& store) const {
+    constexpr const char* patience = ", and patience is at its end";
+    if (served.state->tries >= retries_.tries_max) return "";
+    if (store.silent_ns >= patience_ns(store)) return patience;
+    return ran_ns() >= give_up_of(served) ? patience : nullptr;
   }
   // Full jitter: who failed together does not come back together.
   std::chrono::nanoseconds wait_before(fetch::progress& at) {
-    const auto most =
-        std::min<std::chrono::nanoseconds>(retries_.wait_max, retries_.wait_first * (1U << std::min(at.tries, 12U)));
+    const bool was_refused = at.told == told_by_try::refuses;
+    const auto most = std::min<std::chrono::nanoseconds>(
+        was_refused ? std::min<std::chrono::milliseconds>(retries_.wait_max, refused_wait_max) : retries_.wait_max,
+        retries_.wait_first * (1U << std::min(at.tries - 1, 12U)));
     std::uniform_int_distribution<std::int64_t> some(0, most.count());
     const auto asked = std::chrono::nanoseconds(std::exchange(at.wait_at_least_ns, 0));
     return std::max(std::chrono::nanoseconds(some(random_)),
-                    std::min<std::chrono::nanoseconds>(asked, retries_.wait_max));
+                    std::min<std::chrono::nanoseconds>(asked, retry_after_max));
   }
   asio::awaitable<void> queue_later(std::shared_ptr<fetch> wanted, std::chrono::nanoseconds wait) {
     asio::steady_timer timer(*context_, wait);
     co_await timer.async_wait(answers);
-    if (wanted->end == fetch_end::pending) queue(std::move(wanted));
+    if (wanted->end == fetch_end::pending) queue_again(std::move(wanted));
   }
 
-  // That is no failure of the store's: it takes no try, and no token of the others.
+  // That is no failure of the store's: it takes no try.
   void await_keys(std::shared_ptr<fetch> wanted) {
-    if (wanted->state->keys_since_ns == 0) wanted->state->keys_since_ns = now_ns();
+    if (wanted->state->keys_since_ns == 0) wanted->state->keys_since_ns = ran_ns();
     awaiting_keys_.push_back(std::move(wanted));
     if (!std::exchange(is_watching_keys_, true)) spawn(watch_keys());
   }
@@ -427,7 +578,7 @@ class http_client::impl {
       for (std::shared_ptr<fetch>& each : std::exchange(awaiting_keys_, {})) {
         if (each->end != fetch_end::pending) continue;
         const fetch::progress& at = *each->state;
-        const std::uint64_t now = now_ns();
+        const std::uint64_t now = ran_ns();
         if (now >= at.give_up_ns || now - at.keys_since_ns >= as_ns(retries_.keys_patience)) {
           each->why = str_cat(each->why, " after ", std::floor(static_cast<double>(now - at.keys_since_ns) / 1e8) / 10,
                               " s; see whether who lends them does so");
@@ -470,7 +621,7 @@ class http_client::impl {
     return nullptr;
   }
   void keep(std::unique_ptr<connection> used) {
-    used->idle_since_ns = now_ns();
+    used->idle_since_ns = ran_ns();
     used->received.clear();
     if (idle_.size() >= std::max(options_.connections_max, std::uint32_t{1})) idle_.erase(idle_.begin());
     idle_.push_back(std::move(used));
@@ -484,7 +635,7 @@ class http_client::impl {
     while (!active_.empty() || !idle_.empty()) {
       timer.expires_after(watch_interval);
       co_await timer.async_wait(answers);
-      const std::uint64_t now = now_ns();
+      const std::uint64_t now = ran_ns();
       const std::vector<connection*> all = active_;  // asking a second time adds to it
       for (connection* const each : all) {
         if (now < each->give_up_ns && now - each->silent_since_ns < each->silence_max_ns) {
@@ -522,7 +673,7 @@ class http_client::impl {
     const auto is_over = [&] { return wanted->end != fetch_end::pending || at.is_cancelled || at.in_use != first; };
     if (is_over()) co_return;
     auto line = std::make_unique<connection>(*context_, at.at);
-    line->silent_since_ns = now_ns();
+    line->silent_since_ns = ran_ns();
     line->give_up_ns = at.give_up_ns;
     line->silence_max_ns = as_ns(std::min<std::chrono::milliseconds>(options_.silence_max, connect_time_max));
     transfer_counts::add(counts_.hedges, 1);
@@ -581,12 +732,13 @@ class http_client::impl {
         co_return unknown == asio::error::host_not_found ? step::give_up : step::again_later;
       }
       for (const auto& each : found) endpoints.push_back(each.endpoint());
-      opened.silent_since_ns = now_ns();
+      opened.silent_since_ns = ran_ns();
     }
     const auto [refused, endpoint] = co_await asio::async_connect(opened.socket, endpoints, answers);
     if (refused) {
       // As a store that is asked too much: fewer connections need fewer descriptors.
-      if (refused == std::errc::too_many_files_open) limit_.refused(opened.silent_since_ns, now_ns());
+      opened.lacks_descriptors = refused == std::errc::too_many_files_open;
+      if (opened.lacks_descriptors) limit_.refused(opened.silent_since_ns, ran_ns());
       why = words_of(opened, refused, str_cat("while connecting to ", to.host_header()).c_str());
       co_return step::again_later;
     }
@@ -599,7 +751,7 @@ class http_client::impl {
       co_return step::give_up;
     }
     const error_code unsafe = co_await opened.tls->shake_hands();
-    opened.silent_since_ns = now_ns();
+    opened.silent_since_ns = ran_ns();
     if (!unsafe) co_return step::over;
     if (const char* const mistrust = opened.tls->mistrust(); mistrust != nullptr && !opened.is_late) {
       why = str_cat("the certificate of ", to.host, " is not trusted: ", mistrust,
@@ -617,10 +769,10 @@ class http_client::impl {
 
   // A server that has said nothing since the client began is hardly there: it is not tried as long as one that was reached before.
   [[nodiscard]] step judge_opening(const connection& opened, step how, std::string& why) {
-    server& known = servers_[opened.to.host_header()];
+    known_server& known = server_of(opened.to);
     if (how == step::over) known.was_reached = true;
     if (how != step::again_later || !opened.is_late || known.was_reached) return how;
-    const std::uint64_t now = now_ns();
+    const std::uint64_t now = ran_ns();
     if (known.silent_since_ns == 0) known.silent_since_ns = now - opened.silence_max_ns;
     if (now - known.silent_since_ns < 2 * opened.silence_max_ns) return how;
     str_append(why, ", and no other connection to it has come about", opened.to.tls ? without_tls : "");
@@ -638,7 +790,7 @@ class http_client::impl {
     std::unique_ptr<connection> line = take_idle(at.at);
     const bool was_idle = line != nullptr;
     if (!was_idle) line = std::make_unique<connection>(*context_, at.at);
-    line->silent_since_ns = now_ns();
+    line->silent_since_ns = ran_ns();
     line->give_up_ns = at.give_up_ns;
     line->silence_max_ns = as_ns(
         was_idle ? options_.silence_max : std::min<std::chrono::milliseconds>(options_.silence_max, connect_time_max));
@@ -649,6 +801,7 @@ class http_client::impl {
       if (!was_idle) {
         next = judge_opening(*line, co_await open(*line, wanted.why), wanted.why);
         line->silence_max_ns = as_ns(options_.silence_max);
+        if (line->lacks_descriptors) at.told = told_by_try::nothing;
       }
       if (wanted.end != fetch_end::pending) co_return step::over;
       if (next == step::over) next = co_await exchange(wanted, *line, was_idle, is_reusable);
@@ -728,7 +881,7 @@ class http_client::impl {
   asio::awaitable<std::pair<error_code, std::optional<std::size_t>>> ask(connection& line, const std::string& request,
                                                                          std::uint64_t bytes) {
     transfer_counts::add(counts_.requests, 1);
-    line.asked_ns = now_ns();
+    line.asked_ns = ran_ns();
     line.asked_bytes = bytes;
     line.wake_at(1);
     error_code failure;
@@ -744,7 +897,7 @@ class http_client::impl {
       const auto [broken, bytes_more] =
           co_await line.read_some(asio::buffer(received.data() + before, received.size() - before), before > 0);
       received.resize(before + bytes_more);
-      line.silent_since_ns = now_ns();
+      line.silent_since_ns = ran_ns();
       end = http_head_end(received, before);
       failure = broken;
     }
@@ -776,12 +929,14 @@ class http_client::impl {
     const std::string& received = line.received;
     const std::optional<http_head> head = parse_http_head(std::string_view(received).substr(0, end), wanted.why);
     if (!head) co_return step::give_up;
+    wanted.state->told = told_by(head->status);
     if (wanted.whole_bytes_max > 0 && head->status == 200)
       co_return co_await receive_text(wanted, line, *head, is_reusable);
     const std::string_view rest = std::string_view(received).substr(end);
     if (head->status == 206 || head->status == 200) {
       co_return co_await receive(wanted, line, *head, rest, expected, is_reusable);
     }
+    if (wanted.state->told == told_by_try::refuses) transfer_counts::add(counts_.refusals, 1);
     // A store's code is in its error's words. Where they are too many, or do not come, the status alone is judged.
     const std::string words = co_await receive_words(wanted, line, *head, rest, is_reusable);
     if (wanted.end != fetch_end::pending) co_return step::over;
@@ -792,7 +947,6 @@ class http_client::impl {
       co_return step::await_keys;
     }
     if (head->status == 403 && correct_clock(*wanted.state, *head)) co_return step::again_now;
-    if (head->status == 503 || head->status == 429) limit_.refused(line.asked_ns, now_ns());
     co_return judge(wanted, *head, code, expected);
   }
 
@@ -815,6 +969,11 @@ class http_client::impl {
       skew_s_ = skew_s;
     }
     return at.is_clock_corrected = true;
+  }
+
+  [[nodiscard]] static told_by_try told_by(unsigned status) {
+    if (status == 503 || status == 429) return told_by_try::refuses;
+    return status >= 500 || status == 408 ? told_by_try::fails : told_by_try::answers;
   }
 
   // What an answer without bytes means.
@@ -876,7 +1035,9 @@ class http_client::impl {
         break;
     }
     wanted.why = said;
-    if (head.status == 408 || head.status == 429 || head.status >= 500) {
+    if (code == "SlowDown") at.told = told_by_try::refuses;
+    if (head.status == 408 || head.status == 429 || head.status >= 500 || code == "SlowDown" ||
+        code == "RequestTimeout") {
       at.wait_at_least_ns = std::min<std::uint64_t>(head.retry_after_s, 3600) * 1'000'000'000;
       return step::again_later;
     }
@@ -889,7 +1050,7 @@ class http_client::impl {
     std::vector<char> more(std::size_t{64} << 10);
     while (now == http_text::state::more) {
       const auto [broken, bytes] = co_await line.read_some(asio::buffer(more), true);
-      line.silent_since_ns = now_ns();
+      line.silent_since_ns = ran_ns();
       if (wanted.end != fetch_end::pending) co_return step::over;
       if (broken) {
         wanted.why = words_of(line, broken, "before its answer's end");
@@ -917,7 +1078,7 @@ class http_client::impl {
     const bool has_end = head.is_chunked || head.content_bytes;
     while (has_end && now == http_text::state::more) {
       const auto [broken, bytes] = co_await line.read_some(asio::buffer(more), true);
-      line.silent_since_ns = now_ns();
+      line.silent_since_ns = ran_ns();
       if (wanted.end != fetch_end::pending || broken) break;
       now = text.feed({more.data(), bytes});
     }
@@ -1002,7 +1163,7 @@ class http_client::impl {
       wanted.bytes_received += some;
       bytes -= some;
       failure = broken;
-      line.silent_since_ns = now_ns();
+      line.silent_since_ns = ran_ns();
       line.wake_at(bytes);
     }
     at.writes = false;
@@ -1019,8 +1180,7 @@ class http_client::impl {
       finish(wanted, fetch_end::damaged);
       co_return step::over;
     }
-    tokens_ = std::min(retries_.tokens, tokens_ + tokens_of_a_success);
-    const std::uint64_t took_ns = now_ns() - line.asked_ns;
+    const std::uint64_t took_ns = ran_ns() - line.asked_ns;
     slow_.add(line.asked_bytes, took_ns);
     limit_.answered(took_ns);
     employ();
@@ -1043,7 +1203,6 @@ class http_client::impl {
   const retry_options retries_;
   transfer_counts own_counts_;
   transfer_counts& counts_;
-  double tokens_;
   connection_limit limit_;
   slow_answers slow_;
   std::shared_ptr<renewed_keys> lent_;  // null: the signer's are for good
@@ -1058,14 +1217,10 @@ class http_client::impl {
   bool is_watching_keys_ = false;
   std::uint32_t workers_ = 0;
   std::vector<connection*> active_;
-  absl::flat_hash_map<const address*, address> moved_;  // where redirects have led
-  struct server {
-    bool was_reached = false;
-    std::uint64_t silent_since_ns = 0;  // of one that was not
-  };
-  absl::flat_hash_map<std::string, server> servers_;  // by name and port
+  absl::flat_hash_map<const address*, address> moved_;                       // where redirects have led
+  absl::flat_hash_map<std::string, std::unique_ptr<known_server>> servers_;  // by scheme, name and port
   bool is_watching_ = false;
-  std::minstd_rand random_{static_cast<std::minstd_rand::result_type>(now_ns())};
+  std::minstd_rand random_{static_cast<std::minstd_rand::result_type>(ran_ns())};
   std::unique_ptr<asio::io_context> context_;
   std::vector<std::unique_ptr<connection>> idle_;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;

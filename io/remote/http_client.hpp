@@ -73,10 +73,10 @@ struct fetch : std::enable_shared_from_this<fetch> {
 
 /// What is tried again and when; tests want to wait for less.
 struct retry_options {
-  std::uint32_t tries_max = 10;  ///< without a byte between them
-  std::chrono::milliseconds wait_first = std::chrono::milliseconds(50);
-  std::chrono::milliseconds wait_max = std::chrono::seconds(20);
-  double tokens = 500;                                                ///< a try takes one, a success gives a tenth back
+  std::uint32_t tries_max = ~std::uint32_t{0};  ///< without a byte between them
+  std::chrono::milliseconds wait_first = std::chrono::milliseconds(5);
+  std::chrono::milliseconds wait_max = std::chrono::seconds(1);             ///< where the store does not ask for more
+  std::chrono::milliseconds unreached_patience = std::chrono::seconds(20);  ///< with a server that never answered
   std::chrono::milliseconds keys_patience = std::chrono::minutes(1);  ///< with a lender of keys, once they have expired
   std::chrono::milliseconds others_patience =
       std::chrono::seconds(10);  ///< with a block of a cache that another one fills

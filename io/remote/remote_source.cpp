@@ -6,6 +6,7 @@
 #include "io/file_set.hpp"
 #include "io/read_error.hpp"
 #include "io/remote/cached_reads.hpp"
+#include "io/remote/ran_clock.hpp"
 
 #include <leat/error.hpp>
 #include <leat/stats.hpp>
@@ -312,6 +313,7 @@ remote_description::remote_description(std::vector<remote_object> objects, const
       options_(options),
       retries_(retries),
       store_(std::move(store)),
+      first_store_(objects_.empty() ? nullptr : store_at(server_name(objects_.front().where))),
       cache_(how == caching::none ? nullptr : cache_of(options, objects_.size())),
       opened_(std::make_unique<std::atomic<const object_facts*>[]>(objects_.size())) {
   absl::flat_hash_map<std::string_view, std::uint32_t> times;
@@ -364,6 +366,15 @@ void remote_description::add_counts(remote_stats& into) const {
   into.wait_s += static_cast<double>(now(counts_->wait_ns)) * 1e-9;
   into.cached_blocks += now(counts_->cached_blocks);
   into.damaged_reads += now(counts_->damaged_reads);
+  into.refusals += now(counts_->refusals);
+  into.reads_waiting += now(counts_->waiting);
+  if (first_store_) {
+    const shared_store::view store = first_store_->look(ran_ns());
+    if (store.now == store_state::condition::away) {
+      into.away_s = std::max(into.away_s, static_cast<double>(store.silent_ns) * 1e-9);
+    }
+    into.requests_per_s_max = std::max(into.requests_per_s_max, store.rate);
+  }
   if (!cache_) return;
   const std::string why = cache_->why_off();
   if (!why.empty()) {
@@ -394,7 +405,8 @@ std::uint32_t remote_description::blocks_at_a_time() const { return std::min(con
 source_memory remote_description::memory() const {
   source_memory all{.bytes_least = connection_bytes(std::min(connections_max(), connections_least)),
                     .bytes_wanted = connection_bytes(connections_max()),
-                    .what = str_cat(connections_max(), " connections")};
+                    .what = str_cat(connections_max(), " connections; patience with a store that is away: ",
+                                    options_.patience.count() / 1'000.0, " s")};
   if (cache_ == nullptr || cache_->is_off()) return all;
   const std::uint32_t fills = blocks_at_a_time();
   all.bytes_least += options_.cache_block_bytes;

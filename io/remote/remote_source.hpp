@@ -7,6 +7,7 @@
 #include "io/remote/http_client.hpp"
 #include "io/remote/object_cache.hpp"
 #include "io/remote/s3.hpp"
+#include "io/remote/shared_store.hpp"
 #include "io/remote/transfer_counts.hpp"
 #include "io/source.hpp"
 
@@ -76,6 +77,8 @@ class remote_description final : public source_description {
   const remote_options options_;
   const retry_options retries_;
   const std::optional<s3_access> store_;
+  // Of the first object. What is known of it is so kept from the opening on.
+  const std::shared_ptr<shared_store> first_store_;
   const std::unique_ptr<object_cache> cache_;  // null: none was asked for
   const std::unique_ptr<transfer_counts> counts_ = std::make_unique<transfer_counts>();
   // Whether objects are as a listing has told.

@@ -18,6 +18,8 @@ struct transfer_counts {
   counter connections{0};
   counter cached_blocks{0};
   counter damaged_reads{0};
+  counter refusals{0};
+  counter waiting{0};  ///< now, for a store that is away or throttled
 
   static void add(counter& to, std::uint64_t count) noexcept { to.fetch_add(count, std::memory_order_relaxed); }
 };

@@ -99,7 +99,7 @@ class lent_keys : public ::testing::Test {
     std::string why;
   };
   static whole_object read(const io::s3_access& store, std::size_t bytes,
-                           const io::retry_options& retries = {.tries_max = 1, .tokens = 0}) {
+                           const io::retry_options& retries = {.tries_max = 1}) {
     return read_at_once(1, store, bytes, retries).front();
   }
   static std::vector<whole_object> read_at_once(std::size_t reads, const io::s3_access& store, std::size_t bytes,
@@ -462,7 +462,7 @@ TEST_F(lent_keys, that_are_long_in_coming_take_no_tries_of_the_reads_that_wait) 
         return {{number == 0 ? "OLD" : "NEW", "hush"}, std::time(nullptr) + 3600};
       },
       {.after_asking = std::chrono::milliseconds(1)});
-  for (const whole_object& one : read_at_once(reads, store, content.size(), {.tries_max = 1, .tokens = 0})) {
+  for (const whole_object& one : read_at_once(reads, store, content.size(), {.tries_max = 1})) {
     EXPECT_EQ(one.end, io::fetch_end::whole) << one.why;
     EXPECT_EQ(one.bytes, content);
   }

@@ -557,7 +557,6 @@ TEST_F(remote_faults, an_opening_that_waits_for_a_listing_to_be_tried_ends_thoug
   });
   io::retry_options for_ever = soon;
   for_ever.tries_max = 1'000'000'000;
-  for_ever.tokens = 1e9;
   description_.emplace(objects, remote_options{.allow_http = true}, for_ever);
   std::unique_ptr<io::source> another;
   running_.call([&] {
@@ -821,7 +820,7 @@ std::string why_not_opened(running_loop& running, const std::string& address, co
 TEST(remote_tls, a_server_without_tls_is_named_as_one_and_given_up_soon) {
   running_loop running({}, std::make_shared<io::arena>(io::arena_options{.bytes_max = std::size_t{1} << 20}),
                        [](io::io_context& context) { return io::make_preadv_loop(context, "asked for"); });
-  const io::retry_options patient{.tries_max = 1'000'000, .tokens = 1e6};
+  const io::retry_options patient{.tries_max = 1'000'000};
   const auto why_not = [&](const std::string& address) {
     return why_not_opened(running, address, {.silence_max = std::chrono::milliseconds(50)}, patient);
   };
@@ -868,7 +867,7 @@ TEST(remote_tls, bodies_come_whole_wherever_they_are_cut_and_however_slowly_they
   });
   remote_options options = options_for(server, folder);
   options.silence_max = std::chrono::milliseconds(60);
-  io::http_client client(options, {.tries_max = 1'000, .wait_max = std::chrono::milliseconds(5), .tokens = 1e6});
+  io::http_client client(options, {.tries_max = 1'000, .wait_max = std::chrono::milliseconds(5)});
   const io::address where = io::parse_address(server.address("a"));
   testing::for_each_seed(40, [&](std::uint64_t seed) {
     testing::seeded_random part(seed);

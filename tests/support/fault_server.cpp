@@ -109,14 +109,14 @@ std::string served_request::value(std::string_view name) const {
 
 class fault_server::impl {
  public:
-  explicit impl(transport how) : how_(how) {
+  impl(transport how, std::uint16_t port) : how_(how) {
     if (how == transport::tls) {
       static const key_and_certificate made = make_certificate();
       certificate_ = made.certificate;
       tls_.use_certificate(asio::buffer(made.certificate), ssl::context::pem);
       tls_.use_private_key(asio::buffer(made.key), ssl::context::pem);
     }
-    listener_ = std::make_unique<tcp::acceptor>(*context_, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+    listener_ = std::make_unique<tcp::acceptor>(*context_, tcp::endpoint(asio::ip::address_v4::loopback(), port));
     port_ = listener_->local_endpoint().port();
     asio::co_spawn(*context_, accept(), asio::detached);
     thread_ = std::thread([this] { context_->run(); });
@@ -144,6 +144,7 @@ class fault_server::impl {
     const mutex_lock lock(mutex_);
     rule_ = std::move(what);
   }
+  [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] std::uint64_t requests() const {
     const mutex_lock lock(mutex_);
     return requests_;
@@ -361,13 +362,14 @@ class fault_server::impl {
   std::thread thread_;
 };
 
-fault_server::fault_server(transport how) : impl_(std::make_unique<impl>(how)) {}
+fault_server::fault_server(transport how, std::uint16_t port) : impl_(std::make_unique<impl>(how, port)) {}
 fault_server::~fault_server() = default;
 std::string fault_server::put(const std::string& name, std::string content) {
   return impl_->put(name, std::move(content));
 }
 void fault_server::set_listing(listing_manner how) { impl_->set_listing(how); }
 void fault_server::set_rule(rule what) { impl_->set_rule(std::move(what)); }
+std::uint16_t fault_server::port() const { return impl_->port(); }
 std::uint64_t fault_server::requests() const { return impl_->requests(); }
 std::uint64_t fault_server::connections() const { return impl_->connections(); }
 std::string fault_server::all_headers() const { return impl_->all_headers(); }

@@ -62,7 +62,8 @@ class fault_server {
   using rule = std::function<http_fault(const served_request&)>;
 
   /// Listens on a port of 127.0.0.1, on a thread of its own.
-  explicit fault_server(transport how = transport::plain);
+  ///   port   0: any that is free; else that of a server that is gone, which so comes back
+  explicit fault_server(transport how = transport::plain, std::uint16_t port = 0);
   fault_server(const fault_server&) = delete;
   fault_server& operator=(const fault_server&) = delete;
   ~fault_server();
@@ -73,6 +74,7 @@ class fault_server {
   void set_listing(listing_manner how);
   /// Asked for each request, on the server's thread.
   void set_rule(rule what);
+  [[nodiscard]] std::uint16_t port() const;
   [[nodiscard]] std::uint64_t requests() const;
   [[nodiscard]] std::uint64_t connections() const;
   /// All that clients have ever sent.

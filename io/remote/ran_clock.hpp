@@ -1,0 +1,36 @@
+// Time that a process ran: what it was stopped for (a debugger, docker pause, a suspended job) is nobody's silence.
+#pragma once
+
+#include "base/clock.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace leat::io {
+
+/// Whoever waits for a deadline asks several times a second: a longer gap is time that nobody ran. Thread: any.
+class ran_clock {
+ public:
+  /// More than a busy machine holds a thread up for.
+  static constexpr std::uint64_t gap_max_ns = 1'000'000'000;
+
+  ///   now_ns   of a clock that never stops
+  std::uint64_t tell(std::uint64_t now_ns) noexcept {
+    const std::uint64_t before = last_ns_.exchange(now_ns, std::memory_order_relaxed);
+    const std::uint64_t gap = before == 0 || now_ns < before ? 0 : std::min(now_ns - before, gap_max_ns);
+    return ran_ns_.fetch_add(gap, std::memory_order_relaxed) + gap;
+  }
+
+ private:
+  std::atomic<std::uint64_t> last_ns_{0};
+  std::atomic<std::uint64_t> ran_ns_{1};
+};
+
+/// This process's. Never 0.
+[[nodiscard]] inline std::uint64_t ran_ns() noexcept {
+  static ran_clock clock;
+  return clock.tell(now_ns());
+}
+
+}  // namespace leat::io

@@ -1,0 +1,33 @@
+#include "io/remote/shared_store.hpp"
+
+#include "base/clock.hpp"
+#include "base/per_process.hpp"
+#include "base/text.hpp"
+
+#include <absl/container/flat_hash_map.h>
+
+namespace leat::io {
+namespace {
+
+struct all_stores {
+  mutex guard;
+  absl::flat_hash_map<std::string, std::weak_ptr<shared_store>> by_server ABSL_GUARDED_BY(guard);
+};
+per_process<all_stores> stores;
+
+}  // namespace
+
+std::string server_name(const address& where) {
+  return str_cat(where.tls ? "https://" : "http://", where.host_header());
+}
+
+std::shared_ptr<shared_store> store_at(const std::string& server) {
+  all_stores& all = stores.get([](const all_stores*) { return std::make_unique<all_stores>(); });
+  const mutex_lock lock(all.guard);
+  std::weak_ptr<shared_store>& known = all.by_server[server];
+  std::shared_ptr<shared_store> there = known.lock();
+  if (!there) known = there = std::make_shared<shared_store>(now_ns());
+  return there;
+}
+
+}  // namespace leat::io

@@ -1,0 +1,276 @@
+// A store's state beside stores that are away, that allow so many requests a second and that fail at random, by a clock of the test's own:
+// thousands of seconds in milliseconds.
+#include "io/remote/store_state.hpp"
+
+#include "tests/support/seeds.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+constexpr double second = 1e9;
+
+enum class outcome : std::uint8_t { served, refused, failed };
+struct reply {
+  outcome how = outcome::served;
+  double after_s = 0.005;
+  double retry_after_s = 0;
+};
+/// What a store does with a request that comes at a time, in seconds.
+using store = std::function<reply(double now_s)>;
+
+/// Lets so many requests through a second, and a second's worth at once.
+class allowance {
+ public:
+  explicit allowance(double rate) : rate_(rate), left_(rate) {}
+  bool takes(double now_s) {
+    left_ = std::min(rate_, left_ + rate_ * (now_s - at_s_));
+    at_s_ = now_s;
+    if (left_ < 1) return false;
+    left_ -= 1;
+    return true;
+  }
+  void set(double rate) { rate_ = rate; }
+
+ private:
+  double rate_;
+  double left_;
+  double at_s_ = 0;
+};
+
+struct played {
+  double seconds = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t served = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t late_requests = 0;  // from 5 s on
+  std::uint64_t late_refused = 0;
+  double silent_s_most = 0;
+};
+
+/// So many reads, so many at a time, as the client has them: one that had no use waits for a moment of its own, and all for the store.
+class player {
+ public:
+  player(store asked, std::uint64_t reads, std::uint64_t seed)
+      : asked_(std::move(asked)), reads_(reads), state_(seed), random_(static_cast<unsigned>(seed)) {}
+
+  played run(std::size_t at_a_time) {
+    for (std::size_t i = 0; i < at_a_time; ++i) begin();
+    send_what_may_be_sent();
+    while (!events_.empty() && all_.seconds < 4'000) {
+      event next = events_.top();
+      events_.pop();
+      now_ns_ = next.at_ns;
+      all_.seconds = now_ns_ / second;
+      all_.silent_s_most = std::max(
+          all_.silent_s_most, static_cast<double>(state_.silent_ns(static_cast<std::uint64_t>(now_ns_))) / second);
+      if (next.what == kind::reply) settle(next);
+      if (next.what == kind::waited) waiting_.push_front(next.tries);
+      if (next.what == kind::look) is_looking_ = false;
+      send_what_may_be_sent();
+    }
+    return all_;
+  }
+
+ private:
+  enum class kind : std::uint8_t { reply, waited, look };
+  struct event {
+    double at_ns = 0;
+    std::uint64_t number = 0;
+    kind what = kind::look;
+    int tries = 0;
+    reply said = {};
+    io::store_state::ticket ticket = {};
+    bool operator<(const event& other) const { return std::pair(at_ns, number) > std::pair(other.at_ns, other.number); }
+  };
+
+  void begin() {
+    if (begun_++ < reads_) waiting_.push_back(0);
+  }
+  void push(event next, double after_ns) {
+    next.at_ns = now_ns_ + after_ns;
+    next.number = ++numbers_;
+    events_.push(next);
+  }
+  void send_what_may_be_sent() {
+    while (!waiting_.empty() && !is_looking_) {
+      event sent{.what = kind::reply, .tries = waiting_.front()};
+      const std::uint64_t wait = state_.admit(static_cast<std::uint64_t>(now_ns_), sent.ticket);
+      if (wait != 0) {
+        is_looking_ = true;
+        return push({.what = kind::look}, static_cast<double>(wait));
+      }
+      waiting_.pop_front();
+      sent.said = asked_(all_.seconds);
+      ++all_.requests;
+      if (all_.seconds > 5) {
+        ++all_.late_requests;
+        if (sent.said.how == outcome::refused) ++all_.late_refused;
+      }
+      push(sent, sent.said.after_s * second);
+    }
+  }
+  void settle(const event& ended) {
+    const auto now = static_cast<std::uint64_t>(now_ns_);
+    if (ended.said.how == outcome::served) {
+      state_.answered(ended.ticket, now);
+      ++all_.served;
+      return begin();
+    }
+    if (ended.said.how == outcome::refused) {
+      ++all_.refused;
+      state_.refused(ended.ticket, now, static_cast<std::uint64_t>(ended.said.retry_after_s * second), {});
+    } else {
+      state_.failed(ended.ticket, now, {});
+    }
+    const double most = std::min(0.005 * (1 << std::min(ended.tries, 10)), 0.25);
+    const double wait =
+        state_.now() == io::store_state::condition::away ? 0 : std::uniform_real_distribution<double>(0, most)(random_);
+    push({.what = kind::waited, .tries = ended.tries + 1}, wait * second);
+  }
+
+  const store asked_;
+  const std::uint64_t reads_;
+  io::store_state state_;
+  std::minstd_rand random_;
+  std::priority_queue<event> events_;
+  std::deque<int> waiting_;  // the tries that each has had
+  bool is_looking_ = false;
+  std::uint64_t numbers_ = 0;
+  std::uint64_t begun_ = 0;
+  double now_ns_ = 0;
+  played all_;
+};
+
+played play(const store& asked, std::uint64_t reads, std::size_t at_a_time, std::uint64_t seed) {
+  return player(asked, reads, seed).run(at_a_time);
+}
+
+store always() {
+  return [](double) { return reply{}; };
+}
+
+TEST(store_state, of_a_store_that_is_away_and_comes_back_costs_two_seconds_at_the_most_beside_that_time) {
+  for_each_seed(2, [](std::uint64_t seed) {
+    const double undisturbed = play(always(), 20'000, 256, seed).seconds;
+    for (const double away_s : {1.0, 3.0, 10.0, 60.0}) {
+      for (const outcome how : {outcome::failed, outcome::refused}) {
+        const played all = play(
+            [&](double now_s) {
+              const bool is_away = now_s > 0.1 && now_s < 0.1 + away_s;
+              return is_away ? reply{.how = how, .after_s = 0.001} : reply{};
+            },
+            20'000, 256, seed);
+        EXPECT_EQ(all.served, 20'000U);
+        EXPECT_LE(all.seconds, undisturbed + away_s + 2) << away_s;
+        EXPECT_LE(all.requests, 20'000 + 256 * 12 + 16 * away_s) << "one asks for all";
+        EXPECT_NEAR(all.silent_s_most, away_s, 1.5);
+      }
+    }
+  });
+}
+
+TEST(store_state, of_a_store_that_allows_so_many_requests_a_second_uses_nine_tenths_of_them_and_is_seldom_refused) {
+  for_each_seed(2, [](std::uint64_t seed) {
+    for (const double rate : {50.0, 300.0, 2'000.0}) {
+      for (const std::size_t at_a_time : {std::size_t{8}, std::size_t{256}}) {
+        if (static_cast<double>(at_a_time) / 0.005 < 1.2 * rate) continue;
+        allowance allowed(rate);
+        const auto reads = static_cast<std::uint64_t>(30 * rate);
+        const played all = play(
+            [&](double now_s) {
+              return allowed.takes(now_s) ? reply{} : reply{.how = outcome::refused, .after_s = 0.001};
+            },
+            reads, at_a_time, seed);
+        EXPECT_EQ(all.served, reads);
+        EXPECT_LE(all.seconds, 30 / 0.9) << rate << " " << at_a_time;
+        EXPECT_LE(static_cast<double>(all.late_refused), 0.05 * static_cast<double>(all.late_requests)) << rate;
+      }
+    }
+  });
+}
+
+TEST(store_state, of_a_store_that_refuses_at_random_does_not_lower_the_rate_for_long) {
+  for_each_seed(2, [](std::uint64_t seed) {
+    const double undisturbed = play(always(), 100'000, 64, seed).seconds;
+    std::minstd_rand random(static_cast<std::minstd_rand::result_type>(seed + 1));
+    for (const double share : {0.05, 0.4}) {
+      const played all = play(
+          [&](double) {
+            const bool is_refused = std::uniform_real_distribution<double>(0, 1)(random) < share;
+            return is_refused ? reply{.how = outcome::refused} : reply{};
+          },
+          100'000, 64, seed);
+      EXPECT_EQ(all.served, 100'000U);
+      EXPECT_LE(all.seconds, undisturbed / (1 - share) / 0.5) << share;
+    }
+  });
+}
+
+TEST(store_state, goes_on_as_before_when_a_store_allows_all_again) {
+  allowance allowed(100);
+  const played all = play(
+      [&](double now_s) {
+        return now_s > 30 || allowed.takes(now_s) ? reply{} : reply{.how = outcome::refused, .after_s = 0.001};
+      },
+      100'000, 64, 7);
+  EXPECT_EQ(all.served, 100'000U);
+  EXPECT_LE(all.seconds, 30 + 100'000 * 0.005 / 64 + 30);
+}
+
+TEST(store_state, is_not_away_where_some_requests_fail) {
+  for_each_seed(3, [](std::uint64_t seed) {
+    std::minstd_rand random(static_cast<std::minstd_rand::result_type>(seed + 1));
+    const played all = play(
+        [&](double) {
+          const bool has_failed = std::uniform_real_distribution<double>(0, 1)(random) < 0.1;
+          return has_failed ? reply{.how = outcome::failed, .after_s = 0.001} : reply{};
+        },
+        20'000, 32, seed);
+    EXPECT_EQ(all.served, 20'000U);
+    EXPECT_LE(all.seconds, 3 * 20'000 * 0.005 / 32 + 1);
+  });
+}
+
+TEST(store_state, says_how_long_a_store_has_been_of_no_use_and_whether_it_ever_was) {
+  using condition = io::store_state::condition;
+  constexpr std::uint64_t ms = 1'000'000;
+  io::store_state state(3);
+  io::store_state::ticket one;
+  std::uint64_t now = 10 * ms;
+  EXPECT_EQ(state.now(), condition::healthy);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(state.admit(now, one), 0U);
+    now += 40 * ms;
+    state.failed(one, now, {});
+  }
+  EXPECT_EQ(state.now(), condition::away);
+  EXPECT_EQ(state.silent_ns(now), 120 * ms);
+  EXPECT_FALSE(state.has_answered());
+  const std::uint64_t wait = state.admit(now, one);
+  EXPECT_GT(wait, 0U);
+  now += wait;
+  ASSERT_EQ(state.admit(now, one), 0U);
+  EXPECT_TRUE(one.is_probe);
+  io::store_state::ticket other;
+  EXPECT_GT(state.admit(now, other), 0U) << "one asks";
+  state.dropped(one);
+  ASSERT_EQ(state.admit(now, other), 0U) << "and another one, where nobody wants its answer";
+  state.answered(other, now);
+  EXPECT_EQ(state.now(), condition::healthy);
+  EXPECT_EQ(state.silent_ns(now + ms), 0U);
+  EXPECT_TRUE(state.has_answered());
+}
+
+}  // namespace
+}  // namespace leat::testing
