@@ -3,8 +3,10 @@
 #include "base/hasher.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
+#include "io/remote/connect.hpp"
 #include "io/remote/connection_limit.hpp"
 #include "io/remote/http_head.hpp"
+#include "io/remote/name_answers.hpp"
 #include "io/remote/object_sum.hpp"
 #include "io/remote/ran_clock.hpp"
 #include "io/remote/renewed_keys.hpp"
@@ -20,7 +22,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/connect.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -58,6 +59,7 @@ constexpr auto answers = asio::as_tuple(asio::use_awaitable);
 constexpr unsigned redirects_max = 5;
 constexpr auto connect_time_max = std::chrono::seconds(10);
 constexpr std::string_view without_tls = "; a server without TLS has an address of http://, which takes allow_http";
+constexpr std::chrono::milliseconds look_up_interval_max(16);
 constexpr auto watch_interval = std::chrono::milliseconds(20);
 constexpr auto keys_interval = std::chrono::milliseconds(20);
 constexpr auto idle_time_max = std::chrono::seconds(20);
@@ -139,6 +141,8 @@ struct connection {
   void close() {
     error_code ignored;
     socket.close(ignored);
+    if (opening != nullptr) opening->stop();
+    is_closed = true;
   }
 
   tcp::socket socket;
@@ -154,7 +158,10 @@ struct connection {
   std::uint64_t asked_bytes = 0;  // of an object
   fetch* serves = nullptr;        // null: nobody, or it is a second one
   bool is_late = false;
+  bool is_closed = false;
   bool lacks_descriptors = false;
+  bool has_no_such_name = false;
+  connecting* opening = nullptr;
 };
 
 // What the last try of a fetch says of its store.
@@ -166,6 +173,7 @@ struct known_server {
   std::deque<std::shared_ptr<fetch>> parked = {};  // wait for the store
   bool is_looked_after = false;
   std::string last_why = {};
+  bool has_no_such_name = false;  // by its last connection
   bool was_reached = false;
   std::uint64_t silent_since_ns = 0;  // of one that was not
 };
@@ -237,6 +245,7 @@ class http_client::impl {
       : options_(options),
         retries_(retries),
         counts_(counts != nullptr ? *counts : own_counts_),
+        names_(retries.names != nullptr ? *retries.names : names_of_process()),
         limit_(options.connections_max) {
     if (store != nullptr && store->lent) {
       lent_ = store->lent;
@@ -399,9 +408,10 @@ class http_client::impl {
         return at.admitted.end(&store_state::failed, ran_ns(), between);
     }
   }
-  [[nodiscard]] std::uint64_t patience_ns(const shared_store::view& store) const {
+  [[nodiscard]] std::uint64_t patience_ns(const known_server& server, const shared_store::view& store) const {
     const std::uint64_t all = as_ns(options_.patience);
-    return store.has_answered ? all : std::min(all, as_ns(retries_.unreached_patience));
+    if (store.has_answered) return all;
+    return std::min(all, as_ns(server.has_no_such_name ? retries_.unknown_patience : retries_.unreached_patience));
   }
 
   void park(known_server& server, std::shared_ptr<fetch> waits) {
@@ -441,7 +451,7 @@ class http_client::impl {
         spawn(work(unpark(server)));
         continue;
       }
-      if (is_away && store.silent_ns >= patience_ns(store)) give_up_all(server, store);
+      if (is_away && store.silent_ns >= patience_ns(server, store)) give_up_all(server, store);
       timer.expires_after(std::min<std::chrono::nanoseconds>(std::chrono::nanoseconds(wait), look_interval_max));
       co_await timer.async_wait(answers);
     }
@@ -517,7 +527,7 @@ class http_client::impl {
       const bool is_away = store.now == store_state::condition::away;
       // A store that refuses is to blame for all of the try.
       if (is_away || at.told == told_by_try::refuses) at.excused_ns += ran_ns() - asked_ns;
-      if (const char* const limit = no_more_tries(*served, store)) {
+      if (const char* const limit = no_more_tries(*served, server, store)) {
         const double seconds = static_cast<double>(ran_ns() - at.began_ns) / 1e9;
         served->why = str_cat(served->why, " (", at.tries_all, at.tries_all == 1 ? " try" : " tries", " in ",
                               std::floor(seconds * 10) / 10, " s", limit, ")");
@@ -535,10 +545,11 @@ class http_client::impl {
       co_return;
     }
   }
-  [[nodiscard]] const char* no_more_tries(const fetch& served, const shared_store::view& store) const {
+  [[nodiscard]] const char* no_more_tries(const fetch& served, const known_server& server,
+                                          const shared_store::view& store) const {
     constexpr const char* patience = ", and patience is at its end";
     if (served.state->tries >= retries_.tries_max) return "";
-    if (store.silent_ns >= patience_ns(store)) return patience;
+    if (store.silent_ns >= patience_ns(server, store)) return patience;
     return ran_ns() >= give_up_of(served) ? patience : nullptr;
   }
   // Full jitter: who failed together does not come back together.
@@ -645,6 +656,9 @@ class http_client::impl {
           continue;
         }
         each->is_late = true;
+        error_code unknown;
+        const tcp::endpoint silent = each->socket.remote_endpoint(unknown);
+        if (!unknown) names_.is_dead(silent.address(), now);
         each->close();
       }
       std::erase_if(idle_, [now](const auto& each) { return now - each->idle_since_ns > as_ns(idle_time_max); });
@@ -711,6 +725,17 @@ class http_client::impl {
   // With the first connection that needs it.
   const tls_context& tls() { return tls_ ? *tls_ : tls_.emplace(options_.ca_file); }
 
+  // Others may have asked for it already.
+  asio::awaitable<name_answer> look_up(const connection& of) {
+    asio::steady_timer timer(*context_);
+    for (auto wait = std::chrono::milliseconds(1);; wait = std::min(2 * wait, look_up_interval_max)) {
+      name_answer found = names_.ask(of.to.host, ran_ns());
+      if (found.what != name_answer::kind::pending || of.is_closed) co_return found;
+      timer.expires_after(wait);
+      co_await timer.async_wait(answers);
+    }
+  }
+
   // Names, TCP, TLS.
   asio::awaitable<step> open(connection& opened, std::string& why) {
     const address& to = opened.to;
@@ -721,20 +746,26 @@ class http_client::impl {
     if (!is_name) {
       endpoints.emplace_back(numbers, to.port);
     } else {
-      tcp::resolver resolver(*context_);
-      auto [unknown, found] = co_await resolver.async_resolve(to.host, std::to_string(to.port), answers);
-      if (opened.is_late) {
-        why = words_of(opened, unknown, "while the server's name was looked up");
+      const name_answer found = co_await look_up(opened);
+      if (opened.is_closed) {
+        why = words_of(opened, asio::error::operation_aborted, "while the server's name was looked up");
         co_return step::again_later;
       }
-      if (unknown) {
-        why = str_cat("the name of the server, ", to.host, ", is not found: ", unknown.message());
-        co_return unknown == asio::error::host_not_found ? step::give_up : step::again_later;
+      if (found.what == name_answer::kind::failed) {
+        why = str_cat("the name of the server, ", to.host, ", is not found: ", found.why);
+        opened.has_no_such_name = found.is_unknown;
+        co_return step::again_later;
       }
-      for (const auto& each : found) endpoints.push_back(each.endpoint());
+      for (const asio::ip::address& each : in_turns(found.addresses)) endpoints.emplace_back(each, to.port);
       opened.silent_since_ns = ran_ns();
     }
-    const auto [refused, endpoint] = co_await asio::async_connect(opened.socket, endpoints, answers);
+    connecting race(*context_);
+    opened.opening = &race;
+    const error_code refused =
+        co_await race.run(std::move(endpoints), opened.socket,
+                          [this](const tcp::endpoint& silent) { names_.is_dead(silent.address(), ran_ns()); });
+    opened.opening = nullptr;
+    if (refused && is_name) names_.forget(to.host, ran_ns());
     if (refused) {
       // As a store that is asked too much: fewer connections need fewer descriptors.
       opened.lacks_descriptors = refused == std::errc::too_many_files_open;
@@ -802,6 +833,7 @@ class http_client::impl {
         next = judge_opening(*line, co_await open(*line, wanted.why), wanted.why);
         line->silence_max_ns = as_ns(options_.silence_max);
         if (line->lacks_descriptors) at.told = told_by_try::nothing;
+        server_of(at.at).has_no_such_name = line->has_no_such_name;
       }
       if (wanted.end != fetch_end::pending) co_return step::over;
       if (next == step::over) next = co_await exchange(wanted, *line, was_idle, is_reusable);
@@ -1203,6 +1235,7 @@ class http_client::impl {
   const retry_options retries_;
   transfer_counts own_counts_;
   transfer_counts& counts_;
+  name_answers& names_;
   connection_limit limit_;
   slow_answers slow_;
   std::shared_ptr<renewed_keys> lent_;  // null: the signer's are for good

@@ -2,17 +2,24 @@
 #include "base/text.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/http_client.hpp"
+#include "io/remote/name_answers.hpp"
+#include "io/remote/ran_clock.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/seeded_random.hpp"
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -203,6 +210,184 @@ TEST_F(remote_outage, of_one_object_is_no_outage_of_its_store) {
   EXPECT_EQ(wrong_, 0U) << why_;
   EXPECT_EQ(lost->end, io::fetch_end::failed);
   EXPECT_THAT(lost->why, HasSubstr("500 As Told"));
+}
+
+/// A name server of the test's, which answers when it is let.
+struct name_server {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool answers = true;
+  std::vector<std::string> addresses = {"127.0.0.1"};
+  int unknown_first = 0;  // so many times there is no such name
+  std::atomic<int> asked{0};
+
+  io::name_answer answer() {
+    const int number = asked++;
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return answers; });
+    if (number < unknown_first)
+      return {.what = io::name_answer::kind::failed, .addresses = {}, .why = "no such name", .is_unknown = true};
+    io::name_answer made{.what = io::name_answer::kind::found};
+    for (const std::string& each : addresses) made.addresses.push_back(boost::asio::ip::make_address(each));
+    return made;
+  }
+  void set(bool now_answers) {
+    {
+      const std::lock_guard lock(mutex);
+      answers = now_answers;
+    }
+    changed.notify_all();
+  }
+};
+
+class remote_names : public remote_outage {
+ protected:
+  remote_names() {
+    serve();
+    where_ = io::parse_address(str_cat("http://store.test:", server_->port(), "/a.bin"));
+  }
+  [[nodiscard]] std::unique_ptr<io::http_client> client(const remote_options& options = {.allow_http = true}) {
+    return std::make_unique<io::http_client>(
+        options, io::retry_options{.unknown_patience = std::chrono::milliseconds(300), .names = &names_});
+  }
+
+  // The threads that ask it have it too.
+  const std::shared_ptr<name_server> asked_ = std::make_shared<name_server>();
+  io::name_answers names_{[asked = asked_](const std::string&) { return asked->answer(); }};
+};
+
+TEST_F(remote_names, are_looked_up_once_for_all_reads_and_clients) {
+  asked_->set(false);
+  const auto first = client();
+  const auto second = client();
+  read(*first, 500, 256);
+  while (asked_->asked == 0) std::this_thread::yield();
+  asked_->set(true);
+  wait();
+  read(*second, 100, 50);
+  wait();
+  EXPECT_EQ(wrong_, 0U) << why_;
+  EXPECT_EQ(asked_->asked, 1);
+}
+
+TEST_F(remote_names, that_are_unknown_for_a_moment_end_no_run_that_had_the_store_and_soon_one_that_never_had) {
+  asked_->unknown_first = 1'000;
+  {
+    const auto began = steady::now();
+    const auto lost = client();
+    read(*lost, 20, 20);
+    wait();
+    EXPECT_EQ(wrong_, 20U);
+    EXPECT_THAT(why_, HasSubstr("the name of the server, store.test, is not found: no such name"));
+    EXPECT_LE(seconds_since(began), 3);
+  }
+  wrong_ = 0;
+  asked_->unknown_first = asked_->asked + 1;
+  const auto patient =
+      std::make_unique<io::http_client>(remote_options{.allow_http = true}, io::retry_options{.names = &names_});
+  read(*patient, 100, 50);
+  wait();
+  EXPECT_EQ(wrong_, 0U) << why_;
+}
+
+// A kernel that has no room for more connections says nothing.
+class silent_address {
+ public:
+  explicit silent_address(const boost::asio::ip::tcp::endpoint& at) : listening_(context_) {
+    listening_.open(at.protocol());
+    listening_.set_option(boost::asio::socket_base::reuse_address(true));
+    listening_.bind(at);
+    listening_.listen(0);
+    for (int i = 0; i < 4; ++i) {
+      filling_.emplace_back(context_);
+      filling_.back().async_connect(at, [](const boost::system::error_code&) {});  // It has begun, and nobody waits.
+    }
+  }
+
+ private:
+  boost::asio::io_context context_;
+  boost::asio::ip::tcp::acceptor listening_;
+  std::vector<boost::asio::ip::tcp::socket> filling_;
+};
+
+TEST_F(remote_names, of_which_the_first_address_is_silent_lead_to_the_next_one_at_once) {
+  const silent_address silent({boost::asio::ip::make_address("127.0.0.2"), server_->port()});
+  asked_->addresses = {"127.0.0.2", "127.0.0.1"};
+  const auto began = steady::now();
+  const auto first = client();
+  read(*first, 1, 1);
+  wait();
+  EXPECT_EQ(wrong_, 0U) << why_;
+  EXPECT_GE(seconds_since(began), 0.25);
+  EXPECT_LE(seconds_since(began), 2);
+  // Once is enough.
+  EXPECT_EQ(names_.ask("store.test", io::ran_ns()).addresses.front().to_string(), "127.0.0.1");
+  EXPECT_EQ(names_.ask("store.test", io::ran_ns()).addresses.back().to_string(), "127.0.0.2");
+}
+
+TEST_F(remote_names, of_which_the_first_address_refuses_lead_to_the_next_one) {
+  asked_->addresses = {"127.0.0.3", "127.0.0.1"};
+  const auto first = client();
+  read(*first, 100, 10);
+  wait();
+  EXPECT_EQ(wrong_, 0U) << why_;
+}
+
+// A name server, a connection that does not come about, TLS that does not begin, a body that stalls.
+TEST_F(remote_names, and_all_else_that_hangs_holds_the_end_of_a_client_up_for_no_time) {
+  const auto end_soon = [&](io::http_client& of, const std::string& where, const std::function<bool()>& is_hanging) {
+    const io::address at = io::parse_address(where);
+    std::vector<std::byte> into(1'000);
+    const auto lost = std::make_shared<io::fetch>();
+    lost->where = &at;
+    lost->into = into;
+    std::promise<void> ended;
+    lost->owner = &ended;
+    lost->ended = [](io::fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
+    of.start({lost});
+    while (!is_hanging()) std::this_thread::yield();
+    const auto began = steady::now();
+    of.cancel(lost);
+    ended.get_future().wait();
+    EXPECT_EQ(lost->end, io::fetch_end::cancelled);
+    return began;
+  };
+  const auto server = server_->port();
+  const silent_address silent({boost::asio::ip::make_address("127.0.0.2"), server});
+  boost::asio::io_context context;
+  boost::asio::ip::tcp::acceptor mute(context, {boost::asio::ip::make_address("127.0.0.4"), 0});
+  std::atomic<bool> is_stalled{false};
+  server_->set_rule([&](const served_request&) {
+    is_stalled = true;
+    return http_fault{.what = wrong::stall, .bytes = 10};
+  });
+  asked_->set(false);
+  steady::time_point began;
+  {
+    const auto one = client();
+    began = end_soon(*one, str_cat("http://store.test:", server, "/a.bin"), [&] { return asked_->asked > 0; });
+  }
+  EXPECT_LE(seconds_since(began), 0.2) << "a name server";
+  {
+    const auto one = client();
+    began = end_soon(*one, str_cat("http://127.0.0.2:", server, "/a.bin"), [] { return true; });
+  }
+  EXPECT_LE(seconds_since(began), 0.2) << "a connection";
+  {
+    const auto one = client();
+    boost::asio::ip::tcp::socket taken(context);
+    began = end_soon(*one, str_cat("https://127.0.0.4:", mute.local_endpoint().port(), "/a.bin"), [&] {
+      mute.accept(taken);
+      return true;
+    });
+  }
+  EXPECT_LE(seconds_since(began), 0.2) << "TLS";
+  {
+    const auto one = client();
+    began = end_soon(*one, server_->address("a.bin"), [&] { return is_stalled.load(); });
+  }
+  EXPECT_LE(seconds_since(began), 0.2) << "a body";
+  asked_->set(true);
 }
 
 }  // namespace
