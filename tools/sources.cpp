@@ -83,6 +83,11 @@ void add_remote_options(CLI::App& app, remote_options& remote) {
   add_text(app, "--endpoint", remote.endpoint, "URL", "of s3:// at a store that is not AWS (AWS_ENDPOINT_URL_S3)");
   add_text(app, "--region", remote.region, "NAME", "of s3:// at AWS (AWS_REGION, or us-east-1)");
   app.add_flag("--anonymous", remote.anonymous, "requests of s3:// are not signed");
+  app.add_flag("--requester-pays", remote.requester_pays, "of s3://: who reads pays, as such buckets want it");
+  app.add_option("--header", remote.headers,
+                 "'https://host Name: value', a line that goes with each request to this server alone; may be repeated")
+      ->type_name("LINE")
+      ->allow_extra_args(false);
   app.add_option_function<std::string>(
          "--patience",
          [&remote](const std::string& given) {

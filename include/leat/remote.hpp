@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace leat {
 
@@ -21,10 +22,12 @@ namespace leat {
 ///                    of the two
 ///   cache_block_bytes   bytes that are fetched at once, a multiple of 4096. Default: 4 MiB. Each I/O thread has memory
 ///                       for 16 blocks
+///   headers          "https://host Name: value": a line that goes with each request to this server, and to no other one
 /// For s3://; what is not set comes from AWS's environment variables and profile files:
-///   endpoint         https://host:port of a store that is not AWS
+///   endpoint         https://host:port of a store that is not AWS. https://{bucket}.host: each bucket is a host of its own
 ///   region           the region at AWS. Empty (default), and not set elsewhere: us-east-1
 ///   anonymous        true: do not sign requests, for public buckets. Default: false
+///   requester_pays   true: whoever reads pays, as such buckets want it. Default: false
 ///   access_key_id, secret_access_key, session_token
 ///                    keys, which come before those of the environment and the files
 ///   profile          a profile, which comes before the keys of the environment
@@ -37,10 +40,12 @@ struct remote_options {
   std::string endpoint = {};
   std::string region = {};
   bool anonymous = false;
+  bool requester_pays = false;
   std::string access_key_id = {};
   std::string secret_access_key = {};
   std::string session_token = {};
   std::string profile = {};
+  std::vector<std::string> headers = {};
   std::string cache = {};
   std::uint64_t cache_bytes = 0;
   std::uint32_t cache_block_bytes = 4U << 20;

@@ -10,6 +10,7 @@
 #include "io/remote/object_sum.hpp"
 #include "io/remote/ran_clock.hpp"
 #include "io/remote/renewed_keys.hpp"
+#include "io/remote/request_headers.hpp"
 #include "io/remote/shared_store.hpp"
 #include "io/remote/slow_answers.hpp"
 #include "io/remote/tls_session.hpp"
@@ -253,8 +254,10 @@ class http_client::impl {
     } else if (store != nullptr && !store->keys.empty()) {
       signer_.emplace(store->keys, store->region, store->service);
     }
+    headers_ = parse_request_headers(options.headers, options.allow_http);
+    ca_file_ = !options.ca_file.empty() || store == nullptr ? options.ca_file : store->ca_file;
     // What is wrong with that is said at once.
-    if (!options.ca_file.empty()) static_cast<void>(tls());
+    if (!ca_file_.empty()) static_cast<void>(tls());
     context_ = std::make_unique<asio::io_context>(1);
     work_.emplace(context_->get_executor());
     thread_ = start_thread({.what = "network thread"}, [this] {
@@ -723,7 +726,7 @@ class http_client::impl {
   }
 
   // With the first connection that needs it.
-  const tls_context& tls() { return tls_ ? *tls_ : tls_.emplace(options_.ca_file); }
+  const tls_context& tls() { return tls_ ? *tls_ : tls_.emplace(ca_file_); }
 
   // Others may have asked for it already.
   asio::awaitable<name_answer> look_up(const connection& of) {
@@ -876,6 +879,13 @@ class http_client::impl {
     if (to.is_same_server(*wanted.where)) {
       for (const header_line& each : wanted.headers) str_append(text, each.name, ": ", each.value, "\r\n");
     }
+    for (const request_header& each : headers_) {
+      if (to.is_same_server(each.server)) str_append(text, each.line.name, ": ", each.line.value, "\r\n");
+    }
+    if (wanted.is_signed && options_.requester_pays && to.is_same_server(*wanted.where)) {
+      str_append(text, "x-amz-request-payer: requester\r\n");
+      to_sign.push_back({"x-amz-request-payer", "requester"});
+    }
     if (wanted.method != "GET") text += "Content-Length: 0\r\n";
     std::optional<std::int64_t>& signed_s = wanted.state->signed_s;
     signed_s.reset();
@@ -909,6 +919,10 @@ class http_client::impl {
     return wanted.bytes_received > 0 ? &*wanted.seen : nullptr;
   }
 
+  static bool is_interim(std::string_view head) {
+    return head.starts_with("HTTP/1.1 1") && !head.starts_with("HTTP/1.1 101");
+  }
+
   // Sends a request, and receives the header of its answer: where that ends in what was received, or nothing.
   asio::awaitable<std::pair<error_code, std::optional<std::size_t>>> ask(connection& line, const std::string& request,
                                                                          std::uint64_t bytes) {
@@ -932,6 +946,11 @@ class http_client::impl {
       line.silent_since_ns = ran_ns();
       end = http_head_end(received, before);
       failure = broken;
+      // RFC 9110 15.2: any number of answers that are not the answer may come first.
+      while (end && is_interim(received)) {
+        received.erase(0, *end);
+        end = http_head_end(received);
+      }
     }
     co_return std::pair(failure, end);
   }
@@ -979,7 +998,16 @@ class http_client::impl {
       co_return step::await_keys;
     }
     if (head->status == 403 && correct_clock(*wanted.state, *head)) co_return step::again_now;
-    co_return judge(wanted, *head, code, expected);
+    const step judged = judge(wanted, *head, code, expected);
+    if (judged == step::give_up && head->status == 400) add_words_of_store(wanted, words);
+    co_return judged;
+  }
+
+  static void add_words_of_store(fetch& wanted, std::string_view words) {
+    const std::string region = s3_error_text(words, "Region");
+    const std::string message = s3_error_text(words, "Message");
+    if (!message.empty()) str_append(wanted.why, ": ", message);
+    if (is_region(region)) str_append(wanted.why, "; the bucket is in the region ", region, "; give that as region");
   }
 
   void take_newest_keys() {
@@ -1240,6 +1268,8 @@ class http_client::impl {
   slow_answers slow_;
   std::shared_ptr<renewed_keys> lent_;  // null: the signer's are for good
   std::string region_;
+  std::string ca_file_;
+  std::vector<request_header> headers_;
   std::shared_ptr<const access_keys> signed_with_;  // of those that are lent
   std::optional<sigv4_signer> signer_;
   std::int64_t skew_s_ = 0;

@@ -171,6 +171,17 @@ std::string s3_error_code(std::string_view body) {
   return is_word ? std::string(code) : std::string();
 }
 
+std::string s3_error_text(std::string_view body, std::string_view name) {
+  constexpr std::size_t length_max = 200;
+  const std::string opens = str_cat("<", name, ">");
+  const std::size_t begin = body.find(opens);
+  if (begin == std::string_view::npos) return {};
+  std::string text(body.substr(begin + opens.size()).substr(0, length_max));
+  text.resize(std::min(text.find('<'), text.size()));
+  std::replace_if(text.begin(), text.end(), [](char letter) { return letter < 0x20 || letter > 0x7E; }, '?');
+  return text;
+}
+
 std::optional<content_range> parse_content_range(std::string_view text) noexcept {
   if (!text.starts_with("bytes ")) return std::nullopt;
   text.remove_prefix(6);

@@ -73,6 +73,9 @@ class http_text {
 /// The code of a store's error, "AccessDenied" of "<Error><Code>AccessDenied</Code>...": letters and digits; else empty.
 [[nodiscard]] std::string s3_error_code(std::string_view body);
 
+/// The text of <name> in it, printable and of 200 letters at the most: its message, or the region of a bucket.
+[[nodiscard]] std::string s3_error_text(std::string_view body, std::string_view name);
+
 /// "bytes 0-99/1000", "bytes 0-99/*", or of an answer that has none, "bytes */1000".
 struct content_range {
   bool is_satisfied = false;

@@ -21,6 +21,9 @@ std::string first_of(std::initializer_list<std::string_view> choices) {
   return {};
 }
 
+// What an endpoint begins with whose buckets are hosts of their own.
+constexpr std::string_view bucket_mark = "{bucket}.";
+
 // As EKS sets it. A profile that was asked for comes before.
 bool has_role_of_environment(const remote_options& options, const environment& from) {
   return options.profile.empty() && !from("AWS_ROLE_ARN").empty() && !from("AWS_WEB_IDENTITY_TOKEN_FILE").empty();
@@ -67,13 +70,23 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
     if (!is_address(endpoint) || is_s3(endpoint))
       throw error(errc::usage, str_cat(endpoint.find('@') == std::string::npos ? redacted(endpoint) : "endpoint",
                                        ": an endpoint is an address, as https://s3.example.org"));
-    found.endpoint = parse_address(endpoint);
+    const std::size_t mark = endpoint.find(bucket_mark);
+    found.has_bucket_in_host = mark != std::string::npos;
+    if (found.has_bucket_in_host && !endpoint.substr(0, mark).ends_with("://")) {
+      throw error(errc::usage, str_cat(redacted(endpoint),
+                                       ": {bucket} is what the host begins with, as in "
+                                       "https://{bucket}.s3.example.org"));
+    }
+    found.endpoint = parse_address(found.has_bucket_in_host
+                                       ? str_cat(endpoint.substr(0, mark), endpoint.substr(mark + bucket_mark.size()))
+                                       : endpoint);
     if (!found.endpoint->tls && !options.allow_http) {
       throw error(errc::usage, str_cat(found.endpoint->shown,
                                        ": what comes over http:// can be read and changed on its way; give "
                                        "https://, or allow_http"));
     }
   }
+  found.ca_file = first_of({from("AWS_CA_BUNDLE"), of_profile("ca_bundle")});
   if (options.anonymous) {
     found.keys_from = "none: requests are not signed";
     return found;
@@ -176,7 +189,8 @@ address address_of(const s3_name& name, const s3_access& at) {
     found = *at.endpoint;
     std::string below = found.target.substr(0, found.target.find('?'));
     if (!below.ends_with('/')) below += '/';
-    found.target = str_cat(below, name.bucket, "/", key);
+    if (at.has_bucket_in_host) found.host = str_cat(name.bucket, ".", found.host);
+    found.target = str_cat(below, at.has_bucket_in_host ? "" : str_cat(name.bucket, "/"), key);
   } else if (name.bucket.find('.') != std::string::npos) {
     // A certificate for *.s3.amazonaws.com is not good for names with a dot more.
     found.host = str_cat("s3.", at.region, ".amazonaws.com");

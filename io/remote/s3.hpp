@@ -20,15 +20,19 @@ class renewed_keys;
 ///   keys       empty: without a signature
 ///   lent       keys that are renewed while they are used; else null. `keys` are the first of them
 ///   endpoint   of a store that is not AWS
+///   has_bucket_in_host   "https://{bucket}.s3.example.org": the endpoint is without this mark
 ///   keys_from  where the keys were found, in words; never their values
 ///   service    that requests are signed for
+///   ca_file    certificates that are trusted too, by AWS_CA_BUNDLE or the profile's ca_bundle; may be empty
 struct s3_access {
   access_keys keys;
   std::string region;
   std::optional<address> endpoint;
+  bool has_bucket_in_host = false;
   std::shared_ptr<renewed_keys> lent = nullptr;
   std::string keys_from = {};
   std::string service = "s3";
+  std::string ca_file = {};
 };
 
 /// An environment variable; empty where it is not set. Tests have an environment of their own.
@@ -56,7 +60,7 @@ struct s3_name {
 ///   throws   error{errc::usage}: not s3://bucket/key
 [[nodiscard]] s3_name parse_s3_name(std::string_view text);
 
-/// Where the object lies: at AWS in the bucket's own host, else in a path below the endpoint. Shown as s3://bucket/key.
+/// Where the object lies: at AWS, and where the endpoint has {bucket}, in the bucket's own host, else in a path below the endpoint. Shown as s3://bucket/key.
 [[nodiscard]] address address_of(const s3_name& name, const s3_access& at);
 
 }  // namespace leat::io

@@ -292,6 +292,9 @@ class fault_server::impl {
                                : str_cat("HTTP/1.1 206 Partial Content\r\nContent-Length: ", body.size(),
                                          "\r\nContent-Range: bytes ", first, "-", last, "/", content.size(), "\r\n",
                                          extra, "\r\n");
+    if (plan.what == early) {
+      made.bytes.insert(0, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n");
+    }
     if (plan.what == cut || plan.what == stall) {
       body.resize(std::min(body.size(), plan.bytes));
       made.ends = plan.what == cut;

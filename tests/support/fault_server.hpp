@@ -38,6 +38,7 @@ struct http_fault {
     no_http,      ///< something else
     compressed,   ///< says that it is gzip
     untagged,     ///< `headers` in the place of an ETag
+    early,        ///< two answers of 1xx before the answer
     late,         ///< answers after `wait`
     dripping      ///< sends the body byte by byte, one each `wait`
   };
