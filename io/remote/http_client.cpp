@@ -63,6 +63,8 @@ constexpr std::string_view without_tls = "; a server without TLS has an address 
 constexpr std::chrono::milliseconds look_up_interval_max(16);
 constexpr auto watch_interval = std::chrono::milliseconds(20);
 constexpr auto keys_interval = std::chrono::milliseconds(20);
+// That a server which is silent, or away, has for letting a connection in.
+constexpr std::chrono::milliseconds knock_time_max(1500);
 constexpr auto idle_time_max = std::chrono::seconds(20);
 // Of an answer that is an error: read, so that the connection can be used again.
 constexpr std::uint64_t error_body_bytes_max = std::uint64_t{16} << 10;
@@ -94,6 +96,8 @@ bool is_the_same(const object_facts& seen, const object_facts& expected) {
   if (!seen.etag.empty() && !expected.etag.empty()) return seen.etag == expected.etag;
   return seen.last_modified.empty() || expected.last_modified.empty() || seen.last_modified == expected.last_modified;
 }
+
+struct known_server;
 
 /// A connection to a server, idle or used for one request at a time.
 struct connection {
@@ -159,6 +163,7 @@ struct connection {
   std::uint64_t asked_bytes = 0;  // of an object
   fetch* serves = nullptr;        // null: nobody, or it is a second one
   bool is_late = false;
+  const known_server* server = nullptr;
   bool is_closed = false;
   bool lacks_descriptors = false;
   bool has_no_such_name = false;
@@ -177,6 +182,9 @@ struct known_server {
   bool has_no_such_name = false;  // by its last connection
   bool was_reached = false;
   std::uint64_t silent_since_ns = 0;  // of one that was not
+  std::uint64_t knocked_ns = 0;       // when that was last
+  std::uint32_t knocks_lost = 0;      // in a row
+  bool is_knocked = false;
 };
 
 enum class step : std::uint8_t {
@@ -465,7 +473,8 @@ class http_client::impl {
       const std::shared_ptr<fetch> each = unpark(server);
       if (each->end != fetch_end::pending) continue;
       each->why = str_cat(server.last_why.empty() ? "the server does not answer" : server.last_why,
-                          " (nothing of use for ", store.silent_ns / 1'000'000'000, " s, and patience is at its end)");
+                          " (nothing of use for ", store.silent_ns / 1'000'000'000, " s, and patience is at its end)",
+                          words_of_proxies(store, each->where->tls));
       finish(*each, fetch_end::failed);
     }
   }
@@ -532,8 +541,9 @@ class http_client::impl {
       if (is_away || at.told == told_by_try::refuses) at.excused_ns += ran_ns() - asked_ns;
       if (const char* const limit = no_more_tries(*served, server, store)) {
         const double seconds = static_cast<double>(ran_ns() - at.began_ns) / 1e9;
-        served->why = str_cat(served->why, " (", at.tries_all, at.tries_all == 1 ? " try" : " tries", " in ",
-                              std::floor(seconds * 10) / 10, " s", limit, ")");
+        served->why =
+            str_cat(served->why, " (", at.tries_all, at.tries_all == 1 ? " try" : " tries", " in ",
+                    std::floor(seconds * 10) / 10, " s", limit, ")", words_of_proxies(store, served->where->tls));
         co_return finish(*served, fetch_end::failed);
       }
       from_the_start(*served);
@@ -646,10 +656,16 @@ class http_client::impl {
   }
   asio::awaitable<void> watch() {
     asio::steady_timer timer(*context_);
+    unsigned ticks = 0;
     while (!active_.empty() || !idle_.empty()) {
       timer.expires_after(watch_interval);
       co_await timer.async_wait(answers);
       const std::uint64_t now = ran_ns();
+      for (connection* const each : knocking_) {
+        if (now - each->silent_since_ns < each->silence_max_ns) continue;
+        each->is_late = true;
+        each->close();
+      }
       const std::vector<connection*> all = active_;  // asking a second time adds to it
       for (connection* const each : all) {
         if (now < each->give_up_ns && now - each->silent_since_ns < each->silence_max_ns) {
@@ -664,9 +680,63 @@ class http_client::impl {
         if (!unknown) names_.is_dead(silent.address(), now);
         each->close();
       }
+      if (++ticks % 8 == 0) knock_at_silent_servers(now);
       std::erase_if(idle_, [now](const auto& each) { return now - each->idle_since_ns > as_ns(idle_time_max); });
     }
     is_watching_ = false;
+  }
+
+  // A connection whose packets were lost for a while is repeated by the kernel ever more seldom: when a server that was silent on all of them
+  // lets a new one in, those are given up.
+  void knock_at_silent_servers(std::uint64_t now) {
+    for (const auto& [name, server] : servers_) {
+      if (server->is_knocked || now - server->knocked_ns < as_ns(retries_.server_silence) / 2) continue;
+      const connection* asked = nullptr;
+      std::uint64_t heard_ns = 0;
+      for (const connection* const each : active_) {
+        if (each->server != server.get()) continue;
+        if (each->asked_ns != 0) asked = each;
+        heard_ns = std::max(heard_ns, each->silent_since_ns);
+      }
+      for (const auto& each : idle_) {
+        if (each->server == server.get()) heard_ns = std::max(heard_ns, each->idle_since_ns);
+      }
+      if (asked == nullptr || now - heard_ns < as_ns(retries_.server_silence)) {
+        server->knocks_lost = 0;
+        continue;
+      }
+      server->is_knocked = true;
+      server->knocked_ns = now;
+      spawn(knock(*server, asked->to));
+    }
+  }
+  asio::awaitable<void> knock(known_server& server, address to) {
+    const auto line = std::make_unique<connection>(*context_, to);
+    line->silent_since_ns = ran_ns();
+    line->silence_max_ns = as_ns(std::min(knock_time_max, retries_.server_silence));
+    line->give_up_ns = ~std::uint64_t{0};
+    knocking_.push_back(line.get());
+    std::string why;
+    bool is_open = false;
+    try {
+      is_open = co_await open(*line, why) == step::over;
+    } catch (const std::exception&) {
+      // As one that was not opened.
+    }
+    std::erase(knocking_, line.get());
+    server.is_knocked = false;
+    if (!is_open) {
+      ++server.knocks_lost;
+      server.last_why = why;
+      co_return;
+    }
+    if (std::exchange(server.knocks_lost, 0) == 0) co_return;  // it is slow
+    const std::uint64_t now = ran_ns();
+    for (connection* const each : active_) {
+      if (each->server != &server || now - each->silent_since_ns < as_ns(retries_.server_silence) / 2) continue;
+      each->is_late = true;
+      each->close();
+    }
   }
 
   // What is later than 99 of 100 is asked for once more, what is missing of it, on a new connection. Whose answer has begun by the time
@@ -714,6 +784,19 @@ class http_client::impl {
     at.in_use->close();  // who reads from it goes on with the other one
   } catch (const std::exception&) {
     // The first one goes on.
+  }
+
+  // Of a server that never answered: it may be that none is reached but by a proxy.
+  static std::string words_of_proxies(const shared_store::view& store, bool tls) {
+    if (store.has_answered) return {};
+    constexpr std::string_view of_tls[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+    constexpr std::string_view of_others[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
+    for (const std::string_view name :
+         tls ? std::span<const std::string_view>(of_tls) : std::span<const std::string_view>(of_others)) {
+      const char* const set = std::getenv(name.data());
+      if (set != nullptr && *set != 0) return str_cat("; ", name, " is set, and leat uses no proxy");
+    }
+    return {};
   }
 
   // Of a connection that broke.
@@ -768,6 +851,7 @@ class http_client::impl {
         co_await race.run(std::move(endpoints), opened.socket,
                           [this](const tcp::endpoint& silent) { names_.is_dead(silent.address(), ran_ns()); });
     opened.opening = nullptr;
+    opened.silent_since_ns = ran_ns();
     if (refused && is_name) names_.forget(to.host, ran_ns());
     if (refused) {
       // As a store that is asked too much: fewer connections need fewer descriptors.
@@ -807,8 +891,10 @@ class http_client::impl {
     if (how == step::over) known.was_reached = true;
     if (how != step::again_later || !opened.is_late || known.was_reached) return how;
     const std::uint64_t now = ran_ns();
+    const std::uint64_t silence_max_ns =
+        as_ns(std::min<std::chrono::milliseconds>(options_.silence_max, connect_time_max));
     if (known.silent_since_ns == 0) known.silent_since_ns = now - opened.silence_max_ns;
-    if (now - known.silent_since_ns < 2 * opened.silence_max_ns) return how;
+    if (now - known.silent_since_ns < 2 * silence_max_ns) return how;
     str_append(why, ", and no other connection to it has come about", opened.to.tls ? without_tls : "");
     return step::give_up;
   }
@@ -824,10 +910,13 @@ class http_client::impl {
     std::unique_ptr<connection> line = take_idle(at.at);
     const bool was_idle = line != nullptr;
     if (!was_idle) line = std::make_unique<connection>(*context_, at.at);
+    line->server = &server_of(at.at);
     line->silent_since_ns = ran_ns();
     line->give_up_ns = at.give_up_ns;
-    line->silence_max_ns = as_ns(
-        was_idle ? options_.silence_max : std::min<std::chrono::milliseconds>(options_.silence_max, connect_time_max));
+    line->silence_max_ns =
+        as_ns(was_idle                 ? options_.silence_max
+              : at.admitted.is_probe() ? std::min<std::chrono::milliseconds>(options_.silence_max, knock_time_max)
+                                       : std::min<std::chrono::milliseconds>(options_.silence_max, connect_time_max));
     bool is_reusable = false;
     step next = step::over;
     {
@@ -1280,6 +1369,7 @@ class http_client::impl {
   bool is_watching_keys_ = false;
   std::uint32_t workers_ = 0;
   std::vector<connection*> active_;
+  std::vector<connection*> knocking_;
   absl::flat_hash_map<const address*, address> moved_;                       // where redirects have led
   absl::flat_hash_map<std::string, std::unique_ptr<known_server>> servers_;  // by scheme, name and port
   bool is_watching_ = false;

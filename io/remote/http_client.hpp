@@ -79,7 +79,9 @@ struct retry_options {
   std::chrono::milliseconds wait_first = std::chrono::milliseconds(5);
   std::chrono::milliseconds wait_max = std::chrono::seconds(1);             ///< where the store does not ask for more
   std::chrono::milliseconds unreached_patience = std::chrono::seconds(20);  ///< with a server that never answered
-  std::chrono::milliseconds unknown_patience = std::chrono::seconds(5);     ///< where its name is not known either
+  /// After so long without a byte of a server that is asked, a connection of its own looks whether it is there.
+  std::chrono::milliseconds server_silence = std::chrono::seconds(2);
+  std::chrono::milliseconds unknown_patience = std::chrono::seconds(5);  ///< where its name is not known either
   name_answers* names = nullptr;  ///< that servers are looked up by; null: the process's
   std::chrono::milliseconds keys_patience = std::chrono::minutes(1);  ///< with a lender of keys, once they have expired
   std::chrono::milliseconds others_patience =

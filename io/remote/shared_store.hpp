@@ -54,6 +54,7 @@ class admission {
     if (wait == 0) store_ = store;
     return wait;
   }
+  [[nodiscard]] bool is_probe() const noexcept { return store_ != nullptr && ticket_.is_probe; }
   /// As those of store_state: "&store_state::answered, now_ns".
   template <class Call, class... Arguments>
   void end(Call call, Arguments... arguments) {
