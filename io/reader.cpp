@@ -1,3 +1,4 @@
+#include "async/posted_functions.hpp"
 #include "base/fork_guard.hpp"
 #include "base/intrusive_list.hpp"
 #include "base/mutex.hpp"
@@ -161,7 +162,9 @@ class reader::impl {
   /// Runs `function` on the line's thread: now if that is this one.
   template <class Function>
   void run_on(const line& there, Function function) {
-    threads_.executor(there.number).execute(std::move(function));
+    const auto loop = threads_.executor(there.number);
+    if (loop.running_in_this_thread()) return function();
+    posted_.post(loop, std::move(function));
   }
 
   [[nodiscard]] line& next_line() noexcept {
@@ -203,6 +206,7 @@ class reader::impl {
 
   std::vector<line> lines_;
   io::io_threads threads_;  // joined before anything that they may still look at goes
+  async::posted_functions posted_;
   io::source_set sources_;  // whose sources end on their threads
   mutex stop_mutex_;
   bool stopped_ ABSL_GUARDED_BY(stop_mutex_) = false;
@@ -494,6 +498,7 @@ void reader::impl::stop() noexcept {
     idle.wait();
   }
   sources_.drain();
+  posted_.wait();
 }
 
 void reader::impl::line::end_queues() {
@@ -509,8 +514,7 @@ void reader::impl::line::tell_if_idle() noexcept {
   }
   idle_reported = true;
   // In a turn of its own: whoever calls this is still on its way out of our books.
-  owner->threads_.loop(number).post(
-      [](void* argument) noexcept { static_cast<line*>(argument)->queues_idle.set_value(); }, this);
+  owner->posted_.post(owner->threads_.executor(number), [this] { queues_idle.set_value(); });
 }
 
 // ---- The public face ----------------------------------------------------------------------------------------------

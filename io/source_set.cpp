@@ -28,7 +28,7 @@ source_set::source_set(std::span<connector* const> loops) {
 }
 
 source_set::~source_set() {
-  // What cancel() has posted to a loop runs before this.
+  posted_.wait();
   on_each([](set_loop& loop) {
     assert(loop.reads.empty() && "a source is ended while it is read from");
     loop.sources.clear();
@@ -64,16 +64,8 @@ void source_set::start(std::size_t loop, std::span<read_operation* const> reads)
   set_loop& there = loops_[loop];
   there.operations.fetch_add(reads.size(), std::memory_order_relaxed);
   if (there.at->executor().running_in_this_thread()) return begin(there, reads);
-  struct call {
-    set_loop& loop;
-    std::vector<read_operation*> reads;
-  };
-  there.at->post(
-      [](void* argument) noexcept {
-        const std::unique_ptr<call> made(static_cast<call*>(argument));
-        begin(made->loop, made->reads);
-      },
-      new call{there, {reads.begin(), reads.end()}});
+  posted_.post(there.at->executor(),
+               [&there, begun = std::vector<read_operation*>(reads.begin(), reads.end())] { begin(there, begun); });
 }
 
 void source_set::announce(std::size_t loop, std::uint32_t source, std::span<const extent> ahead) {
@@ -82,17 +74,9 @@ void source_set::announce(std::size_t loop, std::uint32_t source, std::span<cons
     if (!there.cancelled) source_of(there, source).announce(ahead);
     return;
   }
-  struct call {
-    set_loop& loop;
-    std::uint32_t source;
-    std::vector<extent> ahead;
-  };
-  there.at->post(
-      [](void* argument) noexcept {
-        const std::unique_ptr<call> made(static_cast<call*>(argument));
-        if (!made->loop.cancelled) source_of(made->loop, made->source).announce(made->ahead);
-      },
-      new call{there, source, {ahead.begin(), ahead.end()}});
+  posted_.post(there.at->executor(), [&there, source, told = std::vector<extent>(ahead.begin(), ahead.end())] {
+    if (!there.cancelled) source_of(there, source).announce(told);
+  });
 }
 
 void source_set::begin(set_loop& loop, std::span<read_operation* const> reads) {
@@ -128,12 +112,8 @@ void source_set::start(std::size_t loop, set_open& file) {
     opened.ended(opened);  // It may be gone after this.
     count_down(loop);
   };
-  const auto begin_open = [](void* argument) noexcept {
-    auto& begun = *static_cast<set_open*>(argument);
-    source_of(*begun.loop, begun.source).start(begun);
-  };
-  if (there.at->executor().running_in_this_thread()) return begin_open(&file);
-  there.at->post(begin_open, &file);
+  if (there.at->executor().running_in_this_thread()) return source_of(there, file.source).start(file);
+  posted_.post(there.at->executor(), [&there, &file] { source_of(there, file.source).start(file); });
 }
 
 void source_set::end_read(read_operation& operation) noexcept {
@@ -154,23 +134,20 @@ void source_set::count_down(set_loop& loop) noexcept {
 
 void source_set::cancel(set_read& read) { read.loop->sources[read.source]->cancel(read); }
 
-void source_set::cancel_on_each(void (*cancel)(void*) noexcept) {
+void source_set::cancel_on_each(void (*cancel)(set_loop&)) {
   for (set_loop& loop : loops_) {
     if (loop.at->executor().running_in_this_thread()) {
-      cancel(&loop);
+      cancel(loop);
     } else {
-      loop.at->post(cancel, &loop);
+      posted_.post(loop.at->executor(), [cancel, &loop] { cancel(loop); });
     }
   }
 }
 
-void source_set::cancel_reads() {
-  cancel_on_each([](void* loop) noexcept { cancel_in_flight(*static_cast<set_loop*>(loop)); });
-}
+void source_set::cancel_reads() { cancel_on_each(&cancel_in_flight); }
 
 void source_set::cancel() {
-  cancel_on_each([](void* argument) noexcept {
-    auto& loop = *static_cast<set_loop*>(argument);
+  cancel_on_each([](set_loop& loop) {
     loop.cancelled = true;
     cancel_in_flight(loop);
   });

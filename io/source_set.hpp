@@ -2,6 +2,7 @@
 // order in which it ends stands here once: operations are cancelled, then awaited, then each source ends on its loop's thread.
 #pragma once
 
+#include "async/posted_functions.hpp"
 #include "base/mutex.hpp"
 #include "io/source.hpp"
 
@@ -111,10 +112,11 @@ class source_set {
   static void begin(set_loop& loop, std::span<read_operation* const> reads);
   static void end_read(read_operation& ended) noexcept;
   static void count_down(set_loop& loop) noexcept;
-  void cancel_on_each(void (*cancel)(void*) noexcept);
+  void cancel_on_each(void (*cancel)(set_loop&));
   void on_each(const std::function<void(set_loop&)>& visit);
 
   std::deque<set_loop> loops_;  // they never move
+  async::posted_functions posted_;
   mutex mutex_;
   struct described {
     const source_description* from = nullptr;

@@ -31,6 +31,7 @@ hand_over::hand_over(const parts& given)
       delivery_(given.delivery),
       flags_(given.flags),
       loops_(given.loops),
+      posted_(given.posted),
       events_(given.events),
       mixer_(*run_.layout(), options_.mix, options_.seed, options_.digests, given.decode_threads),
       finishes_(std::any_of(run_.programs().begin(), run_.programs().end(),
@@ -79,21 +80,19 @@ void hand_over::ask_guard(batch_in_flight& batch) noexcept {
   } catch (...) {
     return events_.broken(std::current_exception());
   }
-  loops_.loop(0).post(
-      [](void* argument) noexcept {
-        batch_in_flight& judged = *static_cast<batch_in_flight*>(argument);
-        hand_over& self = *judged.ended_by;
-        try {
-          if (const auto what = std::exchange(judged.guarding.changed, std::nullopt)) {
-            self.end_run(judged, std::make_exception_ptr(error(errc::changed, "dataset changed: " + *what)));
-          } else {
-            self.settle(judged);
-          }
-        } catch (...) {
-          self.events_.broken(std::current_exception());
-        }
-      },
-      &batch);
+  posted_.post(loops_.executor(0), [this, &batch] { judge_guard(batch); });
+}
+
+void hand_over::judge_guard(batch_in_flight& batch) noexcept {
+  try {
+    if (const auto what = std::exchange(batch.guarding.changed, std::nullopt)) {
+      end_run(batch, std::make_exception_ptr(error(errc::changed, "dataset changed: " + *what)));
+    } else {
+      settle(batch);
+    }
+  } catch (...) {
+    events_.broken(std::current_exception());
+  }
 }
 
 // What the samples of the batch that failed mean for it.
@@ -188,17 +187,15 @@ void hand_over::finish(batch_in_flight& batch, std::size_t thread) noexcept {
   } catch (...) {
     return events_.broken(std::current_exception());
   }
-  loops_.loop(0).post(
-      [](void* argument) noexcept {
-        batch_in_flight& finished = *static_cast<batch_in_flight*>(argument);
-        hand_over& self = *finished.ended_by;
-        if (std::exception_ptr why = std::exchange(finished.finishing.failure, nullptr)) {
-          self.end_run(finished, std::move(why));
-        } else {
-          self.send(finished);
-        }
-      },
-      &batch);
+  posted_.post(loops_.executor(0), [this, &batch] { finished(batch); });
+}
+
+void hand_over::finished(batch_in_flight& batch) noexcept {
+  if (std::exception_ptr why = std::exchange(batch.finishing.failure, nullptr)) {
+    end_run(batch, std::move(why));
+  } else {
+    send(batch);
+  }
 }
 
 void hand_over::send(batch_in_flight& batch) noexcept {
@@ -279,12 +276,7 @@ void hand_over::sent(transfer_operation& operation) noexcept {
     item.failure = operation.failure;
   }
   // The batch object is retired on the I/O thread; after the put, the consumer may destroy the loader.
-  self.loops_.loop(0).post(
-      [](void* argument) noexcept {
-        batch_in_flight& done = *static_cast<batch_in_flight*>(argument);
-        done.ended_by->batches_->retire(done);
-      },
-      &batch);
+  self.posted_.post(self.loops_.executor(0), [&self, &batch] { self.batches_->retire(batch); });
   self.delivery_.put(sequence, std::move(item));
 }
 

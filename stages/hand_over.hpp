@@ -2,6 +2,7 @@
 #pragma once
 
 #include "async/histogram.hpp"
+#include "async/posted_functions.hpp"
 #include "async/scope.hpp"
 #include "io/io_threads.hpp"
 #include "stages/batch_in_flight.hpp"
@@ -36,6 +37,7 @@ class hand_over {
     stages::delivery& delivery;
     const run_flags& flags;
     io::io_threads& loops;
+    async::posted_functions& posted;
     line_events& events;
     std::uint32_t decode_threads = 1;
   };
@@ -50,6 +52,9 @@ class hand_over {
   };
 
   explicit hand_over(const parts& given);
+  hand_over(const hand_over&) = delete;
+  hand_over& operator=(const hand_over&) = delete;
+  ~hand_over() { posted_.assert_none(); }
 
   /// The line begins: substitutes are read by `reads`, in coroutines that `children` joins; batches that have ended go to `batches`.
   void begin(reader_stage& reads, row_maker& rows, batch_table& batches, async::scope& children) noexcept;
@@ -78,6 +83,8 @@ class hand_over {
   void send(batch_in_flight& batch) noexcept;
   void pass(batch_in_flight& batch, delivery_item item) noexcept;
   void give_to_transfer(batch_in_flight& batch) noexcept;
+  void judge_guard(batch_in_flight& batch) noexcept;
+  void finished(batch_in_flight& batch) noexcept;
   static void sent(transfer_operation& operation) noexcept;
   void count_transfer(const batch_in_flight& batch) noexcept;
   [[nodiscard]] static journal_entry describe(const batch_in_flight& batch, const sample_in_flight& sample,
@@ -89,6 +96,7 @@ class hand_over {
   stages::delivery& delivery_;
   const run_flags& flags_;
   io::io_threads& loops_;
+  async::posted_functions& posted_;
   line_events& events_;
   mixer mixer_;
   const bool finishes_;  // some program does

@@ -1,6 +1,7 @@
 // A loader builds what it needs, front to back, and hands references down; nothing is global. Each part owns its state: `prefetch`
 // starts batch after batch in a coroutine on the first I/O thread, `reader_stage` reads, `row_maker` makes rows, `hand_over` ends a
 // batch, `delivery` hands it out.
+#include "async/posted_functions.hpp"
 #include "async/thread_pool.hpp"
 #include "base/clock.hpp"
 #include "base/fork_guard.hpp"
@@ -226,13 +227,14 @@ class loader::pipeline final : public line_events {
         scratch_(memory_.scratch_bytes, memory_.shown.host_bytes_max),
         rows_(run_.dataset(), run_.programs(), *run_.layout(),
               {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
-              memory_.decode_threads, io_, flags_),
+              memory_.decode_threads, io_, posted_, flags_),
         ending_({.run = run_,
                  .options = options_,
                  .transfer = transfer_,
                  .delivery = delivery_,
                  .flags = flags_,
                  .loops = io_,
+                 .posted = posted_,
                  .events = *this,
                  .decode_threads = memory_.decode_threads}),
         cache_use_(use_of_cache(run_, {.batches = memory_.batches, .io_threads = io_.size()})),
@@ -253,6 +255,7 @@ class loader::pipeline final : public line_events {
                    .ending = ending_,
                    .batches = batches_}),
         depths_(memory_, options_.reader.queue_depth, batch_pool_, io_, rows_) {
+    if (options_.reader.direct == choice::on) reads_.check_first_files();  // before others have been given references
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,
                         .made_bytes_max = run_.layout()->made_bytes(),
                         .scratch_bytes_max = run_.layout()->scratch_bytes(),
@@ -279,7 +282,6 @@ class loader::pipeline final : public line_events {
                               " of its memory: what is copied, and the pictures it makes of it",
                               scratch == 0 ? "" : str_cat("; ", bytes_text(scratch), " to decode photographs in"))};
     }
-    if (options_.reader.direct == choice::on) reads_.check_first_files();
     delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) {
       if (windows_.is_due(now - started_ns_, batches)) end_window();
     });
@@ -373,6 +375,7 @@ class loader::pipeline final : public line_events {
   io::lease_pool read_pool_;
   io::lease_pool batch_pool_;
   io::io_threads io_;
+  async::posted_functions posted_;  // by the parts that follow
   pixels::scratch_budget scratch_;
   row_maker rows_;
   hand_over ending_;
@@ -444,21 +447,20 @@ void loader::pipeline::stop() noexcept {
     scratch_.stop();
     delivery_.close(std::make_exception_ptr(error(errc::cancelled, "the loader was stopped")));
     // The line first, so that nothing more is asked for; then what was.
-    io_.loop(0).post(
-        [](void* argument) noexcept {
-          auto& self = *static_cast<pipeline*>(argument);
-          self.stop_signal_.emit(asio::cancellation_type::all);
-          self.reads_.cancel();
-        },
-        this);
+    posted_.post(io_.executor(0), [this] {
+      stop_signal_.emit(asio::cancellation_type::all);
+      reads_.cancel();
+    });
     finished_.wait();
     reads_.drain();
-    io_.wait_until_quiet();
     rows_.stop();
+    // What has been read and made may still be on its way from part to part, over several turns of the loops.
+    posted_.wait();
     // What was pinned first and then registered is undone the other way round: drain() unpins.
     if (transfer_->pins()) io_.unregister_buffers();
     transfer_->drain();
-    io_.wait_until_quiet();
+    posted_.wait();
+    io_.wait_until_quiet();  // who waited for a batch on a loop's executor has been told
     batches_.clear();
   });
 }

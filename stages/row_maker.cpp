@@ -11,10 +11,12 @@ namespace leat::stages {
 
 row_maker::row_maker(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
                      const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
-                     std::uint32_t threads, io::io_threads& loops, const run_flags& flags)
+                     std::uint32_t threads, io::io_threads& loops, async::posted_functions& posted,
+                     const run_flags& flags)
     : placement_(dataset, programs, settings.digests || settings.names),
       threads_(threads),
       loops_(loops),
+      posted_(posted),
       flags_(flags),
       expander_(dataset, programs, layout, settings.seed),
       decoder_(dataset, programs, layout, settings, budget,
@@ -24,10 +26,7 @@ row_maker::row_maker(const datasets::dataset_model& dataset, std::span<const std
                  .name = "leat-decode",
                  .what = "decode thread",
                  .remedy = "or give fewer decode_threads"}) {
-  for (std::size_t loop = 0; loop < turns_.size(); ++loop) {
-    turns_[loop].owner = this;
-    turns_[loop].loop = loop;
-  }
+  for (std::size_t loop = 0; loop < turns_.size(); ++loop) turns_[loop].loop = loop;
 }
 
 void row_maker::ready(sample_in_flight& sample, std::size_t loop) noexcept {
@@ -41,13 +40,7 @@ void row_maker::ready(sample_in_flight& sample, std::size_t loop) noexcept {
   if (turn.posted) return;
   // Once per turn of the loop: what else becomes ready in this turn goes along.
   turn.posted = true;
-  loops_.loop(static_cast<std::uint32_t>(loop))
-      .post(
-          [](void* argument) noexcept {
-            auto& ended = *static_cast<turn_of_loop*>(argument);
-            ended.owner->make_ready(ended);
-          },
-          &turn);
+  posted_.post(loops_.executor(static_cast<std::uint32_t>(loop)), [this, &turn] { make_ready(turn); });
 }
 
 void row_maker::ready(block_in_flight& block, std::size_t loop) noexcept {
@@ -63,13 +56,8 @@ void row_maker::expand(block_in_flight& block, std::size_t thread) noexcept {
   if (is_wanted && !block.damaged) {
     expander_.run(block, decoder_, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
   }
-  loops_.loop(static_cast<std::uint32_t>(block.batch_loop))
-      .post(
-          [](void* argument) noexcept {
-            auto& ended = *static_cast<block_in_flight*>(argument);
-            ended.stage->settle_block(ended);
-          },
-          &block);
+  posted_.post(loops_.executor(static_cast<std::uint32_t>(block.batch_loop)),
+               [&block] { block.stage->settle_block(block); });
 }
 
 void row_maker::make_ready(turn_of_loop& turn) noexcept {
@@ -112,12 +100,7 @@ void row_maker::made(sample_in_flight& sample) noexcept {
   // Before the batch can be handed out: who has all batches sees all samples counted.
   samples_.fetch_add(1, std::memory_order_relaxed);
   if (batch.samples_missing.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  loops_.loop(0).post(
-      [](void* argument) noexcept {
-        batch_in_flight& whole = *static_cast<batch_in_flight*>(argument);
-        whole.ended_by->rows_made(whole);
-      },
-      &batch);
+  posted_.post(loops_.executor(0), [&batch] { batch.ended_by->rows_made(batch); });
 }
 
 row_maker::counters row_maker::count() const noexcept {

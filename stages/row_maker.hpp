@@ -1,6 +1,7 @@
 // The rows of samples that have been read: made by the thread that the policy says, and counted until their batch has all.
 #pragma once
 
+#include "async/posted_functions.hpp"
 #include "async/thread_pool.hpp"
 #include "base/relaxed_counter.hpp"
 #include "io/io_threads.hpp"
@@ -34,7 +35,10 @@ class row_maker {
   ///   throws    std::system_error where the system gives no more threads
   row_maker(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
             const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
-            std::uint32_t threads, io::io_threads& loops, const run_flags& flags);
+            std::uint32_t threads, io::io_threads& loops, async::posted_functions& posted, const run_flags& flags);
+  row_maker(const row_maker&) = delete;
+  row_maker& operator=(const row_maker&) = delete;
+  ~row_maker() { posted_.assert_none(); }
 
   /// The sample's bytes are there, or it is known to be corrupt. Its row is made soon, with others that become ready in this turn of
   /// the loop. Thread: that of the I/O thread `loop`.
@@ -69,7 +73,6 @@ class row_maker {
     async::job_list jobs;
     std::vector<sample_in_flight*> on_loop;
     bool posted = false;
-    row_maker* owner = nullptr;
     std::size_t loop = 0;
     relaxed_counter read;        // samples that became ready
     relaxed_counter on_loop_ns;  // making rows
@@ -86,6 +89,7 @@ class row_maker {
   const row_placement placement_;
   const std::uint32_t threads_;
   io::io_threads& loops_;
+  async::posted_functions& posted_;
   const run_flags& flags_;
   expander expander_;
   decoder decoder_;  // for the decode threads, and then for the loops where these write rows

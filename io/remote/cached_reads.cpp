@@ -336,9 +336,7 @@ void cached_reads::send_home(const std::vector<cached_read*>& settled) {
     is_first = going_home_.empty();
     going_home_.insert(going_home_.end(), settled.begin(), settled.end());
   }
-  if (is_first) {
-    around_.loop->post([](void* self) noexcept { static_cast<cached_reads*>(self)->settle_home(); }, this);
-  }
+  if (is_first) posted_.post(around_.loop->executor(), [this] { settle_home(); });
 }
 
 // What has come goes to the reads that wait for nothing else, before it is written.

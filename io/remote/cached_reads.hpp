@@ -3,6 +3,7 @@
 // What has no room in the cache, and whatever goes wrong with it, is read over the network as without one.
 #pragma once
 
+#include "async/posted_functions.hpp"
 #include "base/mutex.hpp"
 #include "io/file_table.hpp"
 #include "io/remote/http_client.hpp"
@@ -130,6 +131,7 @@ class cached_reads {
   const room allowed_;
   absl::flat_hash_map<std::uint32_t, std::unique_ptr<local_file>> files_;  // the loop's
 
+  async::posted_functions posted_;
   mutex mutex_;
   condition_variable changed_;
   // While the thread waits for what others fill, it waits for this word and for the cache's. Changed with changed_.

@@ -1,5 +1,6 @@
 #include "io/remote/remote_source.hpp"
 
+#include "async/posted_functions.hpp"
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "base/text.hpp"
@@ -185,7 +186,7 @@ class connected_objects final : public source {
       ended_.push_back(std::move(ended));
       if (ended_.size() > 1) return;
     }
-    loop_.post([](void* self) noexcept { static_cast<connected_objects*>(self)->settle_all(); }, this);
+    posted_.post(loop_.executor(), [this] { settle_all(); });
   }
   void settle_all() noexcept {
     std::vector<std::shared_ptr<object_fetch>> all;
@@ -298,6 +299,7 @@ class connected_objects final : public source {
 
   const remote_description& of_;
   connector& loop_;
+  async::posted_functions posted_;
   mutex mutex_;
   std::vector<std::shared_ptr<object_fetch>> ended_ ABSL_GUARDED_BY(mutex_);
   // The loop's thread.
