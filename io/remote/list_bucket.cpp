@@ -8,6 +8,8 @@
 #include <leat/error.hpp>
 
 #include <absl/base/thread_annotations.h>
+#include <absl/container/flat_hash_set.h>
+#include <absl/hash/hash.h>
 
 #include <algorithm>
 #include <bit>
@@ -30,6 +32,9 @@ constexpr std::size_t parts_at_once = 32;
 constexpr std::size_t groups_at_most = 4 * parts_at_once;
 // A listing of folders that goes on behind these is given up: so many requests were in vain, of a listing with more pages than that.
 constexpr std::uint64_t folder_pages_max = 32;
+// A listing of so many pages that have hardly a name each is not followed: it may have no end.
+constexpr std::uint64_t thin_pages_max = 256;
+constexpr std::uint64_t names_a_page_min = 2;
 
 // "b/" of "a/b/c", after "a/"; "" of an object that lies in no folder below.
 std::string_view folder_of(std::string_view key, std::size_t prefix_bytes) {
@@ -108,7 +113,10 @@ class bucket_listing {
       }
       if (asked_.empty()) {
         std::vector<s3_listed> all = collected();
-        if (has_all_folders(all)) return all;
+        const auto twice = std::adjacent_find(all.begin(), all.end(),
+                                              [](const s3_listed& a, const s3_listed& b) { return a.key == b.key; });
+        if (twice == all.end() && has_all_folders(all)) return all;
+        if (parts_.size() == 1) refuse(str_cat("has '", shown_key(twice->key), "' twice"));
         go_on_alone();
         continue;
       }
@@ -121,8 +129,10 @@ class bucket_listing {
   struct part {
     std::string prefix;
     std::vector<s3_listed> objects;
-    std::string token;  // of the page behind them
+    std::string token;                             // of the page behind them
+    absl::flat_hash_set<std::size_t> tokens = {};  // hashes of all that there were
     std::uint64_t pages = 0;
+    std::uint64_t names_read = 0;
     bool is_of_folders = false;  // names that begin so and lie in no folder below are another part's
     bool may_divide = true;
     bool is_divided = false;  // what counts is `beside`, and the other parts have the rest
@@ -204,19 +214,38 @@ class bucket_listing {
       if (!is_whole) return go_on_alone();
       throw error(errc::io, str_cat(shown_, ": what the store answers is no listing"));
     }
-    // A store that gives the same token again would go on for ever.
-    if (!page->next.empty() && (page->next == of.token || page->objects.empty())) {
+    if (std::string wrong = wrong_with(of, *page); !wrong.empty()) {
       if (!is_whole) return go_on_alone();
-      throw error(errc::io, str_cat(shown_, ": the store's listing does not go on"));
+      refuse(wrong);
     }
-    take_names(of, *std::move(page), is_whole);
+    take_names(of, *std::move(page));
   }
 
-  void take_names(part& of, s3_page page, bool is_whole) {
-    const bool is_in_it = std::all_of(page.objects.begin(), page.objects.end(),
-                                      [&](const s3_listed& each) { return each.key.starts_with(of.prefix); });
-    if (!is_in_it && !is_whole) return go_on_alone();
-    of.may_divide = of.may_divide && is_in_it;
+  // What a page says is checked against what was asked for. Words that follow "the store's listing"; empty: nothing is wrong.
+  static std::string wrong_with(part& of, const s3_page& page) {
+    for (const s3_listed& each : page.objects) {
+      if (each.key.starts_with(of.prefix)) continue;
+      return str_cat("has '", shown_key(each.key), "', which does not begin with the '", of.prefix,
+                     "' that was asked for: does it look at prefixes?");
+    }
+    of.names_read += page.objects.size();
+    if (page.next.empty()) return {};
+    // What comes again would go on for ever.
+    const bool is_new = of.tokens.insert(absl::HashOf(page.next)).second;
+    if (!is_new || page.objects.empty()) return "does not go on: a page leads to itself, or to one before it";
+    const std::uint64_t pages = of.pages + 1;
+    if (pages < thin_pages_max || of.names_read >= names_a_page_min * pages) return {};
+    return str_cat("does not come to an end: ", pages, " pages had ", of.names_read, " names");
+  }
+  static std::string shown_key(const std::string& key) {
+    constexpr std::size_t shown_max = 100;
+    return key.size() <= shown_max ? key : str_cat(std::string_view(key).substr(0, shown_max), "...");
+  }
+  [[noreturn]] void refuse(std::string_view what) const {
+    throw error(errc::io, str_cat(shown_, ": the store's listing ", what));
+  }
+
+  void take_names(part& of, s3_page page) {
     of.token = std::move(page.next);
     ++of.pages;
     const std::size_t names_in_page = page.objects.size();

@@ -27,7 +27,8 @@ struct folder_group {
 /// the folders are asked for (delimiter=/) and listed side by side, 32 requests at a time, in up to 128 groups; where a store answers with
 /// something that this does not rest on, one page after another.
 ///   pages_max   answers; the rest is left out
-///   throws      error{errc::permission}, error{errc::not_found}, error{errc::io}: what the store says; error{errc::limit} more than ten million
+///   throws      error{errc::permission}, error{errc::not_found}, error{errc::io}: what the store says, or a listing of something else than was
+///               asked for, with a key twice, or without an end; error{errc::limit} more than ten million
 [[nodiscard]] std::vector<s3_listed> list_bucket(const std::string& bucket, const std::string& prefix,
                                                  const s3_access& store, const remote_options& options,
                                                  std::uint64_t pages_max = ~std::uint64_t{0});

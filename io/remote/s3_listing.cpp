@@ -119,6 +119,11 @@ std::optional<std::string> decoded(std::string text) {
   return out;
 }
 
+// No store has an object without a name; of others C's functions would see a part.
+bool is_key(const std::optional<std::string>& name) {
+  return name && !name->empty() && name->find('\0') == std::string::npos;
+}
+
 // What may stand in a header; "" else.
 std::string quoted(std::string tag) {
   const bool has_quotes = tag.size() >= 2 && tag.front() == '"' && tag.back() == '"';
@@ -151,7 +156,7 @@ std::optional<s3_page> parse_s3_page(std::string_view xml) {
     s3_listed& added = page.objects.emplace_back();
     std::optional<std::string> name = is_encoded ? decoded(plain(*key)) : plain(*key);
     const auto [end, failure] = std::from_chars(size->data(), size->data() + size->size(), added.size_bytes);
-    if (!name || failure != std::errc() || end != size->data() + size->size()) return std::nullopt;
+    if (!is_key(name) || failure != std::errc() || end != size->data() + size->size()) return std::nullopt;
     added.key = *std::move(name);
     if (const std::optional<std::string_view> tag = element(*object, etag_tag)) added.etag = quoted(plain(*tag));
   }
@@ -160,7 +165,7 @@ std::optional<s3_page> parse_s3_page(std::string_view xml) {
     const std::optional<std::string_view> prefix = element(*folder, prefix_tag);
     if (!prefix) return std::nullopt;
     std::optional<std::string> name = is_encoded ? decoded(plain(*prefix)) : plain(*prefix);
-    if (!name) return std::nullopt;
+    if (!is_key(name)) return std::nullopt;
     page.folders.push_back(*std::move(name));
   }
   if (element(*result, truncated_tag) == "true") {

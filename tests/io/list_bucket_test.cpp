@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/s3.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -26,6 +28,7 @@
 namespace leat::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using wrong = http_fault::kind;
@@ -144,7 +147,7 @@ TEST_F(list_bucket, any_tree_of_any_names_is_returned_once_and_in_order) {
     std::set<std::string> keys;
     const std::size_t names = random.below(800);
     const std::size_t letters_used = 2 + random.below(std::size(letters) - 1);
-    const std::size_t names_a_page = 1 + random.below(30);
+    const std::size_t names_a_page = 2 + random.below(30);
     server.set_listing({.names_a_page = names_a_page});
     for (std::size_t i = 0; i < names; ++i) {
       std::string key = "t";
@@ -251,6 +254,49 @@ TEST_F(list_bucket, a_part_that_fails_is_the_listing_s_error) {
     return http_fault{.what = wrong::status, .status = 403, .body = "<Error><Code>AccessDenied</Code></Error>"};
   });
   EXPECT_THROW(static_cast<void>(listed("t/")), error);
+}
+
+TEST_F(list_bucket, what_was_not_asked_for_is_refused) {
+  const auto refused = [&](const std::function<std::string(std::uint64_t page)>& page_of) {
+    const auto asked = std::make_shared<std::atomic<std::uint64_t>>(0);
+    server_.set_rule([asked, page_of](const served_request&) {
+      return http_fault{.what = wrong::status,
+                        .status = 200,
+                        .body = str_cat("<ListBucketResult>", page_of((*asked)++), "</ListBucketResult>")};
+    });
+    return message_of(errc::io, [&] { static_cast<void>(listed("d/")); });
+  };
+  const auto object = [](const std::string& key) {
+    return str_cat("<Contents><Key>", key, "</Key><Size>10</Size><ETag>\"a\"</ETag></Contents>");
+  };
+  const auto next = [](const std::string& token) {
+    return str_cat("<IsTruncated>true</IsTruncated><NextContinuationToken>", token, "</NextContinuationToken>");
+  };
+  for (const char* const foreign : {"x", "e/x.jpg", "D/x.jpg", "d"}) {
+    EXPECT_THAT(refused([&](std::uint64_t) { return str_cat(object("d/a.jpg"), object(foreign)); }),
+                AllOf(HasSubstr("s3://bucket/d/: the store's listing has '"), HasSubstr(foreign),
+                      HasSubstr("does not begin with the 'd/' that was asked for")));
+  }
+  EXPECT_THAT(refused([&](std::uint64_t) { return str_cat(object("d/a"), object("d/b"), object("d/a")); }),
+              HasSubstr("has 'd/a' twice"));
+  EXPECT_THAT(
+      refused([&](std::uint64_t page) { return page == 0 ? str_cat(object("d/b"), next("1")) : object("d/b"); }),
+      HasSubstr("has 'd/b' twice"));
+  EXPECT_THAT(
+      refused([&](std::uint64_t page) { return str_cat(object(str_cat("d/", page)), next(std::to_string(page % 3))); }),
+      HasSubstr("does not go on"));
+  EXPECT_LE(requests_, 8U);
+  EXPECT_THAT(refused([&](std::uint64_t page) {
+                return str_cat(object(str_cat("d/", 1000 + page)), next(std::to_string(page)));
+              }),
+              HasSubstr("does not come to an end: 256 pages had 256 names"));
+  for (const char* const no_key : {"", "&#0;", "d/%00"}) {
+    EXPECT_THAT(refused([&](std::uint64_t) {
+                  return str_cat("<EncodingType>url</EncodingType>", object(no_key), object("d/a"));
+                }),
+                HasSubstr("listing"))
+        << no_key;
+  }
 }
 
 TEST_F(list_bucket, no_more_answers_are_asked_for_than_are_wanted) {

@@ -1020,7 +1020,7 @@ TEST(s3, a_listing_is_read_page_by_page_and_what_is_none_is_refused) {
                    "xmlns=\"x\"><EncodingType>url</EncodingType><IsTruncated>true</"
                    "IsTruncated><NextContinuationToken>a+b&amp;"
                    "</NextContinuationToken><Contents><Key>t/b-2.tar</Key><Size>7</Size><ETag>a\r\nb</ETag></"
-                   "Contents><Contents><Key>t/sub/b-3.tar</Key>"
+                   "Contents><Contents><Key>t/bsub/b-3.tar</Key>"
                    "<Size>1</Size></Contents></ListBucketResult>"
                  : "<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>"
                    "<Contents><Key>t/b-%31.tar</"
@@ -1059,7 +1059,7 @@ TEST(s3, a_listing_is_read_page_by_page_and_what_is_none_is_refused) {
                    "ListBucketResult>"),
               HasSubstr("does not go on"));
   // What stands for a folder is no object to read.
-  EXPECT_THAT(said("<ListBucketResult><Contents><Key>t/</Key><Size>0</Size></Contents></ListBucketResult>"),
+  EXPECT_THAT(said("<ListBucketResult><Contents><Key>t/b/</Key><Size>0</Size></Contents></ListBucketResult>"),
               HasSubstr("no object matches"));
   EXPECT_THROW(static_cast<void>(io::match_objects("s3://bucket/t/*", options)), error);
   for (const char* const bad : {"", "<ListBucketResult>", "</ListBucketResult><ListBucketResult",
