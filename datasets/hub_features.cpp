@@ -1,5 +1,6 @@
 #include "datasets/hub_features.hpp"
 
+#include "base/parse_json.hpp"
 #include "base/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -45,9 +46,8 @@ const hub_features::class_names* hub_features::labels_of(std::string_view path) 
 }
 
 hub_features read_hub_features(std::string_view text) {
-  constexpr int depth_max = 64;
   hub_features found;
-  const json whole = json::parse(text, [](int depth, json::parse_event_t, json&) { return depth <= depth_max; }, false);
+  const json whole = parse_json_or_discard(text);
   if (!whole.is_object()) return found;
   const auto info = whole.find("info");
   if (info == whole.end() || !info->is_object()) return found;

@@ -1,5 +1,6 @@
 #include "datasets/json_value.hpp"
 
+#include "base/json_depth.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
 
@@ -123,7 +124,6 @@ class scanner {
   }
   // Checks only brackets and texts: whoever reads the content checks the rest.
   void skip_nested() {
-    constexpr std::size_t depth_max = 64;
     std::string open;
     do {
       if (at_ == text_.size()) fail("a list or an object without an end");
@@ -134,7 +134,7 @@ class scanner {
       }
       ++at_;
       if (letter == '{' || letter == '[') {
-        if (open.size() == depth_max) fail("lists within lists, more than 64");
+        if (open.size() == json_depth_max) fail("lists within lists, more than 64");
         open.push_back(letter == '{' ? '}' : ']');
       } else if (letter == '}' || letter == ']') {
         if (open.back() != letter) fail("brackets that do not match");

@@ -1,6 +1,7 @@
 #include "datasets/mds.hpp"
 
 #include "base/half.hpp"
+#include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "datasets/cursor.hpp"
 #include "datasets/file_window.hpp"
@@ -40,10 +41,7 @@ class index_reader {
   std::vector<mds_shard> read(const file_bytes& file) {
     if (file.size() > index_bytes_max) fail(str_cat("an index of ", file.size(), " bytes"));
     const std::vector<std::byte> content = file.read(0, file.size());
-    const char* const begin = reinterpret_cast<const char*>(content.data());
-    constexpr int depth_max = 64;
-    const json index = json::parse(
-        begin, begin + content.size(), [](int depth, json::parse_event_t, json&) { return depth <= depth_max; }, false);
+    const json index = parsed({reinterpret_cast<const char*>(content.data()), content.size()});
     if (!index.is_object()) fail("no JSON object");
     const json version = member(index, "version");
     if (version != 2) refuse(str_cat("MDS of version ", version.dump().substr(0, 20), "; leat reads version 2"));
@@ -58,6 +56,13 @@ class index_reader {
   }
   [[noreturn]] void refuse(std::string_view what) const { throw error(errc::unsupported, str_cat(path_, ": ", what)); }
 
+  json parsed(std::string_view text) const {
+    try {
+      return parse_json(text);
+    } catch (const error& wrong) {
+      fail(str_cat("no JSON: ", wrong.what()));
+    }
+  }
   json member(const json& of, const char* name) const {
     if (!of.is_object() || !of.contains(name)) fail(str_cat("no member '", name, "'"));
     return of[name];

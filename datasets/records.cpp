@@ -1,5 +1,5 @@
 // Fixed-size records, described by a JSON beside them.
-#include "base/json_error.hpp"
+#include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "datasets/dense_rows.hpp"
 #include "datasets/input_files.hpp"
@@ -67,9 +67,9 @@ class layout_reader {
 
   json parsed(std::string_view text) const {
     try {
-      return json::parse(text);
-    } catch (const json::exception& wrong) {
-      fail(str_cat("it is no JSON: ", explain_json(wrong, text)));
+      return parse_json(text);
+    } catch (const error& wrong) {
+      fail(str_cat("it is no JSON: ", wrong.what()));
     }
   }
 

@@ -1,5 +1,6 @@
 #include "datasets/saved_set.hpp"
 
+#include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/input_files.hpp"
@@ -19,7 +20,6 @@ namespace {
 using json = nlohmann::json;
 
 constexpr std::uint64_t state_bytes_max = std::uint64_t{64} << 20;
-constexpr int depth_max = 64;
 
 std::string path_in(const std::string& folder, std::string_view name) {
   return folder.ends_with('/') ? str_cat(folder, name) : str_cat(folder, "/", name);
@@ -29,9 +29,7 @@ json read_json(const input_files& files, const std::string& path) {
   const std::unique_ptr<file_bytes> file = files.open(path);
   if (file->size() > state_bytes_max) throw error(errc::format, str_cat(path, ": it has ", file->size(), " bytes"));
   const std::vector<std::byte> content = file->read(0, file->size());
-  const char* const begin = reinterpret_cast<const char*>(content.data());
-  return json::parse(
-      begin, begin + content.size(), [](int depth, json::parse_event_t, json&) { return depth <= depth_max; }, false);
+  return parse_json_or_discard({reinterpret_cast<const char*>(content.data()), content.size()});
 }
 
 // A folder of splits has folders, each of which is a set. Where one is not there, the list is another program's, or was left behind.

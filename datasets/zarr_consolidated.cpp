@@ -1,5 +1,6 @@
 #include "datasets/zarr_consolidated.hpp"
 
+#include "base/parse_json.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
@@ -77,16 +78,20 @@ class consolidated_store final : public zarr_store {
   std::map<std::string, std::set<std::string>> groups_;  // what lies directly below each
 };
 
-[[noreturn]] void fail(const zarr_store& store, std::string_view key) {
+[[noreturn]] void fail(const zarr_store& store, std::string_view key, std::string_view why = {}) {
   throw error(errc::format, str_cat(store.where(std::string(key)),
-                                    ": consolidated metadata that are no JSON object of names and metadata; "
-                                    "zarr.consolidate_metadata() writes them anew"));
+                                    ": consolidated metadata that are no JSON object of names and metadata",
+                                    why.empty() ? "" : ": ", why, "; zarr.consolidate_metadata() writes them anew"));
 }
 
 json object_at(const zarr_store& store, std::string_view key) {
   const std::vector<std::byte> content = store.metadata(std::string(key));
-  const char* const begin = reinterpret_cast<const char*>(content.data());
-  json found = json::parse(begin, begin + content.size(), nullptr, false);
+  json found;
+  try {
+    found = parse_json({reinterpret_cast<const char*>(content.data()), content.size()});
+  } catch (const error& wrong) {
+    fail(store, key, wrong.what());
+  }
   if (!found.is_object()) fail(store, key);
   return found;
 }

@@ -1,5 +1,6 @@
 #include "datasets/zarr_hierarchy.hpp"
 
+#include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/zarr_metadata.hpp"
@@ -26,10 +27,16 @@ constexpr std::uint64_t files_max = std::uint64_t{1} << 24;
 
 json parsed(const zarr_store& store, const std::string& key) {
   const std::vector<std::byte> content = store.metadata(key);
-  const char* const begin = reinterpret_cast<const char*>(content.data());
-  json found = json::parse(begin, begin + content.size(), nullptr, false);
-  if (!found.is_object())
-    throw error(errc::format, str_cat(store.where(key), ": it is no JSON object; was it written to its end?"));
+  const auto fail = [&](std::string_view why) {
+    throw error(errc::format, str_cat(store.where(key), ": it is no JSON object", why, "; was it written to its end?"));
+  };
+  json found;
+  try {
+    found = parse_json({reinterpret_cast<const char*>(content.data()), content.size()});
+  } catch (const error& wrong) {
+    fail(str_cat(": ", wrong.what()));
+  }
+  if (!found.is_object()) fail("");
   return found;
 }
 

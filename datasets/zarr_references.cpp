@@ -1,6 +1,6 @@
 #include "datasets/zarr_references.hpp"
 
-#include "base/json_error.hpp"
+#include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "datasets/asked_files.hpp"
 #include "datasets/content.hpp"
@@ -107,9 +107,9 @@ class reference_store final : public zarr_store {
     const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
     const json all = [&] {
       try {
-        return json::parse(text);
-      } catch (const json::exception& wrong) {
-        throw error(errc::format, str_cat(path, ": it is no JSON: ", explain_json(wrong, text)));
+        return parse_json(text);
+      } catch (const error& wrong) {
+        throw error(errc::format, str_cat(path, ": it is no JSON: ", wrong.what()));
       }
     }();
     if (!all.is_object()) fail("", "it is no JSON object");

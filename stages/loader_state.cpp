@@ -17,6 +17,7 @@
 // The checksum is XXH3-128 over all bytes but its own. Magic, versions, sizes and checksum keep their places in all versions.
 #include "base/descriptor.hpp"
 #include "base/hasher.hpp"
+#include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
 #include "io/read_error.hpp"
@@ -242,12 +243,8 @@ loader_state loader_state::from_bytes(std::span<const std::byte> bytes, std::str
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + core_bytes, document_bytes);
   auto read = std::make_shared<state_descriptions>();
   try {
-    const auto depth = [](int level, nlohmann::ordered_json::parse_event_t, const nlohmann::ordered_json&) {
-      if (level > 4) throw std::length_error("nested too deep");
-      return true;
-    };
     std::array<std::string, state_descriptions::part_count> texts;
-    const nlohmann::ordered_json document = nlohmann::ordered_json::parse(text, depth);
+    const nlohmann::ordered_json document = parse_json_or_discard<nlohmann::ordered_json>(text);
     for (std::size_t i = 0; i < state_descriptions::part_count; ++i) {
       state_descriptions::described& into = read->parts_[i];
       into.sum.bytes = get<std::array<std::uint8_t, 16>>(bytes, 96 + 16 * i);
@@ -261,8 +258,6 @@ loader_state loader_state::from_bytes(std::span<const std::byte> bytes, std::str
     }
     read->json_ = joined(texts);
   } catch (const nlohmann::json::exception&) {
-    refuse(name, "its descriptions are no JSON of a state");
-  } catch (const std::length_error&) {
     refuse(name, "its descriptions are no JSON of a state");
   }
   state.descriptions = std::move(read);

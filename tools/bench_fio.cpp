@@ -1,5 +1,6 @@
 #include "tools/bench_fio.hpp"
 
+#include "base/parse_json.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
@@ -66,7 +67,7 @@ fio_figures parse_fio(std::string_view output) {
   try {
     const std::size_t begin = output.find('{');
     if (begin == std::string_view::npos) throw error(errc::io, "it said nothing");
-    const auto job = nlohmann::json::parse(output.substr(begin)).at("jobs").at(0);
+    const auto job = parse_json_or_discard(output.substr(begin)).at("jobs").at(0);
     const auto& read = job.at("read");
     if (job.at("error").get<int>() != 0) throw error(errc::io, std::strerror(job.at("error").get<int>()));
     const double gib = static_cast<double>(read.at("io_bytes").get<std::uint64_t>()) / (1 << 30);

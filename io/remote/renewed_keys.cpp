@@ -1,6 +1,7 @@
 #include "io/remote/renewed_keys.hpp"
 
 #include "base/mutex.hpp"
+#include "base/parse_json.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 
@@ -88,7 +89,7 @@ std::optional<std::int64_t> parse_time(const std::string& text) {
 }
 
 lent_keys parse_lent_keys(std::string_view json, std::string_view id_name) {
-  nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
+  nlohmann::json parsed = parse_json_or_discard(json);
   if (!parsed.is_object()) refuse();
   const auto text = [&](std::string_view name) {
     const auto found = parsed.find(name);

@@ -1,5 +1,5 @@
 // label: a number, or a few, from text, from JSON or from the dataset's own classes.
-#include "base/json_error.hpp"
+#include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "stages/field_model.hpp"
@@ -197,9 +197,9 @@ class label_program final : public field_program {
   outcome<void> decode_json(std::string_view text, std::byte* row) const {
     nlohmann::json object;
     try {
-      object = nlohmann::json::parse(text);
-    } catch (const nlohmann::json::exception& wrong) {
-      return corrupt(str_cat(quoted(text), " is no JSON: ", explain_json(wrong, text)));
+      object = parse_json(text);
+    } catch (const error& wrong) {
+      return corrupt(str_cat(quoted(text), " is no JSON: ", wrong.what()));
     }
     if (!object.is_object() || !object.contains(settings_.json_key)) {
       return corrupt(str_cat("the JSON has no member '", settings_.json_key, "'"));

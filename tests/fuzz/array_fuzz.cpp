@@ -2,6 +2,7 @@
 //
 // The first byte of an input says what the rest is: an HDF5 file, the metadata of a Zarr array of version 2 or 3, a chunk, whose
 // next bytes say which filters it went through, a shard, whose next bytes say what its index is, or references. scripts/fuzz runs it.
+#include "base/parse_json.hpp"
 #include "datasets/codecs/filters.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/hdf5_file.hpp"
@@ -71,8 +72,7 @@ void read_file(std::span<const std::byte> bytes) {
 }
 
 void read_metadata(std::span<const std::byte> bytes, bool is_v3) {
-  const char* const begin = reinterpret_cast<const char*>(bytes.data());
-  const nlohmann::json metadata = nlohmann::json::parse(begin, begin + bytes.size(), nullptr, false);
+  const nlohmann::json metadata = parse_json_or_discard({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!metadata.is_object()) return;
   try {
     static_cast<void>(is_v3 ? datasets::zarr_layout_v3(metadata, "x", "zarr.json")
