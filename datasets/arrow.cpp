@@ -28,6 +28,7 @@ namespace {
 using kind = arrow_column::kind;
 
 constexpr std::uint64_t padding_max = 64;
+constexpr std::uint64_t kind_bytes = 512;  // of a value, which tell its kind
 
 bool is_in(std::span<const std::string> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -54,6 +55,13 @@ class arrow_expander final : public block_expander {
     if (std::optional<std::string> reason = expand_arrow_buffer(of.codec, stored, whole)) return reason;
     std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(of.begin), decoded.size(), decoded.begin());
     return std::nullopt;
+  }
+
+  /// Of a value that begins there in the block: its first bytes.
+  [[nodiscard]] std::optional<std::string> expand_start(std::size_t block, std::span<const std::byte> stored,
+                                                        std::uint64_t begin, std::span<std::byte> start) const {
+    const values& of = blocks_[block];
+    return expand_part_of_arrow_buffer(of.codec, stored, of.begin + begin, start);
   }
 
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return blocks_.capacity() * sizeof(values); }
@@ -394,8 +402,9 @@ class table_reader {
       packed->blocks.push_back(
           {.first_row = batch.first_row, .rows = batch.rows, .offset = values.offset, .bytes = values.bytes});
     });
-    packed->expander = std::make_shared<arrow_expander>(std::move(blocks));
-    if (column.what == kind::bytes || column.what == kind::fixed) find_kind(*packed, column, field);
+    const auto expander = std::make_shared<arrow_expander>(std::move(blocks));
+    packed->expander = expander;
+    if (column.what == kind::bytes || column.what == kind::fixed) find_kind(*packed, *expander, column, field);
     // Rows of blocks are of any length: its numbers are a sequence.
     if (column.what == kind::fixed_list) {
       field.kind = field_kind::bytes;
@@ -433,17 +442,20 @@ class table_reader {
       add(row, row * column.size, (row + 1) * column.size, is_there(validity, row));
   }
 
-  void find_kind(const value_blocks& packed, const arrow_column& column, record_field& field) const {
+  // Of a batch that becomes large no more is expanded than that takes.
+  void find_kind(const value_blocks& packed, const arrow_expander& expander, const arrow_column& column,
+                 record_field& field) const {
     for (std::size_t i = 0; i < packed.blocks.size(); ++i) {
       const value_blocks::block& block = packed.blocks[i];
       if (packed.decoded_bytes(i) == 0) continue;
-      std::vector<std::byte> values(packed.decoded_bytes(i));
-      if (const std::optional<std::string> reason =
-              packed.expander->expand(i, file_.read(block.offset, block.bytes), packed.ends_of(i), values))
-        fail(block.offset, column, *reason);
       for (std::uint64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
         const std::optional<value_blocks::value> first = packed.value_of(row, i);
-        if (first && first->bytes != 0) return take_kind(std::span(values).subspan(first->begin, first->bytes), field);
+        if (!first || first->bytes == 0) continue;
+        std::vector<std::byte> start(std::min<std::uint64_t>(first->bytes, kind_bytes));
+        if (const std::optional<std::string> reason =
+                expander.expand_start(i, file_.read(block.offset, block.bytes), first->begin, start))
+          fail(block.offset, column, *reason);
+        return take_kind(start, field);
       }
     }
   }
@@ -458,8 +470,7 @@ class table_reader {
     const auto first = std::find_if(field.places.begin(), field.places.end(),
                                     [](const value_place& each) { return each.is_there() && each.bytes != 0; });
     if (first == field.places.end()) return;
-    constexpr std::uint64_t looked_at = 512;
-    take_kind(file_.read(first->offset, std::min(first->bytes, looked_at)), field);
+    take_kind(file_.read(first->offset, std::min(first->bytes, kind_bytes)), field);
   }
 
   template <class Each>

@@ -486,6 +486,22 @@ std::optional<std::string> expand_arrow_buffer(arrow_codec codec, std::span<cons
   return std::nullopt;
 }
 
+std::optional<std::string> expand_part_of_arrow_buffer(arrow_codec codec, std::span<const std::byte> stored,
+                                                       std::uint64_t begin, std::span<std::byte> part) {
+  const std::optional<std::uint64_t> bytes = expanded_bytes(codec, stored, stored.size());
+  if (!bytes || begin > *bytes || part.size() > *bytes - begin) return "a buffer that is shorter than its values";
+  if (part.empty()) return std::nullopt;
+  const bool is_packed = codec != arrow_codec::none && number_at<std::int64_t>(stored, 0) != as_it_was;
+  if (codec != arrow_codec::none) stored = stored.subspan(size_bytes);
+  if (is_packed) {
+    return codec == arrow_codec::lz4 ? expand_lz4_frame_part(stored, begin, part)
+                                     : expand_zstd_part(stored, begin, part);
+  }
+  const std::span<const std::byte> there = stored.subspan(begin, part.size());
+  std::copy(there.begin(), there.end(), part.begin());
+  return std::nullopt;
+}
+
 arrow_contents read_arrow(const file_bytes& file) {
   try {
     return message_walker(file).read();

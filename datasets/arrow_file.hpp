@@ -83,5 +83,9 @@ struct arrow_contents {
 ///   decoded   becomes exactly full, or there is a reason
 [[nodiscard]] std::optional<std::string> expand_arrow_buffer(arrow_codec codec, std::span<const std::byte> stored,
                                                              std::span<std::byte> decoded);
+/// Some of its bytes, without the memory of the others, which are not looked at. Thread-safe.
+[[nodiscard]] std::optional<std::string> expand_part_of_arrow_buffer(arrow_codec codec,
+                                                                     std::span<const std::byte> stored,
+                                                                     std::uint64_t begin, std::span<std::byte> part);
 
 }  // namespace leat::datasets

@@ -181,25 +181,30 @@ class length_sink final : public parquet_sink {
   length_sink(const file_bytes& file, const parquet_leaf& leaf, std::uint64_t rows, packed_group& into)
       : file_(file), leaf_(leaf), rows_(rows), into_(into) {}
 
+  static constexpr std::size_t start_bytes = 512;
+
   void add(std::uint32_t, std::uint32_t definition, std::span<const std::byte> value) override {
+    add_value(definition == leaf_.levels, value.size(), value);
+  }
+  ///   start   its first bytes: so many of them, or all
+  void add_value(bool is_there, std::uint64_t bytes, std::span<const std::byte> start) {
     if (into_.ends.size() == rows_) {
       fail_at(file_.path(), 0, str_cat("more values than rows in the column '", leaf_.path, "'"));
     }
-    if (definition < leaf_.levels) {
+    if (!is_there) {
       into_.ends.push_back(static_cast<std::uint32_t>(end_) | value_blocks::missing);
       return;
     }
-    end_ += value.size();
+    end_ += bytes;
     if (end_ > value_blocks::decoded_bytes_max) {
       throw error(errc::limit, str_cat(file_.path(), ": values of the column '", leaf_.path,
                                        "' take 2 GiB or more in one row group; write it with smaller row groups, or "
                                        "without compression and dictionary"));
     }
     into_.ends.push_back(static_cast<std::uint32_t>(end_));
-    constexpr std::size_t start_bytes = 512;
     if (into_.start.empty()) {
-      const std::span<const std::byte> start = value.first(std::min(value.size(), start_bytes));
-      into_.start.assign(start.begin(), start.end());
+      into_.start.assign(start.begin(),
+                         start.begin() + static_cast<std::ptrdiff_t>(std::min(start.size(), start_bytes)));
     }
   }
 
@@ -212,16 +217,20 @@ class length_sink final : public parquet_sink {
 };
 
 /// Makes one value of the elements of each list. One with a null in it is none: no number stands for the null.
-class list_joiner final : public parquet_sink {
+class list_joiner : public parquet_sink {
  public:
   ///   first_row   of the file, for messages
-  list_joiner(const std::string& path, const parquet_leaf& leaf, std::uint64_t first_row, parquet_sink& lists)
-      : path_(path), leaf_(leaf), row_(first_row), lists_(lists) {}
+  ///   held_max    bytes of a list that are held for who is given them
+  list_joiner(const std::string& path, const parquet_leaf& leaf, std::uint64_t first_row, std::uint64_t held_max)
+      : path_(path), leaf_(leaf), row_(first_row), held_max_(held_max) {
+    list_.reserve(held_max_);
+  }
 
   void add(std::uint32_t repetition, std::uint32_t definition, std::span<const std::byte> value) override {
     if (repetition == 0) {
       finish();
       is_open_ = true;
+      bytes_ = 0;
       is_there_ = definition + 1 >= leaf_.list_level;
       has_null_ = false;
     } else if (!is_open_) {
@@ -230,52 +239,63 @@ class list_joiner final : public parquet_sink {
     if (definition < leaf_.list_level) return;
     has_null_ = has_null_ || definition < leaf_.levels;
     if (has_null_) return;
-    if (list_.size() > value_blocks::decoded_bytes_max) {
+    if (bytes_ > value_blocks::decoded_bytes_max) {
       throw error(errc::limit,
                   str_cat(path_, ": the column '", leaf_.path, "' has a list of 2 GiB or more, in row ", row_));
     }
-    list_.insert(list_.end(), value.begin(), value.end());
+    bytes_ += value.size();
+    const std::span<const std::byte> held =
+        value.first(std::min<std::uint64_t>(value.size(), held_max_ - list_.size()));
+    list_.insert(list_.end(), held.begin(), held.end());
   }
   /// Gives the last list.
   void finish() {
     if (!is_open_) return;
     if (has_null_ && with_nulls++ == 0) first_with_null = row_;
-    lists_.add(0, is_there_ && !has_null_ ? leaf_.levels : 0,
-               has_null_ ? std::span<const std::byte>() : std::span<const std::byte>(list_));
+    if (has_null_) {
+      give(false, 0, {});
+    } else {
+      give(is_there_, bytes_, list_);
+    }
+    longest_ = std::max(longest_, bytes_);
     list_.clear();
     is_open_ = false;
     ++row_;
   }
-  [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return list_.capacity(); }
+  [[nodiscard]] std::uint64_t longest() const noexcept { return longest_; }
 
   std::uint64_t with_nulls = 0;
   std::uint64_t first_with_null = 0;
+
+ protected:
+  ///   list   its bytes, or the first of them
+  virtual void give(bool is_there, std::uint64_t bytes, std::span<const std::byte> list) = 0;
 
  private:
   const std::string& path_;
   const parquet_leaf& leaf_;
   std::uint64_t row_;
-  parquet_sink& lists_;
+  const std::uint64_t held_max_;
   std::vector<std::byte> list_;
+  std::uint64_t bytes_ = 0;
+  std::uint64_t longest_ = 0;
   bool is_open_ = false;
   bool is_there_ = false;
   bool has_null_ = false;
 };
 
-/// Values, or lists of them: what packed_group says beside their ends.
-struct decoded_rows {
-  std::uint64_t expand_bytes = 0;
-  std::uint64_t with_nulls = 0;
-  std::uint64_t first_with_null = 0;
+// However long they are, none is held whole.
+class list_lengths final : public list_joiner {
+ public:
+  list_lengths(const std::string& path, const parquet_leaf& leaf, std::uint64_t first_row, length_sink& lists)
+      : list_joiner(path, leaf, first_row, length_sink::start_bytes), lists_(lists) {}
+
+ private:
+  void give(bool is_there, std::uint64_t bytes, std::span<const std::byte> list) override {
+    lists_.add_value(is_there, bytes, list);
+  }
+  length_sink& lists_;
 };
-decoded_rows decode_rows(const std::string& path, const parquet_leaf& leaf, std::uint64_t first_row,
-                         const parquet_chunk& chunk, std::span<const std::byte> stored, parquet_sink& sink) {
-  if (leaf.repeated == 0) return {.expand_bytes = decode_chunk(path, leaf, chunk, stored, sink)};
-  list_joiner joiner(path, leaf, first_row, sink);
-  const std::uint64_t bytes = decode_chunk(path, leaf, chunk, stored, joiner);
-  joiner.finish();
-  return {bytes + joiner.memory_bytes(), joiner.with_nulls, joiner.first_with_null};
-}
 
 class copy_sink final : public parquet_sink {
  public:
@@ -303,6 +323,30 @@ class copy_sink final : public parquet_sink {
   bool is_same_ = true;
 };
 
+class whole_lists final : public list_joiner {
+ public:
+  whole_lists(const std::string& path, const parquet_leaf& leaf, std::span<const std::uint32_t> ends, copy_sink& lists)
+      : list_joiner(path, leaf, row_not_named, longest_of(ends)), leaf_(leaf), lists_(lists) {}
+
+ private:
+  static constexpr std::uint64_t row_not_named = 0;
+  static std::uint64_t longest_of(std::span<const std::uint32_t> ends) noexcept {
+    std::uint32_t begin = 0;
+    std::uint32_t longest = 0;
+    for (const std::uint32_t each : ends) {
+      const std::uint32_t end = each & ~value_blocks::missing;
+      longest = std::max(longest, end - std::exchange(begin, end));
+    }
+    return longest;
+  }
+  void give(bool is_there, std::uint64_t bytes, std::span<const std::byte> list) override {
+    // One that is longer than it was is not held, and is seen as another one by its length.
+    lists_.add(0, is_there ? leaf_.levels : 0, list.size() == bytes ? list : std::span<const std::byte>());
+  }
+  const parquet_leaf& leaf_;
+  copy_sink& lists_;
+};
+
 class parquet_expander final : public block_expander {
  public:
   parquet_expander(std::string path, parquet_leaf leaf, std::vector<parquet_chunk> chunks)
@@ -312,8 +356,13 @@ class parquet_expander final : public block_expander {
                                     std::span<const std::uint32_t> ends, std::span<std::byte> decoded) const override {
     copy_sink sink(leaf_, ends, decoded);
     try {
-      constexpr std::uint64_t row_not_named = 0;
-      decode_rows(path_, leaf_, row_not_named, chunks_[block], stored, sink);
+      if (leaf_.repeated == 0) {
+        decode_chunk(path_, leaf_, chunks_[block], stored, sink);
+      } else {
+        whole_lists lists(path_, leaf_, ends, sink);
+        decode_chunk(path_, leaf_, chunks_[block], stored, lists);
+        lists.finish();
+      }
     } catch (const error& damage) {
       return damage.what();
     }
@@ -364,10 +413,17 @@ packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf
   if (leaf.repeated == 0) check_rows(file, leaf, group, chunk);
   packed_group found;
   length_sink sink(file, leaf, group.rows, found);
-  const decoded_rows decoded = decode_rows(file.path(), leaf, group.first_row, chunk, read_chunk(file, chunk), sink);
-  found.expand_bytes = decoded.expand_bytes;
-  found.with_nulls = decoded.with_nulls;
-  found.first_with_null = decoded.first_with_null;
+  const std::vector<std::byte> stored = read_chunk(file, chunk);
+  if (leaf.repeated == 0) {
+    found.expand_bytes = decode_chunk(file.path(), leaf, chunk, stored, sink);
+  } else {
+    list_lengths lists(file.path(), leaf, group.first_row, sink);
+    found.expand_bytes = decode_chunk(file.path(), leaf, chunk, stored, lists);
+    lists.finish();
+    found.expand_bytes += lists.longest();
+    found.with_nulls = lists.with_nulls;
+    found.first_with_null = lists.first_with_null;
+  }
   if (found.ends.size() != group.rows) {
     fail_at(file.path(), chunk.offset,
             str_cat("the column '", leaf.path, "' has ", found.ends.size(), " lists for ", group.rows, " rows"));

@@ -11,11 +11,30 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <vector>
 
 namespace leat::datasets {
 namespace {
 
 std::string cut_short(std::size_t bytes) { return str_cat("lz4 data end too early, after ", bytes, " bytes"); }
+
+// This thread's, for a frame that begins.
+LZ4F_dctx* frame_context() {
+  struct free_context {
+    void operator()(LZ4F_dctx* one) const noexcept { LZ4F_freeDecompressionContext(one); }
+  };
+  thread_local const std::unique_ptr<LZ4F_dctx, free_context> with([] {
+    LZ4F_dctx* made = nullptr;
+    return LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0 ? nullptr : made;
+  }());
+  if (!with) throw std::bad_alloc();
+  LZ4F_resetDecompressionContext(with.get());
+  return with.get();
+}
+
+std::string damaged_frame(std::size_t stored_bytes, std::size_t code) {
+  return str_cat("damaged lz4 data in ", stored_bytes, " bytes: ", LZ4F_getErrorName(code));
+}
 
 }  // namespace
 
@@ -32,25 +51,15 @@ std::optional<std::string> expand_lz4_block(std::span<const std::byte> stored, s
 }
 
 std::optional<std::string> expand_lz4_frame(std::span<const std::byte> stored, std::span<std::byte> decoded) {
-  struct free_context {
-    void operator()(LZ4F_dctx* one) const noexcept { LZ4F_freeDecompressionContext(one); }
-  };
-  thread_local const std::unique_ptr<LZ4F_dctx, free_context> with([] {
-    LZ4F_dctx* made = nullptr;
-    return LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0 ? nullptr : made;
-  }());
-  if (!with) throw std::bad_alloc();
-  LZ4F_resetDecompressionContext(with.get());
+  LZ4F_dctx* const with = frame_context();
   const std::size_t all = stored.size();
   const std::size_t wanted = decoded.size();
   std::size_t hint = 1;  // bytes that are still to come; 0 at the end of a frame
   while (!stored.empty()) {
     std::size_t taken = stored.size();
     std::size_t written = decoded.size();
-    hint = LZ4F_decompress(with.get(), decoded.data(), &written, stored.data(), &taken, nullptr);
-    if (LZ4F_isError(hint) != 0) {
-      return str_cat("damaged lz4 data in ", all, " bytes: ", LZ4F_getErrorName(hint));
-    }
+    hint = LZ4F_decompress(with, decoded.data(), &written, stored.data(), &taken, nullptr);
+    if (LZ4F_isError(hint) != 0) return damaged_frame(all, hint);
     stored = stored.subspan(taken);
     decoded = decoded.subspan(written);
     if (taken == 0 && written == 0) return str_cat("lz4 data become more than ", wanted, " bytes");
@@ -58,6 +67,30 @@ std::optional<std::string> expand_lz4_frame(std::span<const std::byte> stored, s
   if (hint != 0) return cut_short(all);
   if (decoded.empty()) return std::nullopt;
   return str_cat("lz4 data become ", wanted - decoded.size(), " bytes where ", wanted, " were expected");
+}
+
+std::optional<std::string> expand_lz4_frame_part(std::span<const std::byte> stored, std::uint64_t begin,
+                                                 std::span<std::byte> part) {
+  constexpr std::size_t passed_bytes = std::size_t{64} << 10;
+  LZ4F_dctx* const with = frame_context();
+  const std::size_t all = stored.size();
+  std::vector<std::byte> passed(std::min<std::uint64_t>(begin, passed_bytes));
+  while (!part.empty()) {
+    const std::span<std::byte> to =
+        begin == 0 ? part : std::span(passed).first(std::min<std::uint64_t>(begin, passed.size()));
+    std::size_t taken = stored.size();
+    std::size_t written = to.size();
+    const std::size_t hint = LZ4F_decompress(with, to.data(), &written, stored.data(), &taken, nullptr);
+    if (LZ4F_isError(hint) != 0) return damaged_frame(all, hint);
+    if (taken == 0 && written == 0) return cut_short(all);
+    stored = stored.subspan(taken);
+    if (begin == 0) {
+      part = part.subspan(written);
+    } else {
+      begin -= written;
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> expand_lz4(std::span<const std::byte> stored, std::span<std::byte> decoded) {

@@ -28,6 +28,11 @@ namespace leat::datasets {
 [[nodiscard]] std::optional<std::string> expand_lz4_frame(std::span<const std::byte> stored,
                                                           std::span<std::byte> decoded);
 
+/// Some of the bytes that they become, without the memory of the others. What lies behind is not looked at. Thread-safe.
+///   begin   of them
+[[nodiscard]] std::optional<std::string> expand_lz4_frame_part(std::span<const std::byte> stored, std::uint64_t begin,
+                                                               std::span<std::byte> part);
+
 /// One bare block.
 [[nodiscard]] std::optional<std::string> expand_lz4_block(std::span<const std::byte> stored,
                                                           std::span<std::byte> decoded);

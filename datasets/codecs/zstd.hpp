@@ -15,4 +15,10 @@ namespace leat::datasets {
 ///   source    RFC 8878
 [[nodiscard]] std::optional<std::string> expand_zstd(std::span<const std::byte> stored, std::span<std::byte> decoded);
 
+/// Some of the bytes that they become, without the memory of the others: up to 128 MiB, as the frame asks for. What lies behind is not
+/// looked at. Thread-safe.
+///   begin   of them
+[[nodiscard]] std::optional<std::string> expand_zstd_part(std::span<const std::byte> stored, std::uint64_t begin,
+                                                          std::span<std::byte> part);
+
 }  // namespace leat::datasets

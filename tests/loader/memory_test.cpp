@@ -145,6 +145,17 @@ std::size_t growth_of(const dataset& samples, const loader_options& options) {
   return peak > before ? peak - before : 0;
 }
 
+// 400 MB by 13 kB of the file.
+TEST(memory, of_opening_a_batch_that_becomes_large_is_what_its_kind_takes) {
+  LEAT_NEEDS_ALLOCATION_COUNTER();
+  if (!reset_peak()) GTEST_SKIP() << "the kernel does not reset VmHWM";
+  const std::size_t before = process_bytes("VmRSS");
+  const dataset samples = open(std::string(LEAT_TEST_DATA) + "/arrow/large.arrow");
+  const std::size_t peak = process_bytes("VmHWM");
+  EXPECT_EQ(samples.size(), 25U);
+  EXPECT_LE(peak, before + (std::size_t{32} << 20));
+}
+
 // Rings, stacks, and what the allocator keeps.
 constexpr std::size_t not_of_the_budget = std::size_t{16} << 20;
 

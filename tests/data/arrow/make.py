@@ -71,6 +71,11 @@ old = pa.table({"a": [1, 2, 3]})
 with pa.OSFile("old-compression.arrow", "wb") as f, pa.ipc.new_file(f, old.schema) as writer:
     writer.write_batch(old.to_batches()[0], custom_metadata={"ARROW:experimental_compression": "LZ4"})
 
+# A batch that becomes 400 MB.
+large = pa.table({"large": pa.array([bytes(16_000_000)] * 25, pa.binary())})
+with pa.OSFile("large.arrow", "wb") as f, pa.ipc.new_file(f, large.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    writer.write_table(large)
+
 # Files of one set whose columns stand in another order, or are of another type.
 for name, columns in {
     "ab": {"a": ["cat", "dog"], "b": ["red", "blue"]},
