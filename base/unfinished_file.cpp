@@ -17,15 +17,15 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-int rename_file(const std::string& from, const std::string& to, bool replace) noexcept {
+int rename_file(const std::string& from, const std::string& to, bool replace, int folder) noexcept {
   if (!replace) {
     // Looking first and renaming then would lose a file that another process finishes in between.
-    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+    if (::renameat2(folder, from.c_str(), folder, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
     if (errno != EINVAL && errno != ENOSYS) return errno;
     struct stat there{};
-    if (::lstat(to.c_str(), &there) == 0) return EEXIST;
+    if (::fstatat(folder, to.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
   }
-  return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  return ::renameat(folder, from.c_str(), folder, to.c_str()) == 0 ? 0 : errno;
 }
 
 int sync_folder_of(const std::string& path) noexcept {
@@ -36,7 +36,7 @@ int sync_folder_of(const std::string& path) noexcept {
   return failure;
 }
 
-unfinished_file::unfinished_file(std::string path) : path_(std::move(path)) {
+unfinished_file::unfinished_file(std::string path, int folder) : folder_(folder), path_(std::move(path)) {
   const std::size_t name = path_.rfind('/') + 1;  // npos + 1 is 0.
   temporary_ = path_.substr(0, name) + "." + path_.substr(name) + ".partial";
 }
@@ -44,7 +44,8 @@ unfinished_file::unfinished_file(std::string path) : path_(std::move(path)) {
 int unfinished_file::open() noexcept {
   while (fd_ < 0) {
     // Not through a link, nor waiting for the other end of a pipe.
-    const int fd = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    const int fd =
+        ::openat(folder_, temporary_.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (fd < 0) return errno;
     // Where a file system has no locks (Lustre without -o flock: ENOSYS) nobody is kept out.
     if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -54,8 +55,8 @@ int unfinished_file::open() noexcept {
     struct stat mine{};
     struct stat named{};
     // Between opening and locking, its owner may have finished it: then this is the finished file, not to be touched.
-    if (::fstat(fd, &mine) == 0 && ::stat(temporary_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
-        mine.st_dev == named.st_dev) {
+    if (::fstat(fd, &mine) == 0 && ::fstatat(folder_, temporary_.c_str(), &named, 0) == 0 &&
+        mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) {
       fd_ = fd;
       if (mine.st_size == 0) return 0;
     } else {
@@ -83,14 +84,14 @@ int unfinished_file::write(std::span<const std::byte> bytes) noexcept {
 int unfinished_file::sync() noexcept { return ::fsync(fd_) == 0 ? 0 : errno; }
 
 int unfinished_file::take_name(bool replace) noexcept {
-  if (const int failure = rename_file(temporary_, path_, replace); failure != 0) return failure;
+  if (const int failure = rename_file(temporary_, path_, replace, folder_); failure != 0) return failure;
   // A file system may keep what it refuses until here (quota, NFS): it has its name then, and the caller says what is wrong with it.
   return ::close(std::exchange(fd_, -1)) == 0 ? 0 : errno;
 }
 
 void unfinished_file::remove() noexcept {
   if (fd_ < 0) return;
-  ::unlink(temporary_.c_str());  // Before the lock goes: the next one to lock it finds a file of its own.
+  ::unlinkat(folder_, temporary_.c_str(), 0);  // Before the lock goes: the next one to lock it finds a file of its own.
   ::close(std::exchange(fd_, -1));
 }
 

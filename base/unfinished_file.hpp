@@ -1,6 +1,8 @@
 // A file that is there whole or not at all: it grows under a temporary name beside its own, and takes its own when it is done.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cstddef>
 #include <span>
 #include <string>
@@ -10,7 +12,9 @@ namespace leat {
 /// Gives a file another name; with `replace` in the place of what has that name. Returns 0 or the errno: EEXIST where nothing may be
 /// replaced. Where a file system cannot promise that (EINVAL, ENOSYS of renameat2), it is looked at first, and another process that
 /// is as fast may be overwritten.
-[[nodiscard]] int rename_file(const std::string& from, const std::string& to, bool replace) noexcept;
+///   folder   as unfinished_file has it
+[[nodiscard]] int rename_file(const std::string& from, const std::string& to, bool replace,
+                              int folder = AT_FDCWD) noexcept;
 
 /// Makes the names in the folder of `path` durable. Returns 0 or the errno; file systems that have no such call (EINVAL) order their
 /// names themselves.
@@ -23,7 +27,8 @@ namespace leat {
 /// Thread: one at a time.
 class unfinished_file {
  public:
-  explicit unfinished_file(std::string path);
+  ///   folder   an open one that a relative path begins in, and that outlives this
+  explicit unfinished_file(std::string path, int folder = AT_FDCWD);
   unfinished_file(const unfinished_file&) = delete;
   unfinished_file& operator=(const unfinished_file&) = delete;
   /// Unless it was finished: removes it.
@@ -44,6 +49,7 @@ class unfinished_file {
   [[nodiscard]] const std::string& temporary() const noexcept { return temporary_; }
 
  private:
+  const int folder_;
   std::string path_;
   std::string temporary_;
   int fd_ = -1;

@@ -1,4 +1,6 @@
 // leat unpack: the members of shards as files, photo packs as the JPEGs that they were made from.
+#include "base/confined_folder.hpp"
+#include "base/descriptor.hpp"
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
@@ -17,6 +19,7 @@
 #include <leat/photo_pack.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -87,6 +90,8 @@ class unpacking {
   }
 
   void run() {
+    if (const int failed = inside_.open(directory_.string()); failed != 0)
+      throw explain_write(directory_.string(), failed);
     datasets::sample_reader reader(*from_.model(), stop_);
     std::vector<datasets::sample_members> pending;
     std::uint64_t pending_bytes = 0;
@@ -168,10 +173,17 @@ class unpacking {
 
   void put(const std::string& name, std::span<const std::byte> content) const {
     const fs::path path = directory_ / name;
-    std::error_code no_folder;
-    fs::create_directories(path.parent_path(), no_folder);
-    if (no_folder) throw explain_write(path.parent_path().string(), no_folder.value());
-    unfinished_file file(path.string());
+    const descriptor folder(inside_.open_below(fs::path(name).parent_path().string()));
+    if (const int no_folder = -folder.get(); no_folder > 0) {
+      const std::string where = path.parent_path().string();
+      // Whoever can put a link there would have the command write where it leads.
+      if (no_folder == EXDEV || no_folder == ELOOP) {
+        throw error(errc::permission, str_cat(where, ": a symbolic link in ", directory_.string(),
+                                              " leads out of it; remove the link, or give another folder"));
+      }
+      throw explain_write(where, no_folder);
+    }
+    unfinished_file file(path.filename().string(), folder.get());
     int failed = file.open();
     if (failed == 0) failed = file.write(content);
     if (failed == 0) failed = file.take_name(overwrite_);
@@ -180,6 +192,7 @@ class unpacking {
 
   const dataset& from_;
   fs::path directory_;
+  confined_folder inside_;
   bool overwrite_;
   std::stop_token stop_;
   std::mutex mutex_;

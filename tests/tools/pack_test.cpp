@@ -396,6 +396,38 @@ TEST(pack, unpack_refuses_a_member_that_leads_out_of_the_folder) {
   EXPECT_FALSE(std::filesystem::exists(directory.path() / "1.jpg"));
 }
 
+TEST(pack, unpack_follows_no_link_that_leads_out_of_the_folder) {
+  namespace fs = std::filesystem;
+  const temporary_directory directory;
+  write_file(directory.path() / "photos" / "a" / "b" / "1.jpg", photo_jpeg(1, 16, 16));
+  const std::string shard = (directory.path() / "p.tar").string();
+  ASSERT_EQ(run({"pack", (directory.path() / "photos").string(), shard}).exit_code, 0);
+  const fs::path outside = directory.path() / "outside";
+  fs::create_directories(outside / "b");
+  const auto unpacked_with = [&](const char* link, const fs::path& to, const fs::path& out) {
+    fs::create_directories((out / link).parent_path());
+    fs::create_directory_symlink(to, out / link);
+    return run({"unpack", shard, out.string(), "--overwrite"});
+  };
+  for (const auto& [link, to] :
+       {std::pair<const char*, fs::path>{"a", outside}, {"a", "../outside"}, {"a/b", outside}}) {
+    const fs::path out = directory.path() / "out";
+    const ended refused = unpacked_with(link, to, out);
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("a symbolic link in "), HasSubstr("leads out of it; remove the link")));
+    EXPECT_FALSE(fs::exists(outside / "b" / "1.jpg"));
+    EXPECT_FALSE(fs::exists(outside / "1.jpg"));
+    fs::remove_all(out);
+  }
+  // The folder itself may be behind a link, and within it links may lead to where they like.
+  const fs::path out = directory.path() / "out";
+  fs::create_directories(directory.path() / "real" / "elsewhere");
+  fs::create_directory_symlink(directory.path() / "real", out);
+  const ended done = unpacked_with("a", "elsewhere", out);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(fs::exists(directory.path() / "real" / "elsewhere" / "b" / "1.jpg"));
+}
+
 TEST(pack, transcode_rewrites_progressive_jpegs_and_leaves_the_others_byte_for_byte) {
   const temporary_directory directory;
   const std::filesystem::path folder = directory.path() / "photos";
