@@ -3,6 +3,8 @@
 #include "base/text.hpp"
 #include "datasets/hdf5_tree.hpp"
 
+#include <leat/error.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <span>
@@ -18,12 +20,16 @@ std::uint64_t chunks_along(std::uint64_t extent, std::uint64_t chunk) { return e
 class index_reader {
  public:
   index_reader(hdf5_bytes& file, const hdf5_chunking& what) : file_(file), what_(what) {
+    // Few of them need have been written, and each takes memory.
+    constexpr std::uint64_t always = std::uint64_t{1} << 24;
+    const std::uint64_t most = std::max(always, file.size() / 8);
     std::uint64_t total = 1;
-    const std::uint64_t most = std::max<std::uint64_t>(std::uint64_t{1} << 20, file.size() / 8);
     for (std::size_t axis = 0; axis < what.shape.size(); ++axis) {
       grid_.push_back(chunks_along(what.shape[axis], what.chunk[axis]));
       if (grid_.back() != 0 && total > most / grid_.back()) {
-        file.fail(what.address, str_cat("a dataset of more than ", most, " chunks, for which the file has no room"));
+        throw error(errc::limit, str_cat(file.path(), ": a dataset of more than ", most,
+                                         " chunks; leat keeps the place of "
+                                         "each: write it anew with larger ones"));
       }
       total *= grid_.back();
     }

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "datasets/content.hpp"
 #include "datasets/hdf5_chunks.hpp"
+#include "datasets/hdf5_filters.hpp"
 #include "datasets/hdf5_objects.hpp"
 #include "datasets/hdf5_types.hpp"
 #include "datasets/hdf5_values.hpp"
@@ -21,50 +22,7 @@ namespace {
 constexpr std::size_t rank_max = 32;
 constexpr std::uint64_t chunk_bytes_max = std::uint64_t{1} << 32;
 
-/// Not damaged: of a kind that is not read. In words, and what to do.
-struct not_read {
-  std::string why;
-};
-
-//   name   that the file has for it; it may have none
-filter read_filter(std::uint64_t id, const std::string& name, const std::vector<std::uint32_t>& values,
-                   std::uint32_t element_bytes) {
-  const std::uint32_t shuffled_bytes = values.empty() ? element_bytes : values.front();
-  switch (id) {
-    case 1:
-      return {filter_kind::zlib, element_bytes};
-    case 2:
-      return {filter_kind::shuffle, shuffled_bytes};
-    case 3:
-      return {filter_kind::fletcher32, element_bytes};
-    case 32000:
-      return {filter_kind::lzf, element_bytes};
-    case 32001:
-      return {filter_kind::blosc, element_bytes};
-    case 32004:
-      return {filter_kind::lz4_hdf5, element_bytes};
-    case 32008: {
-      constexpr std::uint32_t with_lz4 = 2;
-      const std::uint32_t compression = values.size() > 4 ? values[4] : 0;
-      if (compression != 0 && compression != with_lz4)
-        throw not_read{"bitshuffle with zstd; `h5repack -f GZIP=4` writes it anew"};
-      return {compression == 0 ? filter_kind::bitshuffle : filter_kind::bitshuffle_lz4, element_bytes};
-    }
-    case 32015:
-      return {filter_kind::zstd, element_bytes};
-    case 4:
-      throw not_read{"the filter szip; `h5repack -f SHUF -f GZIP=4` writes it anew"};
-    case 5:
-      throw not_read{"the filter n-bit; `h5repack -f SHUF -f GZIP=4` writes it anew"};
-    case 6:
-      throw not_read{"the filter scale-offset; `h5repack -f SHUF -f GZIP=4` writes it anew"};
-    case 32026:
-      throw not_read{"the filter blosc2; `h5repack -f SHUF -f GZIP=4` writes it anew"};
-    default:
-      throw not_read{str_cat("the filter ", id, name.empty() ? "" : str_cat(" ('", name, "')"),
-                             ", which leat does not have; `h5repack -f SHUF -f GZIP=4` writes it anew")};
-  }
-}
+using not_read = hdf5_not_read;
 
 std::vector<filter> read_filters(hdf5_cursor at, std::uint32_t element_bytes) {
   constexpr std::uint64_t named_from = 256;
@@ -83,7 +41,7 @@ std::vector<filter> read_filters(hdf5_cursor at, std::uint32_t element_bytes) {
     std::vector<std::uint32_t> values;
     for (std::uint64_t v = 0; v < values_count; ++v) values.push_back(static_cast<std::uint32_t>(at.number(4)));
     if (version == 1 && values_count % 2 != 0) at.skip(4);
-    filters.push_back(read_filter(id, name, values, element_bytes));
+    filters.push_back(hdf5_filter_of(id, name, values, element_bytes));
   }
   return filters;
 }
@@ -105,6 +63,12 @@ std::vector<std::byte> read_fill(const hdf5_message& message) {
   const std::uint64_t bytes = at.number(4);
   const std::span<const std::byte> value = at.take(std::min(bytes, at.left()));
   return {value.begin(), value.end()};
+}
+
+void reverse_each(std::span<std::byte> numbers, std::size_t number_bytes) {
+  for (; numbers.size() >= number_bytes; numbers = numbers.subspan(number_bytes)) {
+    std::reverse(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(number_bytes));
+  }
 }
 
 // Rows of so many bytes are one chunk of an array in one piece, where a row cannot be read as it is.
@@ -159,7 +123,7 @@ class dataset_reader {
     }
     if (fill != nullptr) array_.fill = read_fill(*fill);
     if (array_.fill.size() != type_.bytes) array_.fill.clear();
-    if (swaps) std::reverse(array_.fill.begin(), array_.fill.end());
+    if (swaps) reverse_each(array_.fill, number_bytes);
     read_layout(layout->cursor());
     // A chunk's mask counts the file's filters, of which ours for the order of bytes is none.
     for (chunk_place& each : array_.places) each.skipped <<= swaps ? 1 : 0;
@@ -168,7 +132,7 @@ class dataset_reader {
     switch (type_.what) {
       case hdf5_type::kind::number:
         add_axes(type_.axes);
-        if (!type_.axes.empty()) array_.fill.clear();
+        if (!type_.axes.empty()) fill_elements();
         out.arrays.push_back(std::move(array_));
         break;
       case hdf5_type::kind::compound:
@@ -219,6 +183,31 @@ class dataset_reader {
     if (array_.shape.size() + axes.size() > rank_max) throw not_read{"more axes than an array may have; flatten some"};
     array_.shape.insert(array_.shape.end(), axes.begin(), axes.end());
     array_.chunk.insert(array_.chunk.end(), axes.begin(), axes.end());
+  }
+
+  // Elements that are arrays or texts: where the numbers of the fill value differ, each element is a record.
+  void fill_elements() {
+    std::vector<std::byte>& fill = array_.fill;
+    const std::size_t number_bytes = size_bytes(array_.type);
+    const bool is_used = std::any_of(array_.places.begin(), array_.places.end(),
+                                     [](const chunk_place& each) { return each.offset == chunk_place::absent; });
+    if (!is_used || std::all_of(fill.begin(), fill.end(), [](std::byte each) { return each == std::byte{0}; })) {
+      return fill.clear();
+    }
+    if (std::equal(fill.begin() + static_cast<std::ptrdiff_t>(number_bytes), fill.end(), fill.begin())) {
+      return fill.resize(number_bytes);
+    }
+    array_.record_bytes = type_.bytes;
+    array_.inner_axes = static_cast<std::uint32_t>(type_.axes.size());
+    if (is_one_piece_) cut_what_was_never_written();
+  }
+
+  void cut_what_was_never_written() {
+    constexpr std::uint64_t pieces_max = std::uint64_t{1} << 20;
+    const std::uint64_t rows = array_.shape.front();
+    const std::uint64_t row_bytes = std::max<std::uint64_t>(array_.fill.size(), 1);
+    array_.chunk.front() = std::max<std::uint64_t>(piece_bytes / row_bytes, rows / pieces_max + 1);
+    array_.places.assign(rows / array_.chunk.front() + (rows % array_.chunk.front() != 0), {});
   }
 
   // Each number among the members is an array, whose elements lie apart.

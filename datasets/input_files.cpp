@@ -34,7 +34,7 @@ class disk_files final : public input_files {
   explicit disk_files(std::vector<std::string> paths) : paths_(std::move(paths)) {}
 
   const std::vector<std::string>& names() const noexcept override { return paths_; }
-  bool has(const std::string& name) const override { return file_exists(name); }
+  bool has(const std::string& name) const override { return is_file_there(name); }
   std::unique_ptr<file_bytes> open(const std::string& name) const override {
     return std::make_unique<local_file>(name);
   }

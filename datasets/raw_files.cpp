@@ -8,6 +8,7 @@
 #include "datasets/input_files.hpp"
 #include "datasets/lmdb_tree.hpp"
 #include "datasets/npy_header.hpp"
+#include "datasets/path_error.hpp"
 #include "datasets/tfrecord.hpp"
 
 #include <leat/error.hpp>
@@ -17,6 +18,7 @@
 #include <dirent.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -52,6 +54,13 @@ std::string with_extension(const std::string& path, std::string_view extension) 
 bool file_exists(const std::string& path) {
   struct stat status{};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool is_file_there(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0) return S_ISREG(status.st_mode);
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  throw path_error(errno, path, "check the folder");
 }
 
 bool is_folder(const std::string& path) {

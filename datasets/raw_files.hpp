@@ -43,6 +43,9 @@ enum class file_kind : std::uint8_t {
 /// The path with its extension replaced, or added where its last part has none.
 [[nodiscard]] std::string with_extension(const std::string& path, std::string_view extension);
 [[nodiscard]] bool file_exists(const std::string& path);
+/// The same, for what would be taken for something that was never written.
+///   throws   error where nobody can tell: a folder that may not be searched, symbolic links in a circle
+[[nodiscard]] bool is_file_there(const std::string& path);
 /// Whether the folder's index.json lists shards of MDS.
 [[nodiscard]] bool is_mds(const input_files& files, const std::string& folder);
 [[nodiscard]] bool is_folder(const std::string& path);

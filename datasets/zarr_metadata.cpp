@@ -8,10 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -143,25 +145,56 @@ std::vector<std::byte> fill_of(const json& value, dtype type, const std::string&
       "'; leat has gzip, zlib, zstd, lz4, blosc, shuffle, fletcher32 and crc32c: write it anew with one of these")};
 }
 
-filter codec_named(const std::string& name, const json& of, dtype type) {
-  const auto element = static_cast<std::uint32_t>(size_bytes(type));
-  if (name == "gzip") return {filter_kind::gzip, element};
-  if (name == "zlib") return {filter_kind::zlib, element};
-  if (name == "zstd") return {filter_kind::zstd, element};
-  if (name == "lz4") return {filter_kind::lz4, element};
-  if (name == "blosc") return {filter_kind::blosc, element};
-  if (name == "fletcher32") return {filter_kind::fletcher32, element};
-  if (name == "crc32c") {
-    const auto location = of.find("location");
-    if (location != of.end() && *location != "end") refuse_codec("crc32c at the start");
-    return {filter_kind::crc32c, element};
+/// A codec, and the keys of its configuration: those that are used, and those that only say how the writer went about it.
+struct known_codec {
+  std::string_view name;
+  filter_kind kind;
+  std::array<std::string_view, 5> keys = {};
+};
+constexpr known_codec known_codecs[] = {
+    {"gzip", filter_kind::gzip, {"level"}},
+    {"zlib", filter_kind::zlib, {"level"}},
+    {"zstd", filter_kind::zstd, {"level", "checksum"}},
+    {"lz4", filter_kind::lz4, {"acceleration"}},
+    {"blosc", filter_kind::blosc, {"cname", "clevel", "shuffle", "blocksize", "typesize"}},
+    {"fletcher32", filter_kind::fletcher32},
+    {"crc32c", filter_kind::crc32c, {"location"}},
+    {"shuffle", filter_kind::shuffle, {"elementsize"}},
+};
+
+// A key that leat does not know may change what the bytes mean.
+void check_keys(const std::string& codec, const json& of, std::span<const std::string_view> known) {
+  for (const auto& [key, value] : of.items()) {
+    if (key == "id" || std::find(known.begin(), known.end(), key) != known.end()) continue;
+    throw zarr_not_read{str_cat("the codec '", codec, "' with the setting \"", key.substr(0, 60),
+                                "\", which leat does not know; write it anew without")};
   }
-  if (name == "shuffle") {
+}
+
+// One of two texts, the first where there is none.
+bool is_second(const json& of, const char* key, std::string_view first, std::string_view second) {
+  const auto given = of.find(key);
+  if (given == of.end() || given->is_null() || *given == first) return false;
+  if (*given == second) return true;
+  const std::string text = given->is_string() ? given->get<std::string>().substr(0, 60) : "no text";
+  throw zarr_not_read{str_cat("\"", key, "\" is '", text, "', where leat has \"", first, "\" and \"", second,
+                              "\"; write it anew with one of them")};
+}
+
+filter codec_named(const std::string& name, const json& of, dtype type) {
+  const auto* const known = std::find_if(std::begin(known_codecs), std::end(known_codecs),
+                                         [&](const known_codec& each) { return each.name == name; });
+  if (known == std::end(known_codecs)) refuse_codec(name);
+  check_keys(name, of, known->keys);
+  filter made{.kind = known->kind, .element_bytes = static_cast<std::uint32_t>(size_bytes(type))};
+  if (made.kind == filter_kind::crc32c && is_second(of, "location", "end", "start"))
+    refuse_codec("crc32c at the start");
+  if (made.kind == filter_kind::shuffle) {
     const auto given = of.find("elementsize");
     if (given == of.end() || !given->is_number_unsigned() || given->get<std::uint64_t>() > 4096) refuse_codec(name);
-    return {filter_kind::shuffle, given->get<std::uint32_t>()};
+    made.element_bytes = given->get<std::uint32_t>();
   }
-  refuse_codec(name);
+  return made;
 }
 
 std::string name_in(const json& codec, const char* key, const std::string& where) {
@@ -212,13 +245,14 @@ chunk_codecs codecs_of(const json& codecs, dtype type, std::size_t rank, const s
     std::string name = name_in(each, "name", where);
     const json& how = configuration_of(each);
     if (name == "bytes") {
-      const auto endian = how.find("endian");
-      if (endian != how.end() && *endian == "big" && size_bytes(type) > 1) {
+      check_keys(name, how, std::array<std::string_view, 1>{"endian"});
+      if (is_second(how, "endian", "little", "big") && size_bytes(type) > 1) {
         filters.push_back({filter_kind::swap, static_cast<std::uint32_t>(size_bytes(type))});
       }
       continue;
     }
     if (name == "transpose") {
+      check_keys(name, how, std::array<std::string_view, 1>{"order"});
       found.stored_axes = transposed(how, found.stored_axes, rank, where);
       continue;
     }
@@ -253,14 +287,15 @@ zarr_layout zarr_layout_v2(const json& metadata, const std::string& name, const 
   }
   array.type = *known;
   check_chunk(array.shape, array.chunk, array.type, where);
-  if (const auto order = metadata.find("order"); order != metadata.end() && *order == "F" && array.shape.size() > 1) {
+  if (is_second(metadata, "order", "C", "F") && array.shape.size() > 1) {
     for (std::size_t axis = array.shape.size(); axis-- > 0;)
       array.stored_axes.push_back(static_cast<std::uint8_t>(axis));
   }
   if (text[0] == '>' && size_bytes(array.type) > 1) {
     array.filters.push_back({filter_kind::swap, static_cast<std::uint32_t>(size_bytes(array.type))});
   }
-  if (const auto filters = metadata.find("filters"); filters != metadata.end() && filters->is_array()) {
+  if (const auto filters = metadata.find("filters"); filters != metadata.end() && !filters->is_null()) {
+    if (!filters->is_array()) fail(where, "\"filters\" is no list");
     for (const json& each : *filters)
       array.filters.push_back(codec_named(name_in(each, "id", where), each, array.type));
   }
@@ -269,9 +304,7 @@ zarr_layout zarr_layout_v2(const json& metadata, const std::string& name, const 
   }
   if (const auto fill = metadata.find("fill_value"); fill != metadata.end())
     array.fill = fill_of(*fill, array.type, where);
-  if (const auto separator = metadata.find("dimension_separator"); separator != metadata.end() && *separator == "/") {
-    layout.separator = '/';
-  }
+  if (is_second(metadata, "dimension_separator", ".", "/")) layout.separator = '/';
   layout.file_chunk = array.chunk;
   return layout;
 }
@@ -316,9 +349,12 @@ zarr_layout zarr_layout_v3(const json& metadata, const std::string& name, const 
   const std::string encoding = name_in(keys, "name", where);
   if (encoding != "default" && encoding != "v2")
     throw zarr_not_read{str_cat("chunk keys of '", encoding.substr(0, 40), "'")};
-  layout.separator = encoding == "default" ? '/' : '.';
-  if (const auto given = configuration_of(keys).find("separator"); given != configuration_of(keys).end()) {
-    layout.separator = *given == "/" ? '/' : '.';
+  const json& encoded = configuration_of(keys);
+  check_keys(encoding, encoded, std::array<std::string_view, 1>{"separator"});
+  if (encoding == "default") {
+    layout.separator = is_second(encoded, "separator", "/", ".") ? '.' : '/';
+  } else {
+    layout.separator = is_second(encoded, "separator", ".", "/") ? '/' : '.';
   }
   if (encoding == "default") layout.prefix = str_cat("c", std::string(1, layout.separator));
   if (const auto more = metadata.find("storage_transformers"); more != metadata.end() && !more->empty()) {
@@ -335,6 +371,8 @@ zarr_layout zarr_layout_v3(const json& metadata, const std::string& name, const 
   }
   layout.sharded = true;
   const json& how = configuration_of(codecs[0]);
+  constexpr std::array<std::string_view, 4> keys_of_shards{"chunk_shape", "codecs", "index_codecs", "index_location"};
+  check_keys("sharding_indexed", how, keys_of_shards);
   array.chunk = extents(how, "chunk_shape", where);
   check_chunk(array.shape, array.chunk, array.type, where);
   for (std::size_t axis = 0; axis < array.chunk.size(); ++axis) {
@@ -344,8 +382,7 @@ zarr_layout zarr_layout_v3(const json& metadata, const std::string& name, const 
   chunk_codecs index = codecs_of(member(how, "index_codecs", where), dtype::u64, array.shape.size() + 1, where);
   if (!index.stored_axes.empty()) throw zarr_not_read{"shards whose index is transposed; write it anew without"};
   layout.index_filters = std::move(index.filters);
-  if (const auto location = how.find("index_location"); location != how.end())
-    layout.index_at_end = *location != "start";
+  layout.index_at_end = !is_second(how, "index_location", "end", "start");
   for (const filter& each : layout.index_filters) {
     if (each.kind != filter_kind::crc32c)
       throw zarr_not_read{"shards whose index is packed; write it anew with bytes and crc32c"};

@@ -26,7 +26,7 @@ class folder_store final : public zarr_store {
   explicit folder_store(const std::string& folder) : folder_(folder) {}
 
   const std::string& title() const noexcept override { return folder_; }
-  bool has(const std::string& key) const override { return file_exists(where(key)); }
+  bool has(const std::string& key) const override { return is_file_there(where(key)); }
 
   std::vector<std::byte> metadata(const std::string& key) const override {
     const std::string path = where(key);

@@ -45,15 +45,16 @@ std::size_t usual_block_elements(std::size_t element_bytes) {
 
 }  // namespace
 
-std::optional<std::string> bitunshuffle(std::uint32_t element_bytes, std::span<const std::byte> from,
-                                        std::span<std::byte> to) {
+std::optional<std::string> bitunshuffle(std::uint32_t element_bytes, std::uint32_t block_elements,
+                                        std::span<const std::byte> from, std::span<std::byte> to) {
   if (from.size() != to.size()) {
     return str_cat("a chunk of ", from.size(), " bytes where ", to.size(), " were expected");
   }
   if (element_bytes == 0 || from.size() % element_bytes != 0) {
     return str_cat(from.size(), " bytes are no whole number of elements of ", element_bytes);
   }
-  const std::size_t block_bytes = usual_block_elements(element_bytes) * element_bytes;
+  const std::size_t block_bytes =
+      (block_elements != 0 ? block_elements : usual_block_elements(element_bytes)) * element_bytes;
   const std::size_t group_bytes = at_once * element_bytes;
   while (from.size() >= group_bytes) {
     const std::size_t now = std::min(block_bytes, from.size() / group_bytes * group_bytes);

@@ -53,7 +53,7 @@ std::optional<std::string> undo(const filter& what, std::span<const std::byte> f
     case filter_kind::blosc:
       return expand_blosc(from, to);
     case filter_kind::bitshuffle:
-      return bitunshuffle(what.element_bytes, from, to);
+      return bitunshuffle(what.element_bytes, what.block_elements, from, to);
     case filter_kind::bitshuffle_lz4:
       return expand_bitshuffle_lz4(what.element_bytes, from, to);
     case filter_kind::swap:

@@ -30,10 +30,12 @@ enum class filter_kind : std::uint8_t {
 /// One change.
 ///   element_bytes   of shuffle, bitshuffle and swap: bytes of an element
 ///   crc32           of deflate: of what it becomes
+///   block_elements  of bitshuffle: elements of a block; 0: as it chooses them itself
 struct filter {
   filter_kind kind = filter_kind::zlib;
   std::uint32_t element_bytes = 1;
   std::uint32_t crc32 = 0;
+  std::uint32_t block_elements = 0;
 
   friend bool operator==(const filter&, const filter&) = default;
 };

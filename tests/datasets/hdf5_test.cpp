@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/codecs/checksums.hpp"
 #include "datasets/hdf5_file.hpp"
+#include "datasets/hdf5_filters.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -216,6 +217,89 @@ TEST(hdf5_file, chunks_are_expanded_whatever_filter_they_went_through) {
   expect_numbers(samples, {"bitshuffle_wide", dtype::f64, {301}});
   EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("/bitshuffle_zstd"), HasSubstr("h5repack"))));
   EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("/blosc2"), HasSubstr("h5repack"))));
+}
+
+TEST(hdf5_file, bitshuffle_has_blocks_of_the_size_that_the_file_says) {
+  const dataset samples = open_hdf5(file_of("bitshuffle.h5"));
+  for (const char* const block : {"8", "64", "512", "4096"}) {
+    expect_numbers(samples, {str_cat("none_", block), dtype::i16, {30}});
+    expect_numbers(samples, {str_cat("lz4_", block), dtype::i16, {30}});
+  }
+}
+
+// Of each client value of each filter: what another one does to the filter.
+TEST(hdf5_filters, each_client_value_is_used_or_says_only_how_the_writer_went_about_it) {
+  enum class does : std::uint8_t { nothing, changes, is_refused };
+  struct client_value {
+    std::uint64_t filter;
+    std::vector<std::uint32_t> values;
+    std::size_t number;
+    std::uint32_t other;
+    does what;
+  };
+  const client_value all[] = {
+      {1, {6}, 0, 9, does::nothing},                            // level
+      {2, {4}, 0, 8, does::changes},                            // bytes of an element
+      {32000, {4, 261, 640}, 0, 3, does::nothing},              // version
+      {32000, {4, 261, 640}, 1, 260, does::nothing},            // LZF's version
+      {32000, {4, 261, 640}, 2, 320, does::nothing},            // bytes of a chunk
+      {32001, {2, 2, 4, 640, 5, 1, 1}, 0, 1, does::nothing},    // version
+      {32001, {2, 2, 4, 640, 5, 1, 1}, 1, 1, does::nothing},    // Blosc's version: the chunk says it
+      {32001, {2, 2, 4, 640, 5, 1, 1}, 2, 8, does::nothing},    // bytes of an element: likewise
+      {32001, {2, 2, 4, 640, 5, 1, 1}, 3, 320, does::nothing},  // bytes of a chunk
+      {32001, {2, 2, 4, 640, 5, 1, 1}, 4, 9, does::nothing},    // level
+      {32001, {2, 2, 4, 640, 5, 1, 1}, 5, 2, does::nothing},    // shuffle: the chunk says it
+      {32001, {2, 2, 4, 640, 5, 1, 1}, 6, 4, does::nothing},    // compressor: likewise
+      {32004, {64}, 0, 128, does::nothing},                     // bytes of a block: likewise
+      {32008, {0, 5, 4, 64, 0}, 0, 1, does::nothing},           // version
+      {32008, {0, 5, 4, 64, 0}, 1, 4, does::nothing},           // version
+      {32008, {0, 5, 4, 64, 0}, 2, 8, does::changes},           // bytes of an element
+      {32008, {0, 5, 4, 64, 0}, 3, 128, does::changes},         // elements of a block
+      {32008, {0, 5, 4, 64, 0}, 3, 12, does::is_refused},       // likewise
+      {32008, {0, 5, 4, 64, 0}, 4, 2, does::changes},           // compression: LZ4
+      {32008, {0, 5, 4, 64, 0}, 4, 3, does::is_refused},        // Zstandard
+      {32008, {0, 5, 4, 64, 0}, 4, 7, does::is_refused},        // of a later version
+      {32008, {0, 5, 4, 64, 2}, 3, 128, does::nothing},         // with LZ4 the chunk says it
+      {32015, {3}, 0, 9, does::nothing},                        // level
+  };
+  for (const client_value& each : all) {
+    const datasets::filter before = datasets::hdf5_filter_of(each.filter, "", each.values, 4);
+    std::vector<std::uint32_t> values = each.values;
+    values[each.number] = each.other;
+    does found = does::is_refused;
+    try {
+      found = datasets::hdf5_filter_of(each.filter, "", values, 4) == before ? does::nothing : does::changes;
+    } catch (const datasets::hdf5_not_read& refused) {
+      EXPECT_THAT(refused.why, HasSubstr("bitshuffle"));
+    }
+    EXPECT_EQ(found, each.what) << "filter " << each.filter << ", value " << each.number << ": " << each.other;
+  }
+}
+
+TEST(hdf5_file, elements_that_were_never_written_are_the_fill_value) {
+  const std::string file = file_of("fill-elements.h5");
+  const auto text = [&](const char* field, std::uint64_t row) {
+    const std::vector<char> bytes = values_of<char>(open_hdf5(file, {.fields = {field}}), row, field);
+    return std::string(bytes.begin(), bytes.end());
+  };
+  EXPECT_EQ(text("text", 3), "xyzxyz");
+  EXPECT_EQ(text("text", 4), "abcabc");
+  EXPECT_EQ(text("alike", 0), "xyz");
+  EXPECT_EQ(text("alike", 7), "aaa");
+  EXPECT_EQ(text("unwritten", 7), "abc");
+  EXPECT_EQ(text("written", 7), "xyz");
+  for (const char* const field : {"little_endian", "big_endian"}) {
+    const dataset samples = open_hdf5(file, {.fields = {field}});
+    EXPECT_THAT(values_of<std::int16_t>(samples, 3, field), ElementsAre(6, 7)) << field;
+    EXPECT_THAT(values_of<std::int16_t>(samples, 7, field), ElementsAre(258, 3)) << field;
+  }
+}
+
+TEST(hdf5_file, of_millions_of_chunks_few_need_have_been_written) {
+  const dataset samples = open_hdf5(file_of("sparse.h5"));
+  ASSERT_EQ(samples.size(), 2'000'000U);
+  EXPECT_THAT(values_of<float>(samples, 7, "x"), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(values_of<float>(samples, 1'999'999, "x"), ElementsAre(5, 5, 5, 5));
 }
 
 TEST(hdf5_file, may_begin_with_bytes_of_the_user_s) {

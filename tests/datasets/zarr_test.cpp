@@ -1,4 +1,5 @@
 // Zarr hierarchies that zarr-python wrote (tests/data/zarr/make.py): every element is known from its place.
+#include "datasets/zarr_metadata.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -8,6 +9,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstring>
@@ -16,6 +18,8 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -41,6 +45,102 @@ TEST(zarr, a_single_number_of_version_2_is_refused_as_one) {
   std::ofstream(folder / "0") << "1234";
   EXPECT_THAT(message_of(errc::usage, [&] { (void)open_zarr(folder.string(), {.fields = {"one"}}); }),
               HasSubstr("a single number, without an axis of samples"));
+}
+
+// Of each key of each codec and of what says how chunks lie: what another value does.
+TEST(zarr, each_key_is_used_or_says_only_how_the_writer_went_about_it) {
+  enum class does : std::uint8_t { nothing, changes, is_refused };
+  struct key {
+    const char* metadata;  // with @ for the value
+    const char* one;
+    const char* other;
+    does what;
+  };
+  const key all[] = {
+      // Version 2.
+      {R"("compressor": {"id": "gzip", "level": @})", "1", "9", does::nothing},
+      {R"("compressor": {"id": "zlib", "level": @})", "1", "9", does::nothing},
+      {R"("compressor": {"id": "zstd", "level": @, "checksum": false})", "1", "9", does::nothing},
+      {R"("compressor": {"id": "zstd", "level": 1, "checksum": @})", "false", "true", does::nothing},
+      {R"("compressor": {"id": "zstd", "level": 1@})", "", R"(, "dictionary": "x")", does::is_refused},
+      {R"("compressor": {"id": "lz4", "acceleration": @})", "1", "2", does::nothing},
+      {R"("compressor": {"id": "blosc", "cname": @, "clevel": 5, "shuffle": 1, "blocksize": 0})", R"("lz4")",
+       R"("zstd")", does::nothing},
+      {R"("compressor": {"id": "blosc", "clevel": 5, "shuffle": @, "blocksize": 0})", "1", "2", does::nothing},
+      {R"("compressor": {"id": "blosc", "clevel": 5, "shuffle": 1, "blocksize": @})", "0", "64", does::nothing},
+      {R"("filters": [{"id": "shuffle", "elementsize": @}])", "4", "2", does::changes},
+      {R"("filters": [{"id": "shuffle"@}])", R"(, "elementsize": 4)", "", does::is_refused},
+      {R"("filters": [{"id": "fletcher32"@}])", "", R"(, "seed": 1)", does::is_refused},
+      {R"("filters": [{"id": "crc32c"@}])", "", R"(, "location": "end")", does::nothing},
+      {R"("filters": [{"id": "crc32c"@}])", "", R"(, "location": "start")", does::is_refused},
+      {R"("order": @)", R"("C")", R"("F")", does::changes},
+      {R"("order": @)", R"("C")", R"("K")", does::is_refused},
+      {R"("dimension_separator": @)", R"(".")", R"("/")", does::changes},
+      {R"("dimension_separator": @)", R"(".")", R"("-")", does::is_refused},
+      // Version 3.
+      {R"("codecs": [{"name": "bytes", "configuration": {"endian": @}}])", R"("little")", R"("big")", does::changes},
+      {R"("codecs": [{"name": "bytes", "configuration": {"endian": @}}])", R"("little")", R"("middle")",
+       does::is_refused},
+      {R"("codecs": [{"name": "transpose", "configuration": {"order": @}}, {"name": "bytes"}])", "[0, 1]", "[1, 0]",
+       does::changes},
+      {R"("codecs": [{"name": "bytes"}, {"name": "zstd", "configuration": {"level": @}}])", "1", "9", does::nothing},
+      {R"("codecs": [{"name": "bytes"}, {"name": "blosc", "configuration": {"typesize": @}}])", "4", "2",
+       does::nothing},
+      {R"("codecs": [{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 1@}}])", "", R"(, "window": 9)",
+       does::is_refused},
+      {R"("codecs": [{"name": "bytes"}], "chunk_key_encoding": {"name": "default", "configuration": {"separator": @}})",
+       R"("/")", R"(".")", does::changes},
+      {R"("codecs": [{"name": "bytes"}], "chunk_key_encoding": {"name": "v2", "configuration": {"separator": @}})",
+       R"(".")", R"("-")", does::is_refused},
+      {R"("codecs": [{"name": "sharding_indexed", "configuration": {"chunk_shape": [2, 2], "codecs": [{"name": "bytes"}],
+          "index_codecs": [{"name": "bytes"}], "index_location": @}}])",
+       R"("end")", R"("start")", does::changes},
+      {R"("codecs": [{"name": "sharding_indexed", "configuration": {"chunk_shape": [2, 2], "codecs": [{"name": "bytes"}],
+          "index_codecs": [{"name": "bytes"}], "index_location": @}}])",
+       R"("end")", R"("middle")", does::is_refused},
+  };
+  const auto layout_of = [](std::string text, const std::string& value) {
+    text.replace(text.find('@'), 1, value);
+    const bool is_v3 = text.find("codecs") != std::string::npos;
+    nlohmann::json metadata =
+        nlohmann::json::parse(is_v3 ? R"({"shape": [4, 4], "data_type": "int32", "fill_value": 0,
+                    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 4]}},
+                    "chunk_key_encoding": {"name": "default"}})"
+                                    : R"({"shape": [4, 4], "chunks": [4, 4], "dtype": "<i4", "fill_value": 0})");
+    metadata.update(nlohmann::json::parse("{" + text + "}"));
+    return is_v3 ? datasets::zarr_layout_v3(metadata, "x", "x") : datasets::zarr_layout_v2(metadata, "x", "x");
+  };
+  const auto as_tuple = [](const datasets::zarr_layout& each) {
+    return std::tuple(each.array.filters, each.array.stored_axes, each.separator, each.prefix, each.index_at_end);
+  };
+  for (const key& each : all) {
+    const auto before = as_tuple(layout_of(each.metadata, each.one));
+    does found = does::is_refused;
+    try {
+      found = as_tuple(layout_of(each.metadata, each.other)) == before ? does::nothing : does::changes;
+    } catch (const datasets::zarr_not_read& refused) {
+      EXPECT_FALSE(refused.why.empty());
+    }
+    EXPECT_EQ(found, each.what) << each.metadata << ": " << each.other;
+  }
+}
+
+TEST(zarr, a_chunk_that_cannot_be_looked_at_is_no_chunk_that_was_never_written) {
+  const testing::temporary_directory root;
+  const std::filesystem::path folder = std::filesystem::path(root.path()) / "x.zarr";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / ".zarray")
+      << R"({"zarr_format": 2, "shape": [2, 4], "chunks": [1, 4], "dtype": "|u1", "compressor": null,
+    "fill_value": 7, "order": "C", "filters": null})";
+  std::ofstream(folder / "0.0") << "1234";
+  EXPECT_EQ(open_zarr(folder.string()).size(), 2U);
+  std::filesystem::create_symlink("1.0", folder / "1.0");  // ELOOP
+  EXPECT_THAT(message_of(errc::not_found, [&] { (void)open_zarr(folder.string()); }), HasSubstr("1.0: too many"));
+  std::filesystem::remove(folder / "1.0");
+  std::filesystem::create_directory(folder / "group");
+  std::filesystem::create_symlink(".zarray", folder / "group" / ".zarray");
+  EXPECT_THAT(message_of(errc::not_found, [&] { (void)open_zarr((folder / "group").string()); }),
+              HasSubstr("too many"));
 }
 
 TEST(zarr, consolidated_metadata_are_used) {

@@ -253,3 +253,29 @@ for fill in 5, 6:
     with h5py.File(f"fill-{fill}.h5", "w", libver="latest") as f:
         x = f.create_dataset("x", (4, 3), "<i4", chunks=(2, 3), compression="gzip", fillvalue=fill)
         x[:2] = 1
+
+# Bitshuffle in blocks of sizes of its own.
+with h5py.File("bitshuffle.h5", "w", libver="latest") as f:
+    for block in 8, 64, 512, 4096:
+        for cname in "none", "lz4":
+            add(f, f"{cname}_{block}", (40, 30), "<i2", chunks=(20, 30), **hdf5plugin.Bitshuffle(nelems=block, cname=cname))
+
+# Two million chunks, one of which was written.
+with h5py.File("sparse.h5", "w") as f:
+    f.create_dataset("x", (2_000_000, 4), "<f4", chunks=(1, 4), fillvalue=5)[7] = 1
+
+# Elements that are texts and arrays, the second half of which was never written. h5py has no words for an array as a fill value.
+with h5py.File("fill-elements.h5", "w", libver="latest") as f:
+    f.create_dataset("text", (8, 2), "S3", chunks=(4, 2), fillvalue=b"abc")[:4] = b"xyz"
+    f.create_dataset("alike", (8,), "S3", chunks=(4,), fillvalue=b"aaa")[:4] = b"xyz"
+    f.create_dataset("unwritten", (8,), "S3", fillvalue=b"abc")
+    f.create_dataset("written", (8,), "S3", fillvalue=b"abc")[...] = b"xyz"
+    for name, kind in ("little_endian", "<i2"), ("big_endian", ">i2"):
+        element = h5py.h5t.py_create(np.dtype((kind, (2,))))
+        fill = np.array([258, 3], kind)
+        how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        how.set_chunk((4,))
+        how.set_deflate(4)
+        assert library.H5Pset_fill_value(ctypes.c_int64(how.id), ctypes.c_int64(element.id), ctypes.c_void_p(fill.ctypes.data)) == 0
+        h5py.h5d.create(f.id, name.encode(), element, h5py.h5s.create_simple((8,)), how)
+        f[name][:4] = np.arange(8).reshape(4, 2)
