@@ -104,12 +104,13 @@ std::uint64_t quotes_and_ends(const char* text) noexcept {
 #ifdef __SSE2__
   for (int i = 0; i < 4; ++i) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + 16 * i));
-    const __m128i any =
-        _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')));
+    const __m128i ends =
+        _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\r')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')));
+    const __m128i any = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), ends);
     found |= std::uint64_t{static_cast<std::uint32_t>(_mm_movemask_epi8(any))} << (16 * i);
   }
 #else
-  for (int i = 0; i < 64; ++i) found |= std::uint64_t{text[i] == '"' || text[i] == '\n'} << i;
+  for (int i = 0; i < 64; ++i) found |= std::uint64_t{text[i] == '"' || text[i] == '\n' || text[i] == '\r'} << i;
 #endif
   return found;
 }
@@ -166,12 +167,19 @@ class csv_rows {
         } else {
           quoted_ = here == row_.begin || here == closed_ || (at == 0 ? before_ : text_[at - 1]) == separator_;
         }
-      } else if (!quoted_) {
+      } else if (!quoted_ && (text_[at] == '\n' || is_bare(at))) {
         pass(at);
         row_.end_at(from_ + at, found_);
         passed_ = at + 1;
       }
     }
+  }
+
+  // Whether a CR is the end of a row itself, as Python's csv and pandas have it, and no part of a CRLF.
+  [[nodiscard]] bool is_bare(std::size_t at) const {
+    if (at + 1 < text_.size()) return text_[at + 1] != '\n';
+    const std::vector<std::byte> next = file_.read(from_ + at + 1, 1);
+    return next.empty() || next.front() != std::byte{'\n'};
   }
 
   // Up to here the window belongs to the row.

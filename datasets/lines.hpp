@@ -23,7 +23,7 @@ inline constexpr std::uint64_t line_bytes_max = std::uint64_t{256} << 20;
 [[nodiscard]] std::vector<value_place> find_lines(const std::function<std::unique_ptr<file_bytes>()>& open,
                                                   unsigned threads);
 
-/// Rows of comma-separated values, likewise: a line end between quotes ends no row.
+/// Rows of comma-separated values, likewise: a line end between quotes ends no row. A CR on its own is a line end too.
 ///   throws   error{errc::format} quotes without an end, with the offset of the row
 ///   source   RFC 4180
 [[nodiscard]] std::vector<value_place> find_csv_rows(const file_bytes& file, char separator);

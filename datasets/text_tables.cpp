@@ -94,7 +94,7 @@ char separator_of(const file_bytes& file) {
   if (file.path().ends_with(".tsv")) return '\t';
   constexpr std::uint64_t looked_at = 4096;
   const std::string start = read_text(file, {0, std::min(looked_at, file.size())});
-  const std::string_view header = std::string_view(start).substr(0, start.find('\n'));
+  const std::string_view header = std::string_view(start).substr(0, start.find_first_of("\r\n"));
   const auto count = [&](char letter) { return std::count(header.begin(), header.end(), letter); };
   char best = ',';
   for (const char other : {'\t', ';'}) {

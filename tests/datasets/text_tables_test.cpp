@@ -208,6 +208,22 @@ TEST_F(text_tables, rows_of_csv_are_those_that_were_written_whatever_stands_in_t
   }
 }
 
+TEST_F(text_tables, rows_of_csv_may_end_in_a_bare_cr) {
+  const dataset bare = open_csv(put("bare.csv", "a,b\r1,x\r\"2\r3\",y\r\r4,z\r"));
+  ASSERT_EQ(bare.size(), 3U);
+  testing::value_reader values(bare);
+  EXPECT_EQ(values.text(1, "a"), "2\r3");
+  EXPECT_EQ(values.text(2, "b"), "z");
+  // Windows of 256 KiB, the first of which ends within a CRLF, or behind a CR.
+  for (const std::string end : {"\r\n", "\r"}) {
+    std::string content = "a" + end;
+    content += std::string((std::size_t{256} << 10) - 1 - content.size(), 'x') + end + "y" + end;
+    const dataset samples = open_csv(put("window.csv", content));
+    ASSERT_EQ(samples.size(), 2U);
+    EXPECT_EQ(testing::value_reader(samples).text(1, "a"), "y");
+  }
+}
+
 TEST_F(text_tables, csv_that_is_damaged_is_named) {
   const dataset samples = open(put("g.csv", "a,b\n1,5\" pipe\n3\n4,5,6\n"));
   ASSERT_EQ(samples.size(), 3U);
