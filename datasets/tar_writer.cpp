@@ -120,7 +120,10 @@ std::uint64_t tar_member_bytes(std::string_view name, std::uint64_t size_bytes) 
 }
 
 std::string shard_exists(std::string_view path) {
-  return str_cat(path, ": is there already; give another name, or replace what is there (pack_options::overwrite)");
+  return str_cat(
+      path,
+      ": is there already; give another name, go on behind the finished shards of a pack that was interrupted "
+      "(pack_options::keep_finished), or replace what is there (pack_options::overwrite)");
 }
 
 tar_writer::tar_writer(std::string path, tar_writer_options options)

@@ -26,6 +26,7 @@ constexpr option_words all_words[] = {
     {"cache_bytes", "--cache-bytes"},
     {"cache_block_bytes", "--cache-block-bytes"},
     {"token_options::type", "--token-type"},
+    {"pack_options::keep_finished", "--continue"},
     {"pack_options::overwrite", "--overwrite"},
     {"pack_options::samples_per_shard", "--samples-per-shard"},
     {"pack_options::skip_damaged", "--skip-damaged"},

@@ -97,7 +97,7 @@ TEST(pack, finished_shards_are_replaced_only_when_told) {
   EXPECT_EQ(process.exit_code, 2);
   EXPECT_EQ(process.out, "");
   expect_one_line(process, "leat pack: " + (directory.path() / "p-000000.tar").string() + ": is there already");
-  EXPECT_THAT(process.err, HasSubstr("--overwrite"));
+  EXPECT_THAT(process.err, ::testing::AllOf(HasSubstr("--overwrite"), HasSubstr("--continue")));
   EXPECT_EQ(run({"pack", photos.path().string(), out, "--shuffle", "--overwrite"}).exit_code, 0);
 }
 
