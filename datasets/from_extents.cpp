@@ -140,7 +140,7 @@ class extents_model final : public dataset_model {
       const packed_field& packed = packed_[out[i].field];
       if (packed.decoded_bytes.empty()) continue;
       out[i].decode = 1;
-      out[i].where.decoded_bytes = packed.decoded_bytes[sample];
+      out[i].where.decoded_bytes = out[i].value_bytes = packed.decoded_bytes[sample];
     }
   }
 

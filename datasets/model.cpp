@@ -18,6 +18,18 @@ namespace leat::datasets {
 namespace asio = boost::asio;
 
 field_origin dataset_model::origin(std::uint16_t) const noexcept { return field_origin::extents; }
+value_size size_of_value(const field_info& field, std::uint16_t number, std::span<const part> parts) noexcept {
+  value_size size;
+  for (const part& each : parts) {
+    if (each.field != number) continue;
+    const bool is_in_blocks = field.chunked && each.decode != 0;
+    if (is_in_blocks && !has_values_in_blocks(field)) return {field.bytes_max};  // All rows are of one size.
+    size.bytes += is_in_blocks ? each.value_bytes : each.where.decoded_bytes;
+    size.is_exact = size.is_exact && (each.decode == 0 || is_in_blocks || each.value_bytes == each.where.decoded_bytes);
+  }
+  return size;
+}
+
 
 bool dataset_model::makes(std::uint64_t, std::uint16_t field) const noexcept {
   return origin(field) != field_origin::extents;

@@ -38,7 +38,9 @@ struct photo_place;
 ///   block    of a chunked field (field_info::chunked): which block it is, another number that only the model knows. Two parts of the
 ///            same place, decode and block expand to the same bytes, from which copy_box() takes each sample's or field's box
 ///   whole    of a chunked field: it expands to exactly what is wanted of the sample, and copy_box() need not be called
-///   value_bytes   of a field whose blocks hold whole values (has_values_in_blocks()): of the sample's, as copy_box() gives it
+///   where.decoded_bytes   of what is expanded, which may be more than the sample's value: size_of_value() tells that one's bytes
+///   value_bytes   of the sample's value, where that is known before what has it is expanded: always where blocks hold whole values
+///                 (has_values_in_blocks()), and copy_box() gives so many; never where it is picked out of a record
 ///   photo   of a photo pack, where its rows lie; null where nobody has said so. The model's
 struct part {
   std::uint16_t field = 0;  ///< index into dataset_model::fields()
@@ -58,6 +60,16 @@ using part_list = absl::InlinedVector<part, 4>;
 }
 
 /// A field that is wanted.
+/// How long a sample's value is, not what it is stored in: a block that it shares, or a record that it is picked out of.
+///   is_exact   false: it has `bytes` at most, and is read to know it (value_sizes.hpp)
+struct value_size {
+  std::uint64_t bytes = 0;
+  bool is_exact = true;
+};
+///   parts    the sample's, of whatever fields; at least one is of this
+[[nodiscard]] value_size size_of_value(const field_info& field, std::uint16_t number,
+                                       std::span<const part> parts) noexcept;
+
 ///   seed, draw, epoch   for samples whose bytes lie elsewhere in each epoch (windows of tokens): leat::pick
 ///   within              of a chunked field, the elements that are wanted: blocks without any are left out. Null: all. Ignored for
 ///                       other fields

@@ -42,7 +42,7 @@ void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_
       append_part(model, sample, each, from, to, stop);
       continue;
     }
-    to.resize(begin + (has_values_in_blocks(info) ? each.value_bytes : info.bytes_max));
+    to.resize(begin + size_of_value(info, field, parts).bytes);
     block.clear();
     append_part(model, sample, each, from, block, stop);
     model.copy_box(sample, each, nullptr, block, std::span(to).subspan(begin));

@@ -167,13 +167,11 @@ class subset_model final : public dataset_model {
       info.bytes_total = info.samples * info.bytes_max;
     }
     part_list parts;
-    std::vector<std::uint64_t> bytes(fields_.size());
     for (std::uint64_t i = 0; i < choice_.size(); ++i) {
       parts.clear();
       whole_->parts(choice_[i], parts);
       for (std::size_t k = 0; k < parts.size(); ++k) {
         const std::uint16_t number = parts[k].field;
-        bytes[number] += parts[k].where.decoded_bytes;
         fields_[number].bytes_total += parts[k].where.stored_bytes;
         if (parts[k].decode != 0) {
           field_info& info = fields_[number];
@@ -185,17 +183,16 @@ class subset_model final : public dataset_model {
         if (more_follow) continue;
         field_info& field = fields_[number];
         ++field.samples;
-        field.bytes_max = std::max(field.bytes_max, bytes[number]);
-        bytes[number] = 0;
+        field.bytes_max = std::max(field.bytes_max, size_of_value(whole_->fields()[number], number, parts).bytes);
       }
     }
     for (std::uint16_t field = 0; field < fields_.size(); ++field) {
       const field_info& whole = whole_->fields()[field];
       if (!whole.chunked || whole.samples == 0) continue;
-      // Rows share blocks, and are of one size.
+      // They share blocks. Rows of arrays are of one size.
       field_info& info = fields_[field];
+      if (!has_values_in_blocks(info)) info.bytes_max = whole.bytes_max;
       const double share = static_cast<double>(info.samples) / static_cast<double>(whole.samples);
-      info.bytes_max = whole.bytes_max;
       info.bytes_total = static_cast<std::uint64_t>(static_cast<double>(whole.bytes_total) * share);
     }
   }

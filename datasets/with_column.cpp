@@ -178,17 +178,13 @@ class column_reader {
       parts_.clear();
       model_.parts(sample, wanted, parts_);
       if (parts_.empty()) throw_bad(model_, sample, name, "lacks it");
-      for (const part& each : parts_) {
-        const field_info& info = model_.fields()[field_];
-        const bool of_block = info.chunked && each.decode != 0;
-        const std::uint64_t of_sample = of_block ? info.bytes_max : each.where.decoded_bytes;
-        if (of_sample > integer_bytes_max) {
-          throw_bad(model_, sample, name, str_cat("has ", of_sample, " bytes and is no integer"));
-        }
-        if (!expands) {
-          bytes += each.where.decoded_bytes;
-          pieces.push_back(each);
-        }
+      const value_size size = size_of_value(model_.fields()[field_], field_, parts_);
+      if (size.is_exact && size.bytes > integer_bytes_max) {
+        throw_bad(model_, sample, name, str_cat("has ", size.bytes, " bytes and is no integer"));
+      }
+      if (!expands) {
+        bytes += size.bytes;
+        pieces.insert(pieces.end(), parts_.begin(), parts_.end());
       }
       if (expands) {
         bytes_.resize(bytes);

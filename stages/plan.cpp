@@ -69,11 +69,6 @@ bool is_in_blocks(std::span<const datasets::part> parts, std::uint16_t field) {
                      [&](const datasets::part& each) { return each.field == field && each.decode != 0; });
 }
 
-std::uint64_t value_bytes(std::span<const datasets::part> parts, std::uint16_t field) {
-  const auto of_field = [&](const datasets::part& each) { return each.field == field; };
-  return std::find_if(parts.begin(), parts.end(), of_field)->value_bytes;
-}
-
 bool lies_near(const batch_plan::read& read, std::uint64_t bytes, const placed_part& part,
                std::uint64_t gap_bytes_max = planner::gap_bytes_max) {
   return read.source == part.where.source && read.file == part.where.file && read.offset <= part.where.offset &&
@@ -266,11 +261,9 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
         found = dataset_.makes(sample, field);
         if (found) taken = dataset_.fields()[field].bytes_max;
       }
-      for (const datasets::part& part : parts) {
-        if (part.field != field) continue;
+      if (std::any_of(parts.begin(), parts.end(), [&](const datasets::part& part) { return part.field == field; })) {
         found = true;
-        const bool is_value = part.decode != 0 && datasets::has_values_in_blocks(dataset_.fields()[field]);
-        taken += is_value ? part.value_bytes : part.where.decoded_bytes;
+        taken = datasets::size_of_value(dataset_.fields()[field], field, parts).bytes;
       }
       if (found) break;
     }
@@ -390,8 +383,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       }
       if (any_chunked_ && dataset_.fields()[field].chunked && is_in_blocks(of_row, field)) {
         chosen = field;
-        bytes = dataset_.fields()[field].bytes_max;
-        if (datasets::has_values_in_blocks(dataset_.fields()[field])) bytes = value_bytes(of_row, field);
+        bytes = datasets::size_of_value(dataset_.fields()[field], field, of_row).bytes;
         add_block_uses(plan, number, of_row, field, number_of_program, before);
         break;
       }

@@ -94,7 +94,7 @@ std::vector<std::uint64_t> sizes_of(const dataset& samples) {
         continue;
       }
       // Of a chunk, the sample's share.
-      const std::uint64_t of_sample = datasets::has_values_in_blocks(field) ? part.value_bytes : field.bytes_max;
+      const std::uint64_t of_sample = datasets::size_of_value(field, part.field, parts).bytes;
       const auto chunks = std::count_if(parts.begin(), parts.end(),
                                         [&](const datasets::part& each) { return each.field == part.field; });
       const double of_all = static_cast<double>(part.where.decoded_bytes) * static_cast<double>(chunks);

@@ -78,7 +78,8 @@ enum class replacement : std::uint8_t {
 ///                       it
 [[nodiscard]] order balanced(std::string column, std::uint64_t samples_per_epoch = 0);
 
-///   length       a column with the length of each sample, or a field, whose stored bytes are the length
+///   length       a column with the length of each sample; or a field: the bytes of its values, which are read once if they
+///                lie in records
 ///   tokens_max   the most elements of a batch after padding: its rows, times the longest sample of its bucket
 ///   rows_max     the most rows of a batch. 0 (default): batch_size
 struct bucket_options {

@@ -3,6 +3,7 @@
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
 #include "datasets/model.hpp"
+#include "datasets/value_sizes.hpp"
 
 #include <leat/error.hpp>
 
@@ -79,14 +80,9 @@ std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view l
                 str_cat("order ", order, ": the dataset has no column '", length,
                         "', and no field of this name whose bytes are stored; it has ", names_of(model, true, length)));
   }
-  const datasets::need wanted[] = {{.field = *field}};
-  datasets::part_list parts;
-  for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
-    parts.clear();
-    model.parts(sample, wanted, parts);
-    if (parts.empty()) throw_none(order, sample, length);
-    for (const datasets::part& each : parts) lengths[sample] += each.where.decoded_bytes;
-  }
+  lengths = datasets::value_sizes(model, *field);
+  const auto none = std::find(lengths.begin(), lengths.end(), datasets::no_value);
+  if (none != lengths.end()) throw_none(order, static_cast<std::uint64_t>(none - lengths.begin()), length);
   return lengths;
 }
 

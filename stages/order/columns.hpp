@@ -15,7 +15,7 @@ namespace leat::stages {
 [[nodiscard]] std::vector<std::int64_t> column_values_of(const dataset& samples, std::string_view column,
                                                          std::string_view order);
 
-/// The values of a column, or where there is none of this name the stored bytes of a field.
+/// The values of a column, or where there is none of this name the bytes of a field's values.
 ///   throws   error{errc::usage}: neither; a sample that lacks it; a negative value
 [[nodiscard]] std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view length,
                                                     std::string_view order);

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -95,6 +96,32 @@ TEST(same_tables, have_one_digest_in_every_format) {
         EXPECT_EQ(got.batches, expected.batches);
       }
     }
+  }
+}
+
+// Whatever the captions are stored in: rows of a table, blocks of many rows, or records with a picture beside them.
+TEST(same_tables, have_one_order_by_length_in_every_format) {
+  const testing::watchdog dog("one set in many formats, by length");
+  const testing::temporary_directory made;
+  const std::vector<written_set> all = written_sets(made.path());
+  std::uint64_t longest = 0;
+  for (std::uint64_t sample = 0; sample < set_size; ++sample) {
+    longest = std::max<std::uint64_t>(longest, all.front().samples.read(sample, "caption").size());
+  }
+  const auto run = [&](const written_set& of, const dataset& samples) {
+    loader_options options = options_of(read_backend::automatic, choice::automatic);
+    options.order = bucketed({.length = of.words, .tokens_max = 4 * longest, .rows_max = 5});
+    return testing::run_all(samples, options, fields_of(of, true));
+  };
+  const std::vector<std::uint64_t> some = {1, 4, 5, 9, 10, 11, 12, 18};
+  const seen_run expected = run(all.front(), all.front().samples);
+  const seen_run expected_of_some = run(all.front(), all.front().samples.subset(some));
+  ASSERT_FALSE(expected.failed) << expected.message;
+  ASSERT_GE(expected.batches.size(), 8U);
+  for (const written_set& each : all) {
+    SCOPED_TRACE(each.name);
+    EXPECT_EQ(run(each, each.samples).batches, expected.batches);
+    EXPECT_EQ(run(each, each.samples.subset(some)).batches, expected_of_some.batches);
   }
 }
 
