@@ -226,7 +226,7 @@ class chunked_model final : public dataset_model {
     return std::span(from.bytes).subspan(rows_.first_of(sample) * element, rows_.count() * element);
   }
 
-  std::optional<std::string> expand(std::uint64_t, const part& of, std::span<const std::byte> stored,
+  std::optional<value_fault> expand(std::uint64_t, const part& of, std::span<const std::byte> stored,
                                     std::span<std::byte>& decoded) const override {
     const chunked_array& array = arrays_[of.field];
     const std::uint64_t chunk = chunk_of(of);

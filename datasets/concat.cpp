@@ -68,7 +68,7 @@ class concat_model final : public dataset_model {
     return at.of->model->fetch(at.sample, inner_field(at, field));
   }
 
-  std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
+  std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
                                     std::span<std::byte>& decoded) const override {
     const place at = find(sample);
     return at.of->model->expand(at.sample, inner_part(at, of), stored, decoded);

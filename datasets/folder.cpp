@@ -176,7 +176,7 @@ class folder_model final : public dataset_model {
   std::optional<defect> defect_of(std::uint64_t sample) const override {
     const auto found = failures_.find(static_cast<std::uint32_t>(sample));
     if (found == failures_.end()) return std::nullopt;
-    return defect{0, found->first, 0, why_not_there(found->second)};
+    return defect{0, found->first, 0, why_not_there(found->second), corrupt_kinds::unreadable};
   }
 
   void describe(description& out) const override {

@@ -66,7 +66,7 @@ class extents_model final : public dataset_model {
     add_codecs(sample, out, before);
   }
 
-  std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
+  std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
                                     std::span<std::byte>& decoded) const override {
     static_cast<void>(sample);
     return inflate(packed_[of.field].wrapper, stored, decoded);

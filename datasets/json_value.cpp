@@ -184,13 +184,15 @@ class json_picker final : public value_picker {
  public:
   explicit json_picker(std::string key) : key_(std::move(key)) {}
 
-  std::optional<std::string> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
     const std::string_view text(reinterpret_cast<const char*>(record.data()), record.size());
     std::optional<json_fault> fault;
     const std::optional<json_member> found = find_member(text, key_, fault);
     if (fault) return str_cat("no JSON: ", fault->why, ", at byte ", fault->at, " of the record");
-    if (!found) return str_cat("the record has no '", key_, "'");
-    if (found->kind == json_kind::null) return str_cat("'", key_, "' is null");
+    if (!found) return value_fault(str_cat("the record has no '", key_, "'"), corrupt_kinds::incomplete);
+    if (found->kind == json_kind::null) {
+      return value_fault(str_cat("'", key_, "' is null"), corrupt_kinds::incomplete);
+    }
     if (found->kind == json_kind::text) return unescape(found->written, into);
     if (found->kind == json_kind::number && is_pythons(found->written)) {
       return str_cat("'", key_, "' is ", found->written, ", which JSON does not have: write null, or a number");

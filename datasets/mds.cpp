@@ -131,7 +131,7 @@ class number_picker final : public value_picker {
     return std::find(std::begin(names), std::end(names), encoding) != std::end(names);
   }
   std::uint64_t room(std::uint64_t) const noexcept override { return 32; }
-  std::optional<std::string> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
     if (encoding_ == "int" || encoding_ == "int64") return put<std::int64_t>(record, into);
     if (encoding_ == "int32") return put<std::int32_t>(record, into);
     if (encoding_ == "int16") return put<std::int16_t>(record, into);
@@ -205,7 +205,7 @@ class elements_picker final : public value_picker {
   explicit elements_picker(dtype type) : type_(type) {}
   /// Whether an array that begins so has one axis.
   [[nodiscard]] static bool takes(std::byte head) noexcept { return std::to_integer<unsigned>(head) >> 2 == 1; }
-  std::optional<std::string> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
     // The low two bits: as how many bytes, a power of two, each extent is stored; the others: how many there are.
     if (record.empty()) return "an array of no bytes";
     const auto head = std::to_integer<unsigned>(record.front());

@@ -92,7 +92,7 @@ sample_blocks dataset_model::blocks() const { return {}; }
 
 window_number dataset_model::window_of(std::uint64_t /*sample*/) const { return {}; }
 
-std::optional<std::string> dataset_model::expand(std::uint64_t sample, const part& of,
+std::optional<value_fault> dataset_model::expand(std::uint64_t sample, const part& of,
                                                  std::span<const std::byte> stored,
                                                  std::span<std::byte>& decoded) const {
   static_cast<void>(sample);

@@ -2,6 +2,7 @@
 // that say so may block.
 #pragma once
 
+#include "base/corrupt_kind.hpp"
 #include "datasets/box.hpp"
 #include "datasets/sample_blocks.hpp"
 #include "io/source.hpp"
@@ -87,6 +88,7 @@ struct defect {
   std::uint32_t file = 0;
   std::uint64_t offset = 0;
   std::string reason;
+  corrupt_kind kind = corrupt_kinds::damaged;
 };
 
 /// Where a field's bytes come from.
@@ -149,7 +151,7 @@ class dataset_model {
   ///             then it is shortened to those
   ///   returns   the reason for a failure; nothing on success
   ///   default   never called for a model whose parts are all as stored
-  [[nodiscard]] virtual std::optional<std::string> expand(std::uint64_t sample, const part& of,
+  [[nodiscard]] virtual std::optional<value_fault> expand(std::uint64_t sample, const part& of,
                                                           std::span<const std::byte> stored,
                                                           std::span<std::byte>& decoded) const;
 

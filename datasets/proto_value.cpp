@@ -131,7 +131,7 @@ bool add_integers(std::span<const std::byte> list, number_text& text) {
   return true;
 }
 
-std::optional<std::string> copy(std::span<const std::byte> value, std::span<std::byte>& into) {
+std::optional<value_fault> copy(std::span<const std::byte> value, std::span<std::byte>& into) {
   if (!value.empty()) std::memcpy(into.data(), value.data(), value.size());
   into = into.first(value.size());
   return std::nullopt;
@@ -144,7 +144,7 @@ class feature_picker final : public value_picker {
   // A number of one byte becomes up to three digits and a space; a float of four bytes fifteen characters.
   std::uint64_t room(std::uint64_t record_bytes) const noexcept override { return 4 * record_bytes; }
 
-  std::optional<std::string> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
     try {
       feature_list found;
       for_each_feature(record, [&](std::string_view name, std::span<const std::byte> feature) {
@@ -160,8 +160,10 @@ class feature_picker final : public value_picker {
   std::string what() const override { return str_cat("feature ", name_); }
 
  private:
-  [[nodiscard]] std::optional<std::string> put(const feature_list& found, std::span<std::byte>& into) const {
-    if (found.holds == example_feature::list::none) return str_cat("the Example has no feature '", name_, "'");
+  [[nodiscard]] std::optional<value_fault> put(const feature_list& found, std::span<std::byte>& into) const {
+    if (found.holds == example_feature::list::none) {
+      return value_fault(str_cat("the Example has no feature '", name_, "'"), corrupt_kinds::incomplete);
+    }
     if (found.holds == example_feature::list::bytes) {
       std::span<const std::byte> value;
       std::size_t count = 0;
@@ -187,11 +189,11 @@ class datum_picker final : public value_picker {
   explicit datum_picker(bool label) : label_(label) {}
 
   std::uint64_t room(std::uint64_t record_bytes) const noexcept override { return label_ ? 20 : record_bytes; }
-  std::optional<std::string> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
     const std::optional<datum> found = read_datum(record);
     if (!found) return "no Datum of Caffe";
     if (!label_) return copy(found->data, into);
-    if (!found->has_label) return "the Datum has no label";
+    if (!found->has_label) return value_fault("the Datum has no label", corrupt_kinds::incomplete);
     number_text text(into);
     if (!text.add(found->label)) return "the label is longer than its room";
     into = into.first(text.bytes());

@@ -24,9 +24,9 @@ void append_part(const dataset_model& model, std::uint64_t sample, const part& w
   to.resize(begin + where.decoded_bytes);
   std::span<std::byte> decoded = std::span(to).subspan(begin);
   if (const auto reason = model.expand(sample, wanted, stored, decoded)) {
-    throw error(errc::corrupt,
-                str_cat(model.name(sample), ": field '", model.fields()[wanted.field].name, "' at offset ",
-                        where.offset, " of ", model.sources()[where.source]->file_name(where.file), ": ", *reason));
+    throw error(errc::corrupt, str_cat(model.name(sample), ": field '", model.fields()[wanted.field].name,
+                                       "' at offset ", where.offset, " of ",
+                                       model.sources()[where.source]->file_name(where.file), ": ", reason->reason));
   }
   to.resize(begin + decoded.size());
 }

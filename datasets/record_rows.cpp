@@ -73,7 +73,7 @@ class record_model final : public dataset_model {
     return table_.watch == nullptr ? std::nullopt : table_.watch->changed();
   }
 
-  std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
+  std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
                                     std::span<std::byte>& decoded) const override {
     static_cast<void>(sample);
     const record_field& field = table_.fields[of.field];

@@ -438,10 +438,11 @@ class member_picker final : public value_picker {
     return holds_ == serialized_member::content::numbers ? 4 * record_bytes : record_bytes;
   }
 
-  std::optional<std::string> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
     try {
       const value_tree tree = read_tree(how_, record);
-      std::optional<std::string> failure = str_cat("the record has no '", path_, "'");
+      std::optional<value_fault> failure(std::in_place, str_cat("the record has no '", path_, "'"),
+                                         corrupt_kinds::incomplete);
       for_each_value(tree, [&](std::string_view path, const value& found) {
         if (path != path_) return false;
         failure = put(tree, found, into);
@@ -455,9 +456,10 @@ class member_picker final : public value_picker {
   std::string what() const override { return str_cat(how_ == serialization::msgpack ? "msgpack " : "pickle ", path_); }
 
  private:
-  [[nodiscard]] std::optional<std::string> put(const value_tree& tree, const value& found,
+  [[nodiscard]] std::optional<value_fault> put(const value_tree& tree, const value& found,
                                                std::span<std::byte>& into) const {
-    if (found.is == value::what::none) return str_cat("'", path_, "' is None here");
+    if (found.is == value::what::none)
+      return value_fault(str_cat("'", path_, "' is None here"), corrupt_kinds::incomplete);
     const bool is_bytes = found.is == value::what::bytes || found.is == value::what::text;
     if (is_bytes && found.bytes.size() <= into.size()) {
       if (!found.bytes.empty()) std::memcpy(into.data(), found.bytes.data(), found.bytes.size());

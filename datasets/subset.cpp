@@ -97,7 +97,7 @@ class subset_model final : public dataset_model {
   boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
     return whole_->fetch(choice_[sample], field);
   }
-  std::optional<std::string> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
+  std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
                                     std::span<std::byte>& decoded) const override {
     return whole_->expand(choice_[sample], of, stored, decoded);
   }

@@ -71,7 +71,7 @@ class csv_picker final : public value_picker {
   csv_picker(std::size_t column, std::size_t columns, char separator, std::string name)
       : column_(column), columns_(columns), separator_(separator), name_(std::move(name)) {}
 
-  std::optional<std::string> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
     const std::string_view row(reinterpret_cast<const char*>(record.data()), record.size());
     const std::vector<std::string_view> values = split_csv(row, separator_);
     if (values.size() != columns_)

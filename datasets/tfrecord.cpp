@@ -50,7 +50,7 @@ class verified_picker final : public value_picker {
     const std::uint64_t bytes = record_bytes - std::min(record_bytes, tail_bytes);
     return inner_ ? inner_->room(bytes) : bytes;
   }
-  std::optional<std::string> pick(std::span<const std::byte> stored, std::span<std::byte>& into) const override {
+  std::optional<value_fault> pick(std::span<const std::byte> stored, std::span<std::byte>& into) const override {
     if (stored.size() < tail_bytes) return "a record that ends before its checksum does";
     const std::span<const std::byte> record = stored.first(stored.size() - tail_bytes);
     const std::uint32_t said = number_at<std::uint32_t>(stored, record.size());

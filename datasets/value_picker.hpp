@@ -1,6 +1,8 @@
 // Takes one value out of a record that has several: a key of a line of JSON, a column of a line of CSV, a feature of an Example.
 #pragma once
 
+#include "base/corrupt_kind.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -22,7 +24,7 @@ class value_picker {
   /// Thread-safe. Numbers become text, as leat::label reads them.
   ///   into      has room() bytes; shortened to what was written
   ///   returns   the reason why there is none
-  [[nodiscard]] virtual std::optional<std::string> pick(std::span<const std::byte> record,
+  [[nodiscard]] virtual std::optional<value_fault> pick(std::span<const std::byte> record,
                                                         std::span<std::byte>& into) const = 0;
 
   /// What it picks, for dataset_model::describe().

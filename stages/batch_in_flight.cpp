@@ -41,6 +41,7 @@ void block_in_flight::begin(batch_in_flight& batch, const batch_plan::block& pla
   damaged = false;
   faults.clear();
   reason.clear();
+  kind = {};
   unreadable = false;
   shared.reset();
   expands_shared = false;
@@ -89,6 +90,7 @@ void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute)
   trouble.substitute = substitute;
   trouble.failure = nullptr;
   trouble.reason.clear();
+  trouble.kind = {};
   trouble.read_failure = 0;
   trouble.unreadable = false;
   trouble.field_at_fault = batch_plan::no_field;
@@ -133,6 +135,7 @@ void batch_in_flight::take_reads() {
     sample_in_flight& sample = samples[each.row];
     sample.corrupt = true;
     sample.in_trouble().reason = std::move(each.reason);
+    sample.trouble->kind = each.kind;
     sample.trouble->field_at_fault = each.field;
   }
   plan.reads.clear();

@@ -94,6 +94,7 @@ struct read_in_flight final : io::set_read {
 struct block_fault {
   std::uint32_t row = 0;
   std::string reason;
+  corrupt_kind kind;
   bool over_budget = false;
   std::exception_ptr failure;  ///< thrown by a user's function
 };
@@ -124,6 +125,7 @@ struct block_in_flight final : io::set_read, async::job {
   std::span<std::byte> decoded;      ///< in the lease; empty where it goes to a row
   bool damaged = false;
   std::string reason;               ///< why, where it is
+  corrupt_kind kind;                ///< likewise
   std::vector<block_fault> faults;  ///< of single rows that were made of it
   bool unreadable = false;          ///< the fault is a file's: io::fault
   std::uint64_t posted_ns = 0;
@@ -155,6 +157,7 @@ struct fetched_field {
 struct sample_trouble {
   std::exception_ptr failure;  ///< thrown by a user's function: ends the run when the batch's turn comes
   std::string reason;          ///< of the latest candidate
+  corrupt_kind kind;           ///< likewise
   int read_failure = 0;        ///< its errno, where it is a read that failed
   bool unreadable = false;     ///< and the fault is a file's: io::fault
   /// Of the dataset; no_field where it is the whole sample, or unknown.
@@ -164,6 +167,8 @@ struct sample_trouble {
   // Of the planned sample, for the journal; filled in when it turns out to be corrupt.
   bool quarantined = false;
   std::string planned_reason;
+  corrupt_kind planned_kind;
+  std::uint16_t planned_field_at_fault = batch_plan::no_field;
   int planned_read_failure = 0;
   bool planned_unreadable = false;
   std::string planned_name;

@@ -85,6 +85,7 @@ struct batch_plan {
     std::uint32_t row = 0;
     std::uint16_t field = no_field;
     std::string reason;
+    corrupt_kind kind = corrupt_kinds::damaged;
 
     friend bool operator==(const corrupt_row&, const corrupt_row&) = default;
   };

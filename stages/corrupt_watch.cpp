@@ -10,12 +10,6 @@
 namespace leat::stages {
 namespace {
 
-// How many kinds of reasons are counted apart. Further kinds are counted together, so that memory is bounded.
-constexpr std::size_t kinds_max = 256;
-constexpr const char* other_kinds = "";
-
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-
 std::uint64_t corrupt_max_of(const corrupt_limits& limits) {
   const double share = std::floor(limits.corrupt_max.share * static_cast<double>(limits.epoch_samples));
   // A share of 1 is no bound. It is not computed, since a double does not hold every number of samples.
@@ -29,24 +23,6 @@ std::string count_text(std::uint64_t count, std::string_view of) {
 }
 
 }  // namespace
-
-std::string kind_of_reason(std::string_view reason) {
-  std::string kind;
-  for (std::size_t at = 0; at < reason.size(); ++at) {
-    const char c = reason[at];
-    if (c == '\'') {
-      const std::size_t end = reason.find('\'', at + 1);
-      kind += '\'';
-      if (end != std::string_view::npos) at = end;
-    } else if (is_digit(c)) {
-      while (at + 1 < reason.size() && is_digit(reason[at + 1])) ++at;
-      kind += '#';
-    } else {
-      kind += c;
-    }
-  }
-  return kind;
-}
 
 corrupt_watch::corrupt_watch(const corrupt_limits& limits, std::uint32_t epoch, const state_counters& counted)
     : corrupt_max_(corrupt_max_of(limits)),
@@ -103,10 +79,7 @@ void corrupt_watch::count(const journal_entry& entry) {
   ++corrupt_;
   ++corrupt_in_all_;
   if (entry.unreadable) ++unreadable_;
-  // The reason of a failed read begins with its file, so reads are counted by errno.
-  std::string kind = entry.read_failure != 0 ? str_cat("errno ", entry.read_failure) : kind_of_reason(entry.reason);
-  if (reasons_.size() >= kinds_max && !reasons_.contains(kind)) kind = other_kinds;
-  reason& known = reasons_[kind];
+  reason& known = reasons_[{entry.kind, entry.field, entry.read_failure}];
   if (known.count++ == 0) {
     known.first = sample_text(entry);
     known.unreadable = entry.unreadable;

@@ -2,17 +2,18 @@
 // any number of threads.
 #pragma once
 
+#include "base/corrupt_kind.hpp"
+
 #include <leat/corrupt_policy.hpp>
 #include <leat/error.hpp>
 #include <leat/loader_state.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <tuple>
 
 namespace leat::stages {
 
@@ -69,10 +70,8 @@ class corrupt_watch {
   std::uint64_t planned_;
   std::uint64_t delivered_;
   std::uint64_t corrupt_in_all_;
-  std::map<std::string, reason, std::less<>> reasons_;  // of samples that this process has met
+  // Of samples that this process has met: by kind, field and errno.
+  std::map<std::tuple<corrupt_kind, std::uint16_t, int>, reason> reasons_;
 };
-
-/// A reason without numbers and quoted words, which differ from sample to sample: reasons of one kind become equal.
-[[nodiscard]] std::string kind_of_reason(std::string_view reason);
 
 }  // namespace leat::stages

@@ -93,7 +93,7 @@ void decoder::place_rows(const sample_in_flight& sample, thread_state& own) cons
 
 // The bytes that were read for the program, expanded where they are stored in another form, or those that a call makes: once for all
 // programs that read the field. Returns a reason where there are none.
-std::optional<std::string> decoder::find_encoded(const sample_in_flight& sample, std::size_t program,
+std::optional<value_fault> decoder::find_encoded(const sample_in_flight& sample, std::size_t program,
                                                  thread_state& own) const {
   const batch_in_flight& batch = *sample.owner;
   const std::size_t first = sample.row * programs_.size();
@@ -120,7 +120,7 @@ std::optional<std::string> decoder::find_encoded(const sample_in_flight& sample,
 }
 
 // A block that is a whole row becomes that row; any other goes to this thread's memory.
-std::optional<std::string> decoder::expand(const sample_in_flight& sample, std::size_t program, std::uint16_t field,
+std::optional<value_fault> decoder::expand(const sample_in_flight& sample, std::size_t program, std::uint16_t field,
                                            thread_state& own) const {
   const pick& row = sample.pick();
   const datasets::need wanted[] = {{.field = field, .seed = settings_.seed, .draw = row.draw, .epoch = row.epoch}};
@@ -134,9 +134,9 @@ std::optional<std::string> decoder::expand(const sample_in_flight& sample, std::
     own.produced[program].resize(part.where.decoded_bytes);
     to = own.produced[program];
   }
-  std::optional<std::string> reason = dataset_.expand(row.sample, part, own.encoded[program], to);
+  std::optional<value_fault> fault = dataset_.expand(row.sample, part, own.encoded[program], to);
   own.encoded[program] = to;
-  return reason;
+  return fault;
 }
 
 // The rows of all that are decoded with `leader`, where one pass over the picture makes them.
@@ -181,9 +181,10 @@ void decoder::make_of_block(block_in_flight& block, const block_in_flight::use& 
   const sample_in_flight& sample = batch.samples[use.row];
   const std::size_t p = use.program;
   const std::uint16_t field = batch.plan.field_of(use.row, p);
-  const auto fault = [&](std::string_view reason, bool over_budget, std::exception_ptr failure) {
+  const auto fault = [&](std::string_view reason, corrupt_kind kind, bool over_budget, std::exception_ptr failure) {
     block.faults.push_back({.row = use.row,
                             .reason = str_cat(programs_[p]->outputs().front().name, ": ", reason),
+                            .kind = kind,
                             .over_budget = over_budget,
                             .failure = std::move(failure)});
   };
@@ -199,11 +200,13 @@ void decoder::make_of_block(block_in_flight& block, const block_in_flight::use& 
     place_rows(sample, own);
     const decode_input input = input_of(sample, p, own, stop);
     const outcome<void> result = programs_[p]->decode(*own.scratch[leaders_[p]], input, rows_of(p, own));
-    if (!result) return fault(result.reason(), result.kind() == outcome_kind::over_budget, nullptr);
+    if (!result) {
+      return fault(result.reason(), result.error().counted_as(), result.kind() == outcome_kind::over_budget, nullptr);
+    }
     count_made(batch, use.row, p, input.encoded.size(), own);
     batch.encoded[use.row * programs_.size() + p] = {&made_of_block_mark, 0};
   } catch (...) {
-    fault(current_exception_text(), false, std::current_exception());
+    fault(current_exception_text(), {}, false, std::current_exception());
   }
 }
 
@@ -244,7 +247,7 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
       }
       continue;
     }
-    std::optional<std::string> missing;
+    std::optional<value_fault> missing;
     try {
       missing = find_encoded(sample, p, own);
     } catch (const std::exception& problem) {
@@ -255,7 +258,8 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
     if (missing) {
       sample.corrupt = true;
       sample.in_trouble().field_at_fault = field;
-      sample.trouble->reason = str_cat(program.outputs().front().name, ": ", *missing);
+      sample.trouble->reason = str_cat(program.outputs().front().name, ": ", missing->reason);
+      sample.trouble->kind = missing->kind;
       return;
     }
     const decode_input input = input_of(sample, p, own, stop);
@@ -273,6 +277,7 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
       (result.kind() == outcome_kind::over_budget ? sample.in_trouble().over_budget : sample.corrupt) = true;
       sample.in_trouble().field_at_fault = field;
       sample.trouble->reason = str_cat(program.outputs().front().name, ": ", result.reason());
+      sample.trouble->kind = result.error().counted_as();
       return;
     }
     count_made(batch, sample.row, p, input.encoded.size(), own);
@@ -358,6 +363,8 @@ void decoder::describe_corrupt(sample_in_flight& sample) const {
   if (trouble.quarantined) return;  // A substitute: it will be counted in its own place.
   trouble.quarantined = true;
   trouble.planned_reason = trouble.reason;
+  trouble.planned_kind = trouble.kind;
+  trouble.planned_field_at_fault = trouble.field_at_fault;
   trouble.planned_read_failure = trouble.read_failure;
   trouble.planned_unreadable = trouble.unreadable;
   address found = find(sample.planned(), trouble.field_at_fault);

@@ -74,9 +74,9 @@ class decoder {
   [[nodiscard]] std::span<row_target> rows_of(std::size_t program, thread_state& own) const {
     return {own.rows.data() + first_output_[program], programs_[program]->outputs().size()};
   }
-  [[nodiscard]] std::optional<std::string> find_encoded(const sample_in_flight& sample, std::size_t program,
+  [[nodiscard]] std::optional<value_fault> find_encoded(const sample_in_flight& sample, std::size_t program,
                                                         thread_state& own) const;
-  [[nodiscard]] std::optional<std::string> expand(const sample_in_flight& sample, std::size_t program,
+  [[nodiscard]] std::optional<value_fault> expand(const sample_in_flight& sample, std::size_t program,
                                                   std::uint16_t field, thread_state& own) const;
   /// Of what own.encoded[program] has.
   [[nodiscard]] decode_input input_of(const sample_in_flight& sample, std::size_t program, const thread_state& own,

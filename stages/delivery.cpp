@@ -32,10 +32,6 @@ struct waiter {
   }
 };
 
-std::string_view kind_of(const journal_entry& corrupt) {
-  return corrupt.read_failure != 0 ? "unreadable" : corrupt_kind(corrupt.reason);
-}
-
 // An item that is dropped keeps only its place in the order.
 delivery_item placeholder_of(const delivery_item& item) {
   delivery_item left;
@@ -293,7 +289,7 @@ void delivery::hand_out(delivery_item item, next_completion done) {
       counted_.padded += item.padded;
       counted_.samples += item.samples;
       counted_.quarantined += item.quarantined;
-      for (const journal_entry& entry : item.journal) ++counted_.quarantined_as[std::string(kind_of(entry))];
+      for (const journal_entry& entry : item.journal) ++counted_.quarantined_as[entry.kind];
       counted_.substituted += item.substituted;
       counted_.bytes += item.bytes;
       if (item.finished != nullptr) ++counted_.batches;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "async/histogram.hpp"
+#include "base/corrupt_kind.hpp"
 #include "base/mutex.hpp"
 #include "stages/batch_state.hpp"
-#include "stages/corrupt_kind.hpp"
 #include "stages/corrupt_watch.hpp"
 #include "stages/journal.hpp"
 #include "stages/range.hpp"
@@ -52,7 +52,7 @@ class delivery {
     std::uint64_t padded = 0;
     std::uint64_t samples = 0;
     std::uint64_t quarantined = 0;
-    corrupt_kinds quarantined_as;
+    std::map<corrupt_kind, std::uint64_t> quarantined_as;
     std::uint64_t substituted = 0;
     std::uint64_t batches = 0;
     std::uint64_t bytes = 0;

@@ -52,9 +52,10 @@ void expander::expand(block_in_flight& block, decoder& values, std::uint32_t thr
   if (!is_there) {
     const std::uint64_t sample = block.owner->samples[block.uses.front().row].pick().sample;
     std::span<std::byte> expanded = to;
-    if (const auto reason = dataset_.expand(sample, part, block.data, expanded)) {
+    if (const auto fault = dataset_.expand(sample, part, block.data, expanded)) {
       block.damaged = true;
-      block.reason = str_cat(dataset_.fields()[block.of.field].name, ": ", *reason);
+      block.reason = str_cat(dataset_.fields()[block.of.field].name, ": ", fault->reason);
+      block.kind = fault->kind;
       return;
     }
     blocks_.fetch_add(1, std::memory_order_relaxed);

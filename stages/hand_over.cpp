@@ -298,6 +298,8 @@ journal_entry hand_over::describe(const batch_in_flight& batch, const sample_in_
                       .source = sample.trouble->planned_source,
                       .offset = sample.trouble->planned_offset,
                       .reason = sample.trouble->planned_reason,
+                      .kind = sample.trouble->planned_kind,
+                      .field = sample.trouble->planned_field_at_fault,
                       .read_failure = sample.trouble->planned_read_failure,
                       .unreadable = sample.trouble->planned_unreadable,
                       .action = action,

@@ -48,6 +48,7 @@ void journal::append(const journal_entry& entry) {
   line["name"] = entry.name;
   line["source"] = entry.source;
   line["offset"] = entry.offset ? nlohmann::ordered_json(*entry.offset) : nlohmann::ordered_json(nullptr);
+  line["kind"] = std::string(entry.kind.name);
   line["reason"] = entry.reason;
   line["action"] = std::string(entry.action);
   if (entry.substitute) line["substitute"] = *entry.substitute;

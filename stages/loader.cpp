@@ -569,7 +569,8 @@ loader_stats loader::pipeline::stats() const {
   now.padded = handed.padded;
   now.samples = handed.samples;
   now.quarantined = handed.quarantined;
-  for (const auto& [kind, samples] : handed.quarantined_as) now.quarantined_as.push_back({kind, samples});
+  for (const auto& [kind, samples] : handed.quarantined_as)
+    now.quarantined_as.push_back({std::string(kind.name), samples});
   now.substituted = handed.substituted;
   now.batches = handed.batches;
   now.epochs_finished = handed.epochs_finished;

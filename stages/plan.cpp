@@ -350,14 +350,14 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
                        std::span<std::size_t> ragged_bytes, planned_before& before) const {
   const std::span<std::uint16_t> fields = std::span(plan.fields).subspan(number * programs_.size(), programs_.size());
   std::fill(fields.begin(), fields.end(), batch_plan::no_field);
-  const auto corrupt = [&](std::string reason, std::uint16_t field = batch_plan::no_field) {
-    plan.corrupt.push_back({.row = number, .field = field, .reason = std::move(reason)});
+  const auto corrupt = [&](std::string reason, corrupt_kind kind, std::uint16_t field = batch_plan::no_field) {
+    plan.corrupt.push_back({.row = number, .field = field, .reason = std::move(reason), .kind = kind});
   };
 
   draw(needs, row);
   datasets::part_list parts;
   if (dataset_.defects() != 0) {
-    if (const auto defect = dataset_.defect_of(row.sample)) return corrupt(defect->reason);
+    if (const auto defect = dataset_.defect_of(row.sample)) return corrupt(defect->reason, defect->kind);
   }
   dataset_.parts(row.sample, needs, parts);
 
@@ -392,7 +392,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
         if (chosen == field) {
           return corrupt(
               str_cat("field '", dataset_.fields()[field].name, "' lies in several pieces, which cannot be joined yet"),
-              field);
+              corrupt_kinds::unsupported, field);
         }
         chosen = field;
         bytes = part.where.decoded_bytes;
@@ -403,7 +403,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       if (chosen == field) break;
     }
     if (chosen == batch_plan::no_field && program.required(row.sample)) {
-      return corrupt(missing_field(dataset_, program, row.sample));
+      return corrupt(missing_field(dataset_, program, row.sample), corrupt_kinds::incomplete);
     }
     bytes = std::min<std::uint64_t>(bytes, program.encoded_bytes_max());
     for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {

@@ -308,6 +308,7 @@ void reader_stage::settle(read_in_flight& read, std::uint32_t rows) noexcept {
     if (read.failure != 0) {
       sample.corrupt = true;
       sample.in_trouble().reason = reason;
+      sample.trouble->kind = corrupt_kinds::unreadable;
       sample.trouble->read_failure = read.failure;
       sample.trouble->unreadable = whose == io::fault::unreadable;
     } else {
@@ -358,6 +359,7 @@ void reader_stage::settle_block(block_in_flight& block) noexcept {
       const io::fault whose = io::fault_of(block);
       if (whose == io::fault::environment) events_.broken(std::make_exception_ptr(why));
       block.reason = why.what();
+      block.kind = corrupt_kinds::unreadable;
       block.unreadable = whose == io::fault::unreadable;
     }
   }
@@ -366,6 +368,7 @@ void reader_stage::settle_block(block_in_flight& block) noexcept {
     for (block_in_flight* const waiter : kept_.finish(block)) {
       waiter->damaged = block.damaged;
       waiter->reason = block.reason;
+      waiter->kind = block.kind;
       waiter->failure = block.failure;
       waiter->unreadable = block.unreadable;
       events_.ready(*waiter, loop_of(*waiter->owner));
@@ -381,6 +384,7 @@ void reader_stage::settle_block(block_in_flight& block) noexcept {
     trouble.over_budget = each.over_budget;
     trouble.failure = each.failure;
     trouble.reason = std::move(each.reason);
+    trouble.kind = each.kind;
     trouble.field_at_fault = block.of.field;
   }
   for (const block_in_flight::use& each : block.uses) {
@@ -389,6 +393,7 @@ void reader_stage::settle_block(block_in_flight& block) noexcept {
       sample.corrupt = true;
       sample_trouble& trouble = sample.in_trouble();
       trouble.reason = block.reason;
+      trouble.kind = block.kind;
       trouble.read_failure = block.failure;
       trouble.unreadable = block.unreadable;
       if (block.failure == 0) trouble.field_at_fault = block.of.field;

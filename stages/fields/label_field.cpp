@@ -163,7 +163,7 @@ class label_program final : public field_program {
     std::byte* const row = rows.front().bytes.data();
     if (!input.present) {
       const auto value = column_ ? input.dataset->column(input.sample, *column_) : std::nullopt;
-      if (!value) return corrupt("has no class, neither as a member nor as a column");
+      if (!value) return corrupt("has no class, neither as a member nor as a column", corrupt_kinds::incomplete);
       return finish(store(std::visit([](auto given) { return number_from(given); }, *value), type_, row));
     }
     const std::string_view text(reinterpret_cast<const char*>(input.encoded.data()), input.encoded.size());
@@ -202,7 +202,7 @@ class label_program final : public field_program {
       return corrupt(str_cat(quoted(text), " is no JSON: ", wrong.what()));
     }
     if (!object.is_object() || !object.contains(settings_.json_key)) {
-      return corrupt(str_cat("the JSON has no member '", settings_.json_key, "'"));
+      return corrupt(str_cat("the JSON has no member '", settings_.json_key, "'"), corrupt_kinds::incomplete);
     }
     const nlohmann::json& member = object[settings_.json_key];
     const std::size_t wanted = static_cast<std::size_t>(settings_.length.value_or(1));

@@ -2,6 +2,8 @@
 // for a person; the loader decides what to do (raise, skip, substitute).
 #pragma once
 
+#include "base/corrupt_kind.hpp"
+
 #include <cassert>
 #include <cstdint>
 #include <optional>
@@ -24,9 +26,18 @@ enum class outcome_kind : std::uint8_t {
 struct failure {
   outcome_kind kind = outcome_kind::corrupt;
   std::string reason;
+  std::optional<corrupt_kind> more = {};  ///< than `kind` says of the sample
+
+  [[nodiscard]] corrupt_kind counted_as() const noexcept {
+    if (more) return *more;
+    return kind == outcome_kind::unsupported ? corrupt_kinds::unsupported : corrupt_kinds::damaged;
+  }
 };
 
 [[nodiscard]] inline failure corrupt(std::string reason) { return {outcome_kind::corrupt, std::move(reason)}; }
+[[nodiscard]] inline failure corrupt(std::string reason, corrupt_kind more) {
+  return {outcome_kind::corrupt, std::move(reason), more};
+}
 [[nodiscard]] inline failure unsupported(std::string reason) { return {outcome_kind::unsupported, std::move(reason)}; }
 [[nodiscard]] inline failure over_budget(std::string reason) { return {outcome_kind::over_budget, std::move(reason)}; }
 [[nodiscard]] inline failure cancelled() { return {outcome_kind::cancelled, "cancelled"}; }

@@ -1,6 +1,8 @@
 // Which format a picture is in, told by its content: the one place that knows formats by their first bytes and by name.
 #pragma once
 
+#include "base/corrupt_kind.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -46,6 +48,11 @@ inline constexpr std::size_t format_bytes = 512;
 [[nodiscard]] constexpr bool is_read(format what) noexcept {
   return what == format::jpeg || what == format::png || what == format::webp || what == format::bmp ||
          what == format::photo_pack;
+}
+
+/// What a sample in a format that is not read is counted as: by the format's name.
+[[nodiscard]] inline corrupt_kind kind_of_unread(format what) noexcept {
+  return what == format::unknown ? corrupt_kinds::unknown_format : corrupt_kind{name(what)};
 }
 
 /// The reason why a format is not read, with advice: "unsupported format: GIF; JPEG, PNG, WebP and BMP are read: convert it". For

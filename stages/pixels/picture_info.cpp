@@ -18,7 +18,7 @@ outcome<picture_info> peek_photo_pack(byte_span encoded, look_for what) {
 }  // namespace
 
 outcome<picture_info> peek(std::span<const std::byte> encoded, look_for what) {
-  if (encoded.empty()) return stages::corrupt("empty: zero bytes");
+  if (encoded.empty()) return stages::corrupt("empty: zero bytes", corrupt_kinds::empty);
   switch (format_of(encoded)) {
     case format::jpeg:
       return peek_jpeg(encoded, what);
@@ -31,7 +31,8 @@ outcome<picture_info> peek(std::span<const std::byte> encoded, look_for what) {
     case format::bmp:
       return peek_bmp(encoded, what);
     default:
-      return stages::unsupported(why_not_read(encoded));
+      return {stages::failure{stages::outcome_kind::unsupported, why_not_read(encoded),
+                              kind_of_unread(format_of(encoded))}};
   }
 }
 

@@ -205,7 +205,7 @@ TEST(lmdb, records_that_are_damaged_or_hostile_are_refused) {
         std::vector<std::byte> room(picker->room(record.size()));
         std::span<std::byte> into(room);
         if (const auto reason = picker->pick(record, into)) {
-          EXPECT_FALSE(reason->empty());
+          EXPECT_FALSE(reason->reason.empty());
         } else {
           EXPECT_LE(into.size(), room.size());
         }

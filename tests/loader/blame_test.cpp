@@ -344,14 +344,5 @@ TEST(corrupt_max, is_not_needed_to_end_a_run_whose_first_thousand_samples_give_n
   EXPECT_EQ(one.stats.samples, 401U);
 }
 
-// --- reasons ------------------------------------------------------------------------------------------------------------
-
-TEST(reasons, are_of_one_kind_where_only_numbers_and_quotes_differ) {
-  EXPECT_EQ(stages::kind_of_reason("cls: 'cat 9' is no number"), stages::kind_of_reason("cls: 'a dog' is no number"));
-  EXPECT_EQ(stages::kind_of_reason("jpg: 100 of 20 rows"), stages::kind_of_reason("jpg: 7 of 1234 rows"));
-  EXPECT_NE(stages::kind_of_reason("jpg: zero bytes"), stages::kind_of_reason("jpg: cut"));
-  EXPECT_EQ(stages::kind_of_reason("it's one"), "it's one");
-}
-
 }  // namespace
 }  // namespace leat

@@ -229,6 +229,30 @@ TEST(corrupt, samples_are_replaced_under_substitute_by_what_ids_labels_and_pixel
   EXPECT_EQ(stats.substituted, 2 * bad.size());
 }
 
+// What a sample holds is no reason to count it as something else.
+TEST(corrupt, samples_are_counted_by_what_is_wrong_and_not_by_the_words_in_them) {
+  const testing::watchdog dog("labels that read like reasons");
+  std::vector<fake_sample> samples = testing::make_samples(1, 12);
+  const char* const words[] = {"seven", "unsupported thing", "zero bytes", "more than pixels_max",
+                               "no field 'x' in this sample"};
+  for (std::size_t i = 0; i < std::size(words); ++i) samples[i].find("cls")->bytes = testing::to_bytes(words[i]);
+  samples[7].remove("cls");
+  samples[8].defect = "unsupported format: TIFF; zero bytes";
+  const testing::temporary_directory directory;
+  loader_options options = testing::small_options();
+  options.epochs = 1;
+  options.on_corrupt = corrupt_policy::skip;
+  options.journal = directory.path() / "journal.jsonl";
+  loader train(fake_dataset(samples), options, testing::label_only());
+  for (batch& each : train.blocking()) static_cast<void>(each);
+  EXPECT_EQ(train.stats().quarantined_as,
+            (std::vector<corrupt_count>{{.kind = "damaged", .samples = 6}, {.kind = "incomplete", .samples = 1}}));
+  std::istringstream lines(testing::whole_file(options.journal));
+  std::map<std::string, int> kinds;
+  for (std::string line; std::getline(lines, line);) ++kinds[nlohmann::json::parse(line)["kind"]];
+  EXPECT_EQ(kinds, (std::map<std::string, int>{{"damaged", 6}, {"incomplete", 1}}));
+}
+
 // The journal and the batches, at every thread count, for every seed of the disk and under every budget.
 TEST(corrupt, samples_leave_the_same_journal_and_the_same_batches_whatever_the_machine_does) {
   const testing::temporary_directory directory;
