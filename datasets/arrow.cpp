@@ -11,6 +11,7 @@
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
+#include "datasets/source_options.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -543,7 +544,7 @@ class table_reader {
 
 dataset open_arrow_files(const input_files& from, const table_options& options) {
   const std::vector<std::string>& paths = from.names();
-  refuse_checksums(options, paths.front());
+  refuse_options(source_format::arrow, options, paths.front());
   std::vector<record_table> tables(paths.size());
   std::vector<std::vector<std::pair<std::string, few_texts>>> classes(paths.size());
   std::vector<sized_file> sized(paths.size());

@@ -12,6 +12,7 @@
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
 #include "datasets/source_folder.hpp"
+#include "datasets/source_options.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -336,7 +337,7 @@ bool is_mds(const input_files& files, const std::string& folder) {
 
 dataset open_mds_files(const input_files& files, const std::string& folder, const table_options& options) {
   const std::string path = index_path(folder);
-  refuse_checksums(options, path);
+  refuse_options(source_format::mds, options, path);
   const std::vector<mds_shard> shards = read_mds_index(folder, *files.open(path));
   if (shards.empty()) throw error(errc::not_found, str_cat(path, ": it lists no shard"));
   std::vector<std::string> paths;

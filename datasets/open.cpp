@@ -7,9 +7,9 @@
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/raw_files.hpp"
-#include "datasets/record_columns.hpp"
 #include "datasets/remote_files.hpp"
 #include "datasets/source_folder.hpp"
+#include "datasets/source_options.hpp"
 #include "datasets/tar_header.hpp"
 #include "datasets/zarr_references.hpp"
 #include "io/remote/address.hpp"
@@ -34,6 +34,8 @@ using datasets::expand_paths;
 using datasets::file_kind;
 using datasets::files_in;
 using datasets::is_folder;
+using datasets::refuse_options;
+using datasets::source_format;
 
 // If the folder has files that are opened one by one, the error says how.
 dataset open_pictures(const std::string& folder, const index_options& index) {
@@ -105,26 +107,38 @@ std::vector<std::string> paths_of(const std::string& source) {
   return paths;
 }
 
-// What was asked for is not passed over.
-void refuse_windows(const array_options& asked, const std::string& source) {
-  if (asked.window == 0 && asked.stride == 1 && asked.samples == array_options::sample::row) return;
-  throw error(errc::usage, str_cat(source,
-                                   ": windows of rows, and arrays as samples, are of HDF5 and Zarr, and this "
-                                   "is neither"));
+source_format format_of(file_kind kind) {
+  switch (kind) {
+    case file_kind::npy:
+      return source_format::npy;
+    case file_kind::npz:
+      return source_format::npz;
+    case file_kind::hdf5:
+      return source_format::hdf5;
+    case file_kind::parquet:
+      return source_format::parquet;
+    case file_kind::arrow:
+      return source_format::arrow;
+    case file_kind::tfrecord:
+      return source_format::tfrecord;
+    case file_kind::jsonl:
+      return source_format::jsonl;
+    case file_kind::csv:
+      return source_format::csv;
+    case file_kind::lmdb:
+      return source_format::lmdb;
+    case file_kind::records:
+      return source_format::records;
+    case file_kind::tokens:
+    case file_kind::raw:
+      return source_format::tokens;
+    case file_kind::other:
+      break;
+  }
+  return source_format::tar;
 }
 
-void refuse_table_options(const open_options& options, const std::string& source) {
-  datasets::refuse_checksums(options.tables, source);
-  if (options.tables.fields.empty() && options.tables.columns.empty()) return;
-  throw error(
-      errc::usage,
-      str_cat(
-          source,
-          ": columns are chosen of tables (Parquet, Arrow, JSONL, CSV, TFRecord), and this is none; leave them out"));
-}
-
-table_options table_options_of(const open_options& options, const std::string& source) {
-  refuse_windows(options.arrays, source);
+table_options table_options_of(const open_options& options) {
   table_options tables = options.tables;
   if (tables.fields.empty()) tables.fields = options.arrays.fields;
   tables.remote = options.remote;
@@ -151,8 +165,7 @@ tar_options shard_options_of(const open_options& options) {
 // Files of any source, of a kind that is no tar shards.
 dataset open_as(file_kind kind, const datasets::input_files& files, const open_options& options) {
   const std::string& first = files.names().front();
-  if (!is_table(kind)) refuse_table_options(options, first);
-  if (!is_table(kind) && kind != file_kind::hdf5) refuse_windows(options.arrays, first);
+  refuse_options(format_of(kind), options, first);
   switch (kind) {
     case file_kind::npy:
       return datasets::open_npy_files(files, {});
@@ -161,15 +174,15 @@ dataset open_as(file_kind kind, const datasets::input_files& files, const open_o
     case file_kind::hdf5:
       return datasets::open_hdf5_files(files, options.arrays);
     case file_kind::parquet:
-      return datasets::open_parquet_files(files, table_options_of(options, first));
+      return datasets::open_parquet_files(files, table_options_of(options));
     case file_kind::arrow:
-      return datasets::open_arrow_files(files, table_options_of(options, first));
+      return datasets::open_arrow_files(files, table_options_of(options));
     case file_kind::tfrecord:
-      return datasets::open_tfrecord_files(files, table_options_of(options, first));
+      return datasets::open_tfrecord_files(files, table_options_of(options));
     case file_kind::jsonl:
-      return datasets::open_jsonl_files(files, table_options_of(options, first));
+      return datasets::open_jsonl_files(files, table_options_of(options));
     case file_kind::csv:
-      return datasets::open_csv_files(files, table_options_of(options, first));
+      return datasets::open_csv_files(files, table_options_of(options));
     case file_kind::lmdb:
       return datasets::open_lmdb_files(files, options.lmdb);
     case file_kind::records:
@@ -199,9 +212,10 @@ bool is_text_table(const std::string& path) {
 // One table, whose name says which of the two it is.
 dataset open_table_of_paths(const datasets::input_files& files, const open_options& options) {
   const std::string& path = files.names().front();
-  table_options tables = table_options_of(options, path);
-  if (tables.path_column.empty()) tables.path_column = "file_name";
   const bool is_csv = path.ends_with(".csv") || path.ends_with(".tsv");
+  refuse_options(is_csv ? source_format::csv : source_format::jsonl, options, path);
+  table_options tables = table_options_of(options);
+  if (tables.path_column.empty()) tables.path_column = "file_name";
   return is_csv ? datasets::open_csv_files(files, tables) : datasets::open_jsonl_files(files, tables);
 }
 
@@ -224,8 +238,7 @@ std::vector<dataset> open_remote(std::span<const io::named_object> objects, cons
         return chooses_itself(kind) ? opened : chosen_of(opened, options);
       },
       [&](std::shared_ptr<const io::source_description> shards, const std::function<datasets::index_places()>& beside) {
-        refuse_table_options(options, shards->file_name(0));
-        refuse_windows(options.arrays, shards->file_name(0));
+        refuse_options(source_format::tar, options, shards->file_name(0));
         return chosen_of(datasets::open_shards_of_source(std::move(shards), shard_options_of(options), beside),
                          options);
       });
@@ -253,8 +266,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
   const auto open_files = [&] {
     if (files.empty()) return;
     if (kind == file_kind::other) {
-      refuse_table_options(options, files.front());
-      refuse_windows(options.arrays, files.front());
+      refuse_options(source_format::tar, options, files.front());
       parts.push_back(chosen_of(open_tar(files, shard_options_of(options)), options));
     } else {
       const dataset opened = open_as(kind, *datasets::files_on_disk(files), options);
@@ -263,6 +275,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     files.clear();
   };
   const auto add_references = [&](const std::string& path) {
+    refuse_options(source_format::zarr, options, io::redacted(path));
     array_options arrays = options.arrays;
     arrays.remote = options.remote;
     parts.push_back(open_references(path, arrays));
@@ -292,6 +305,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     switch (content.what) {
       case content_kind::zarr:
         flush();
+        refuse_options(source_format::zarr, options, path);
         parts.push_back(at_address ? datasets::open_zarr_files(folder.files(), path, options.arrays)
                                    : open_zarr(path, options.arrays));
         break;
@@ -300,7 +314,8 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         break;
       case content_kind::mds:
         flush();
-        parts.push_back(datasets::open_mds_files(folder.files(), path, table_options_of(options, path)));
+        refuse_options(source_format::mds, options, path);
+        parts.push_back(datasets::open_mds_files(folder.files(), path, table_options_of(options)));
         break;
       case content_kind::arrow:
         for (const std::string& each : content.files) add(each, file_kind::arrow);
@@ -314,8 +329,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         break;
       case content_kind::pictures:
         flush();
-        refuse_windows(options.arrays, path);
-        refuse_table_options(options, path);
+        refuse_options(source_format::pictures, options, path);
         add_pictures(path, at_address ? datasets::open_listed_pictures(*folder.listing(), {}, options.remote)
                                       : open_pictures(path, options.index));
         break;

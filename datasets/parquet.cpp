@@ -11,6 +11,7 @@
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
+#include "datasets/source_options.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -357,7 +358,7 @@ classes_found find_classes(std::vector<table_file>& files, std::vector<std::stri
 }  // namespace
 
 dataset open_parquet_files(const input_files& from, const table_options& options) {
-  refuse_checksums(options, from.names().front());
+  refuse_options(source_format::parquet, options, from.names().front());
   const unsigned threads = threads_for_walking(options.threads);
   std::vector<table_file> files(from.names().size());
   std::vector<sized_file> sized(files.size());

@@ -250,12 +250,6 @@ void keep_what_was_asked(std::span<record_table> tables, const input_files& from
   }
 }
 
-void refuse_checksums(const table_options& options, std::string_view path) {
-  if (!options.checksums) return;
-  throw error(errc::usage,
-              str_cat(path, ": checksums are verified of TFRecord's records, and this is none; leave checksums out"));
-}
-
 std::string note_of_lists_with_nulls(std::string_view path, std::string_view column, std::uint64_t count,
                                      std::uint64_t first) {
   return str_cat(path, ": the column '", column, "' has ", count, count == 1 ? " list" : " lists",

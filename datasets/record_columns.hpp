@@ -53,11 +53,6 @@ class few_texts {
 ///   throws   error{errc::not_found} a name that no table has
 void keep_what_was_asked(std::span<record_table> tables, const input_files& from, const table_options& options);
 
-/// Of a format whose records have no checksums.
-///   path     of a file
-///   throws   error{errc::usage} where they are to be verified
-void refuse_checksums(const table_options& options, std::string_view path);
-
 /// A note of lists that have a null in them, which no number stands for: these rows lack the field.
 ///   count, first   how many, and the first one's row
 [[nodiscard]] std::string note_of_lists_with_nulls(std::string_view path, std::string_view column, std::uint64_t count,

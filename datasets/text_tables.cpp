@@ -11,6 +11,7 @@
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
+#include "datasets/source_options.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -146,9 +147,9 @@ void check_is_text(const file_bytes& file) {
 }
 
 template <class Read>
-dataset open_texts(const input_files& from, const table_options& options, const Read& read) {
+dataset open_texts(source_format format, const input_files& from, const table_options& options, const Read& read) {
   const std::vector<std::string>& paths = from.names();
-  refuse_checksums(options, paths.front());
+  refuse_options(format, options, paths.front());
   std::vector<record_table> tables(paths.size());
   std::vector<sized_file> sized(paths.size());
   std::shared_ptr<const input_files> elsewhere;
@@ -169,7 +170,7 @@ dataset open_texts(const input_files& from, const table_options& options, const 
 }  // namespace
 
 dataset open_jsonl_files(const input_files& from, const table_options& options) {
-  return open_texts(from, options, [&](const file_bytes& file, unsigned threads, record_table& table) {
+  return open_texts(source_format::jsonl, from, options, [&](const file_bytes& file, unsigned threads, record_table& table) {
     table.format = "jsonl";
     table.records = find_lines([&] { return from.open(file.path()); }, threads);
     add_json_fields(file, table);
@@ -177,7 +178,7 @@ dataset open_jsonl_files(const input_files& from, const table_options& options) 
 }
 
 dataset open_csv_files(const input_files& from, const table_options& options) {
-  return open_texts(from, options, [](const file_bytes& file, unsigned, record_table& table) {
+  return open_texts(source_format::csv, from, options, [](const file_bytes& file, unsigned, record_table& table) {
     const char separator = separator_of(file);
     table.format = "csv";
     table.records = find_csv_rows(file, separator);

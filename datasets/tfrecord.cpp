@@ -11,6 +11,7 @@
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
+#include "datasets/source_options.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
@@ -134,6 +135,7 @@ std::vector<value_place> find_records(const file_bytes& file) {
 
 dataset open_tfrecord_files(const input_files& from, const table_options& options) {
   const std::vector<std::string>& paths = from.names();
+  refuse_options(source_format::tfrecord, options, paths.front());
   std::vector<record_table> tables(paths.size());
   std::vector<sized_file> sized(paths.size());
   for_each_parallel(paths.size(), threads_for_walking(options.threads), [&](std::size_t i) {

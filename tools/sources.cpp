@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/remote_files.hpp"
+#include "datasets/source_options.hpp"
 #include "io/remote/address.hpp"
 #include "tools/arguments.hpp"
 #include "tools/flags.hpp"
@@ -54,6 +55,26 @@ void refuse_other_kinds(const std::vector<std::string>& sources) {
 }
 
 void check_type(const dataset& opened, const token_options& asked) {
+void check_type(const dataset& opened, const token_options& asked) {
+std::vector<table_options::typed> types_in(std::string_view text) {
+  std::vector<table_options::typed> types;
+  for (const absl::string_view each : absl::StrSplit(as_absl(text), ',', absl::SkipEmpty())) {
+    const std::size_t sign = each.rfind('=');
+    const absl::string_view type = sign == absl::string_view::npos ? "" : each.substr(sign + 1);
+    constexpr dtype all[] = {dtype::i64, dtype::f32, dtype::f64};
+    const auto* const known = std::find_if(std::begin(all), std::end(all), [&](dtype one) {
+      const std::string_view called = name(one);
+      return absl::string_view(called.data(), called.size()) == type;
+    });
+    if (known == std::end(all) || sign == 0) {
+      throw CLI::ValidationError(str_cat("--types: '", std::string_view(each.data(), each.size()),
+                                         "' is no NAME=TYPE; types are i64, f32 and f64"));
+    }
+    types.push_back({.name = std::string(each.substr(0, sign)), .type = *known});
+  }
+  return types;
+}
+
   const std::vector<field_info> fields = opened.fields();
   if (!asked.type || fields.front().type == *asked.type) return;
   throw error(errc::usage, str_cat("--token-type ", name(*asked.type), ": the files say themselves that they hold ",
@@ -177,6 +198,8 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
       tokens.remote = arrays.remote = kind.opening.remote;
       const dataset opened = kind.tokens ? open_tokens(some, tokens) : open_npy(some, arrays);
       const std::vector<std::string>& fields = kind.opening.arrays.fields;
+      datasets::refuse_options(kind.tokens ? datasets::source_format::tokens : datasets::source_format::npy,
+                               kind.opening, shown_source(some.front()));
       return fields.empty() ? opened : opened.with_fields(fields);
     };
     std::vector<dataset> parts;

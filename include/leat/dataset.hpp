@@ -542,12 +542,11 @@ struct token_options {
 [[nodiscard]] dataset open_tokens(std::initializer_list<std::string_view> files, const token_options& options = {});
 [[nodiscard]] dataset open_tokens(const std::string& files, const token_options& options = {});
 
-/// Options that open() gives to the function of the format.
+/// Options that open() gives to the function of the format. An option that a source does not take is refused by name.
 ///   index    for shards and folders; tar.index is ignored
 ///   arrays   for HDF5 and Zarr. If it sets windows or sample::array, all sources must be of these formats. Its
 ///            `fields` apply to every source, as dataset::with_fields()
-///   tables   for Parquet, Arrow, TFRecord, MDS, JSONL and CSV. If it sets anything, all sources must be of these
-///            formats. If it names no fields, those of `arrays` apply
+///   tables   for Parquet, Arrow, TFRecord, MDS, JSONL and CSV. If it names no fields, those of `arrays` apply
 ///   remote   for objects at addresses; those of `tar`, `arrays`, `tables` and `lmdb` are ignored
 struct open_options {
   tar_options tar = {};

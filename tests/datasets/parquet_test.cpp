@@ -178,11 +178,11 @@ TEST(parquet, what_is_not_there_or_not_read_is_named_with_what_to_do) {
   }
   EXPECT_THAT(
       message_of(errc::usage, [] { static_cast<void>(open({path_of("bare-v1.parquet")}, {.arrays = {.window = 3}})); }),
-      HasSubstr("windows"));
+      HasSubstr("array_options::window is of HDF5 and Zarr"));
   EXPECT_THAT(
       message_of(errc::usage,
                  [] { static_cast<void>(open({path_of("../hdf5/filters.h5")}, {.tables = {.columns = {"x"}}})); }),
-      HasSubstr("tables"));
+      HasSubstr("table_options::columns is of Parquet"));
 }
 
 template <class T>

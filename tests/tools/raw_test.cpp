@@ -58,7 +58,7 @@ TEST(raw_sources, records_with_a_wrong_checksum_are_corrupt_where_checksums_are_
   EXPECT_EQ(run_json(verified).at("quarantined"), 1);
   const ended lines = run({"epoch", write_file(root.path() / "x.jsonl", "{}\n"), "--checksums"});
   EXPECT_EQ(lines.exit_code, 2);
-  EXPECT_THAT(lines.err, AllOf(HasSubstr("x.jsonl"), HasSubstr("leave checksums out")));
+  EXPECT_THAT(lines.err, AllOf(HasSubstr("x.jsonl"), HasSubstr("--checksums is of TFRecord, and this is JSONL")));
 }
 
 TEST(raw_sources, tables_name_their_paths_folders_and_columns) {
