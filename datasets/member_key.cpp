@@ -2,8 +2,32 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 namespace leat::datasets {
+namespace {
+
+constexpr std::string_view hex_digits = "0123456789abcdef";
+
+bool is_escaped_in_names(char letter) noexcept {
+  return letter == '/' || letter == '%' || (letter >= 'A' && letter <= 'Z') ||
+         static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F;
+}
+
+// Of "%2f" and the like.
+std::optional<char> escaped_letter(std::string_view escape) noexcept {
+  if (escape.size() < 3 || escape[0] != '%') return std::nullopt;
+  const auto digit = [](char letter) {
+    return hex_digits.find(letter >= 'A' && letter <= 'F' ? static_cast<char>(letter - 'A' + 'a') : letter);
+  };
+  const std::size_t high = digit(escape[1]);
+  const std::size_t low = digit(escape[2]);
+  if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
+  const auto letter = static_cast<char>(high * 16 + low);
+  return is_escaped_in_names(letter) ? std::optional(letter) : std::nullopt;
+}
+
+}  // namespace
 
 std::string encode_key(std::string_view stem) {
   const std::size_t base = stem.rfind('/') + 1;  // npos + 1 is 0.
@@ -48,6 +72,33 @@ std::string decode_key(std::string_view key) {
     }
   }
   return stem;
+}
+
+std::string encode_field_name(std::string_view name) {
+  std::string extension;
+  extension.reserve(name.size());
+  for (const char letter : name) {
+    if (!is_escaped_in_names(letter)) {
+      extension += letter;
+      continue;
+    }
+    const auto value = static_cast<unsigned char>(letter);
+    extension += '%';
+    extension += hex_digits[value >> 4U];
+    extension += hex_digits[value & 15U];
+  }
+  return extension;
+}
+
+std::string decode_field_name(std::string_view extension) {
+  std::string name;
+  name.reserve(extension.size());
+  for (std::size_t i = 0; i < extension.size(); ++i) {
+    const std::optional<char> escaped = escaped_letter(extension.substr(i, 3));
+    name += escaped.value_or(extension[i]);
+    if (escaped) i += 2;
+  }
+  return name;
 }
 
 }  // namespace leat::datasets

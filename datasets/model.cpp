@@ -1,6 +1,7 @@
 #include "datasets/model.hpp"
 
 #include "base/half.hpp"
+#include "datasets/member_key.hpp"
 
 #include <leat/error.hpp>
 
@@ -17,7 +18,6 @@ namespace leat::datasets {
 
 namespace asio = boost::asio;
 
-field_origin dataset_model::origin(std::uint16_t) const noexcept { return field_origin::extents; }
 value_size size_of_value(const field_info& field, std::uint16_t number, std::span<const part> parts) noexcept {
   value_size size;
   for (const part& each : parts) {
@@ -30,6 +30,7 @@ value_size size_of_value(const field_info& field, std::uint16_t number, std::spa
   return size;
 }
 
+field_origin dataset_model::origin(std::uint16_t) const noexcept { return field_origin::extents; }
 
 bool dataset_model::makes(std::uint64_t, std::uint16_t field) const noexcept {
   return origin(field) != field_origin::extents;
@@ -71,7 +72,9 @@ std::vector<dataset_model::member_path> dataset_model::members(std::uint64_t sam
                                                                std::span<const std::uint16_t> wanted,
                                                                blocking_sources&) const {
   std::vector<member_path> paths;
-  for (const std::uint16_t field : wanted) paths.push_back({name(sample), fields()[field].name, false});
+  for (const std::uint16_t field : wanted) {
+    paths.push_back({name(sample), encode_field_name(fields()[field].name), false});
+  }
   return paths;
 }
 
@@ -175,7 +178,7 @@ void store(const column_value& value, dtype type, std::byte* to) noexcept {
 }
 
 static std::string_view last_name(std::string_view field_name) noexcept {
-  return field_name.substr(field_name.rfind('.') + 1);
+  return field_name.substr(field_name.find_last_of("./") + 1);
 }
 
 std::span<const std::string_view> picture_names() noexcept {

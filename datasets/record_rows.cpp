@@ -9,6 +9,7 @@
 #include "datasets/describe.hpp"
 #include "datasets/file_guard.hpp"
 #include "datasets/integers.hpp"
+#include "datasets/member_key.hpp"
 #include "datasets/model.hpp"
 
 #include <leat/error.hpp>
@@ -111,7 +112,7 @@ class record_model final : public dataset_model {
                                    blocking_sources& from) const override {
     const std::string stem = table_.names.empty() ? name(sample) : key_of(sample, from);
     std::vector<member_path> paths;
-    for (const std::uint16_t field : wanted) paths.push_back({stem, fields_[field].name, false});
+    for (const std::uint16_t field : wanted) paths.push_back({stem, encode_field_name(fields_[field].name), false});
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const record_field& field = table_.fields[wanted[i]];
       if (field.extension.empty()) continue;
@@ -119,7 +120,8 @@ class record_model final : public dataset_model {
       const auto alike = std::count_if(table_.fields.begin(), table_.fields.end(), [&](const record_field& each) {
         return each.extension == field.extension || each.name == field.extension;
       });
-      paths[i].extension = alike == 1 ? field.extension : str_cat(field.name, ".", field.extension);
+      paths[i].extension =
+          alike == 1 ? field.extension : str_cat(encode_field_name(field.name), ".", field.extension);
     }
     return paths;
   }

@@ -150,7 +150,7 @@ void sample_reader::add_columns(std::uint64_t sample, sample_members& result) co
     const std::optional<column_value> value = model_.column(sample, number);
     if (!value) continue;
     member added;
-    added.name = str_cat(key_, ".", model_.columns()[number]);
+    added.name = str_cat(key_, ".", encode_field_name(model_.columns()[number]));
     const bool is_field_too = std::any_of(result.members.begin(), result.members.end(),
                                           [&](const member& each) { return each.name == added.name; });
     if (is_field_too) continue;

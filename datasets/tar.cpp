@@ -270,7 +270,7 @@ class tar_model final : public dataset_model {
     const auto number = static_cast<std::uint16_t>(fields_.size());
     field_info added;
     added.name = name;
-    added.kind = kind_of(name);
+    added.kind = kind_of(lower_case(name));
     fields_.push_back(std::move(added));
     numbers_.emplace(name, number);
     return number;
@@ -470,7 +470,7 @@ bool is_header_of(std::span<const std::byte> block, const shard_index& index, st
       place == 0 ? 0 : index.records[place - 1].offset() + tar_padded(index.records[place - 1].bytes());
   if (member.offset() != before + tar_block_bytes) return true;
   const std::optional<member_name> name = split_member_name(header.name);
-  return name && lower_case(name->extension) == index.fields[member.field()];
+  return name && decode_field_name(lower_case(name->extension)) == index.fields[member.field()];
 }
 
 // Whether shards still are what a foreign index says, which knows them by their sizes alone: members of some of them, looked at where they

@@ -1,6 +1,7 @@
 #include "datasets/webdataset.hpp"
 
 #include "base/text.hpp"
+#include "datasets/member_key.hpp"
 
 #include <leat/error.hpp>
 
@@ -44,7 +45,7 @@ void shard_grouper::mark_defect(std::uint64_t offset, std::string reason) {
 }
 
 std::uint16_t shard_grouper::field_number(std::string_view extension) {
-  std::string field = lower_case(extension);
+  std::string field = decode_field_name(lower_case(extension));
   const auto found = numbers_.find(field);
   if (found != numbers_.end()) return found->second;
   if (index_.fields.size() > std::numeric_limits<std::uint16_t>::max()) {

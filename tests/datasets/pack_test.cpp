@@ -1,8 +1,10 @@
 #include "datasets/pack.hpp"
 
+#include "base/text.hpp"
 #include "datasets/member_key.hpp"
 #include "datasets/model.hpp"
 #include "datasets/tar_writer.hpp"
+#include "datasets/webdataset.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/datasets/programs.hpp"
 #include "tests/support/failures.hpp"
@@ -25,6 +27,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <set>
 #include <sstream>
 #include <stop_token>
@@ -222,6 +225,30 @@ TEST_F(packing, dots_and_percent_signs_in_names_come_back) {
     EXPECT_EQ(packed.name(i), out("p.tar") + "/" + path.substr(0, path.rfind('.')));
     EXPECT_EQ(text_of(packed.read(i, "jpg")), path);
   }
+}
+
+// Slashes and capitals, which a member's extension has no room for.
+TEST_F(packing, names_of_fields_come_back_whatever_they_are) {
+  const std::vector<std::string> names = {
+      "train/label", "image/class/label", "text", "Text", "TEXT", "a.b", "50%", "%2f", "%54e", "A/b.C", "ends."};
+  std::string line;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    line += str_cat(i == 0 ? "{" : ", ", "\"", names[i], "\": \"value ", i, "\"");
+  }
+  put(root_.path() / "names.jsonl", line + "}\n" + line + "}\n");
+  const std::string path = (root_.path() / "names.jsonl").string();
+  pack(open(path), out("p.tar"), {});
+  const dataset packed = open_tar(out("p.tar"));
+  ASSERT_EQ(packed.size(), 2U);
+  ASSERT_EQ(packed.fields().size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(text_of(packed.read(1, names[i])), str_cat("value ", i)) << names[i];
+  }
+  // Columns, too, and again to the same bytes.
+  pack(open({path}, {.tables = {.columns = {"Text", "train/label"}}}), out("c.tar"), {});
+  EXPECT_EQ(open_tar(out("c.tar")).fields().size(), names.size());
+  pack(packed, out("q.tar"), {});
+  EXPECT_EQ(content_of(out("q.tar")), content_of(out("p.tar")));
 }
 
 TEST_F(packing, neighbours_that_differ_in_their_extension_stay_two_samples) {
@@ -648,6 +675,32 @@ TEST(member_key, comes_back) {
   }
   EXPECT_EQ(encode_key("n01/photo.v2"), "n01/photo%2Ev2");
   EXPECT_EQ(encode_key("d.ir/100%"), "d.ir/100%25");
+}
+
+TEST(member_key, names_of_fields_come_back_as_extensions) {
+  std::mt19937_64 random(5);
+  std::set<std::string> extensions;
+  std::set<std::string> names;
+  for (int i = 0; i < 20'000; ++i) {
+    std::string name;
+    const std::string_view likely = "aAtT/.%25_fF";
+    for (std::uint64_t letters = random() % 9; letters > 0; --letters) {
+      name += random() % 8 == 0 ? static_cast<char>(random()) : likely[random() % likely.size()];
+    }
+    const std::string extension = encode_field_name(name);
+    ASSERT_EQ(decode_field_name(lower_case(extension)), name);
+    const std::string path = "key." + extension;
+    const auto member = split_member_name(path);
+    ASSERT_TRUE(member);
+    ASSERT_EQ(member->key, "key");
+    ASSERT_EQ(member->extension, extension);
+    names.insert(name);
+    extensions.insert(lower_case(extension));
+  }
+  EXPECT_EQ(extensions.size(), names.size());
+  EXPECT_EQ(encode_field_name("seg.png"), "seg.png");
+  EXPECT_EQ(decode_field_name("50%"), "50%");
+  EXPECT_EQ(decode_field_name("a%2eb"), "a%2eb");
 }
 
 TEST(tar_writer, sizes_of_headers_are_known_beforehand) {
