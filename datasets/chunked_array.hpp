@@ -65,6 +65,7 @@ struct chunked_array {
   std::uint32_t record_offset = 0;
   std::uint32_t inner_axes = 0;
   bool big_endian = false;
+  bool characters = false;  ///< of u8: text of a fixed length, the last axis
   std::uint64_t lead_bytes = 0;
   std::vector<std::uint8_t> stored_axes;
 };

@@ -320,6 +320,7 @@ class chunked_model final : public dataset_model {
     info.name = array.name;
     info.kind = field_kind::tensor;
     info.type = array.type;
+    info.characters = array.characters;
     const std::size_t axes_count = array.shape.size() - (rows_.window == 0 ? 1 : 0);
     if (axes_count >= dimensions::rank_max) {
       throw error(errc::unsupported,

@@ -132,6 +132,7 @@ class dataset_reader {
     switch (type_.what) {
       case hdf5_type::kind::number:
         add_axes(type_.axes);
+        array_.characters = type_.characters;
         if (!type_.axes.empty()) fill_elements();
         out.arrays.push_back(std::move(array_));
         break;
@@ -229,6 +230,7 @@ class dataset_reader {
       member.array_.record_bytes = type_.bytes;
       member.array_.record_offset = offset + each.offset;
       member.array_.big_endian = each.type.big_endian;
+      member.array_.characters = each.type.characters;
       member.array_.inner_axes = static_cast<std::uint32_t>(each.type.axes.size());
       member.add_axes(each.type.axes);
       out.arrays.push_back(std::move(member.array_));

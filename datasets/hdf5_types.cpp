@@ -201,6 +201,7 @@ hdf5_type read_type(hdf5_cursor& at, int depth) {
       break;
     case 3:
       become_bytes(type);
+      type.characters = true;
       break;
     case 4:
       at.skip(4);

@@ -25,6 +25,7 @@ struct hdf5_type {
   std::uint32_t bytes = 0;
   dtype type = dtype::u8;
   bool big_endian = false;
+  bool characters = false;  ///< of u8: text
   std::vector<std::uint64_t> axes;
   std::vector<member> members;
   std::string not_read;

@@ -67,6 +67,7 @@ struct field_info {
   std::uint32_t alignment = 1;
   dtype type = dtype::u8;
   dimensions shape;
+  bool characters = false;  ///< of a tensor of u8: its rows are text of a fixed length
   std::uint64_t stored_block_bytes_max = 0;
   std::uint64_t decoded_block_bytes_max = 0;
   std::uint64_t expand_bytes_max = 0;

@@ -161,11 +161,12 @@ class image {
 
 /// A number, or a few numbers.
 ///   reads      text: an integer, a float, or a vector with blanks or commas between its numbers; with key(), the
-///              member of a JSON object. If the dataset has no such member but a column of this name (classes of a
-///              folder, numbers of a table), the column
+///              member of a JSON object. A tensor: one element, or as many as vector() says. If the dataset has no such
+///              member but a column of this name (classes of a folder, numbers of a table), the column
 ///   output     `name`: i64 [rows]; of a column of floats the type in which they are stored (f16 becomes f32); [rows,
 ///              length] after vector(). as() changes the type
 ///   corrupt    text that is no such number, a vector of another length
+///   throws     when the loader is built, error{errc::usage}: a picture, tokens, or a tensor of another number of elements
 class label {
  public:
   explicit label(std::string name = "cls");
@@ -180,7 +181,7 @@ class label {
   struct settings {
     std::string name;
     std::string member;         ///< the name, unless from() was called
-    std::optional<dtype> type;  ///< unless as() was called: i64, or of a column of floats theirs
+    std::optional<dtype> type;  ///< unless as() was called: i64, or of floats theirs
     std::optional<std::int64_t> length;
     std::string json_key;
   };

@@ -48,6 +48,27 @@ void throw_no_field(const datasets::dataset_model& dataset, std::string_view mem
   throw error(errc::usage, text);
 }
 
+void throw_wrong_kind(const field_info& member, std::string_view output) {
+  const auto what = [&]() -> std::string {
+    switch (member.kind) {
+      case field_kind::picture:
+        return "pictures; leat::image reads them";
+      case field_kind::tokens:
+        return "tokens; leat::tokens reads them";
+      case field_kind::tensor:
+        return str_cat("rows of ", name(member.type), "; leat::array reads them");
+      case field_kind::label:
+        return "numbers; leat::label reads them";
+      case field_kind::text:
+        return "texts; leat::text reads them";
+      case field_kind::bytes:
+        break;
+    }
+    return "bytes; leat::bytes reads them";
+  };
+  throw error(errc::usage, str_cat("field '", output, "': the member '", member.name, "' holds ", what()));
+}
+
 std::size_t bytes_max_or_any(std::optional<std::size_t> bytes_max, std::string_view name) {
   if (bytes_max == std::size_t{0}) {
     throw error(errc::usage, str_cat("field '", name, "': bytes_max(0) leaves room for no byte; say at least 1"));

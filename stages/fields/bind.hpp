@@ -22,6 +22,9 @@ namespace leat::stages {
 [[noreturn]] void throw_no_field(const datasets::dataset_model& dataset, std::string_view member,
                                  std::string_view output = {});
 
+/// The error for a member that the field `output` makes nothing of in any sample: says what it holds, and what reads that.
+[[noreturn]] void throw_wrong_kind(const field_info& member, std::string_view output);
+
 /// What bytes_max() of the field `name` says; any number where it was not called.
 ///   throws   error{errc::usage} 0, which no sample has room in
 [[nodiscard]] std::size_t bytes_max_or_any(std::optional<std::size_t> bytes_max, std::string_view name);

@@ -68,6 +68,11 @@ class bytes_model final : public field_model {
     const std::string_view names[] = {member_};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     if (fields.empty()) throw_no_field(dataset, member_, name_);
+    const field_info& info = dataset.fields()[fields.front()];
+    const bool is_of_numbers = info.kind == field_kind::tensor && info.type != dtype::u8;
+    if (must_be_text_ && (is_of_numbers || info.kind == field_kind::tokens || info.kind == field_kind::picture)) {
+      throw_wrong_kind(info, name_);
+    }
     return std::make_unique<bytes_program>(name_, std::move(fields), must_be_text_,
                                            bytes_max_or_any(bytes_max_, name_));
   }

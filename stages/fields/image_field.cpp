@@ -391,6 +391,11 @@ class image_model final : public field_model {
     }
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     if (fields.empty()) throw_no_field(dataset, settings_.member, settings_.name);
+    for (const std::uint16_t field : fields) {
+      const field_info& info = dataset.fields()[field];
+      if (info.kind == field_kind::tokens) throw_wrong_kind(info, settings_.name);
+      if (info.kind == field_kind::tensor && info.type != dtype::u8) throw_wrong_kind(info, settings_.name);
+    }
     return std::make_unique<image_program>(settings_, std::move(fields), finished);
   }
 

@@ -1,9 +1,11 @@
 // label: a number, or a few, from text, from JSON or from the dataset's own classes.
+#include "base/half.hpp"
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
+#include "stages/fields/number_list.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
@@ -133,6 +135,22 @@ std::optional<std::string> store(const number& value, dtype type, std::byte* to)
   return "is of a type that labels do not have";
 }
 
+// An element of a row of numbers.
+number element_at(dtype type, const std::byte* at) {
+  number found;
+  const bool is_plain = with_type(type, [&](auto value) {
+    std::memcpy(&value, at, sizeof value);
+    using wide = std::conditional_t<std::is_floating_point_v<decltype(value)>, double,
+                                    std::conditional_t<std::is_signed_v<decltype(value)>, std::int64_t, std::uint64_t>>;
+    found = number_from(static_cast<wide>(value));
+  });
+  if (is_plain) return found;
+  if (type == dtype::boolean) return number_from(std::uint64_t{*at != std::byte{0}});
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, at, sizeof bits);
+  return number_from(static_cast<double>(type == dtype::f16 ? f16_value(bits) : bf16_value(bits)));
+}
+
 // The first characters of what somebody wrote, for a message.
 std::string quoted(std::string_view text) {
   std::string shown;
@@ -143,9 +161,10 @@ std::string quoted(std::string_view text) {
 
 class label_program final : public field_program {
  public:
+  ///   stored   of a field of numbers: its elements' type
   label_program(const label::settings& settings, dtype type, std::vector<std::uint16_t> fields,
-                std::optional<std::size_t> column)
-      : settings_(settings), type_(type), fields_(std::move(fields)), column_(column) {
+                std::optional<dtype> stored, std::optional<std::size_t> column)
+      : settings_(settings), type_(type), stored_(stored), fields_(std::move(fields)), column_(column) {
     output_spec output{.name = settings_.name, .type = type_, .copied = fields_.empty(), .label = true};
     if (settings_.length) output.row_shape.push_back(*settings_.length);
     outputs_.push_back(std::move(output));
@@ -166,13 +185,29 @@ class label_program final : public field_program {
       if (!value) return corrupt("has no class, neither as a member nor as a column", corrupt_kinds::incomplete);
       return finish(store(std::visit([](auto given) { return number_from(given); }, *value), type_, row));
     }
-    const std::string_view text(reinterpret_cast<const char*>(input.encoded.data()), input.encoded.size());
+    if (stored_) return decode_elements(*stored_, input.encoded, row);
+    std::string_view text(reinterpret_cast<const char*>(input.encoded.data()), input.encoded.size());
+    text = text.substr(0, text.find_last_not_of('\0') + 1);  // Of text of a fixed length.
     return settings_.json_key.empty() ? decode_text(text, row) : decode_json(text, row);
   }
 
  private:
   static outcome<void> finish(std::optional<std::string> problem) {
     if (problem) return corrupt(std::move(*problem));
+    return {};
+  }
+
+  outcome<void> decode_elements(dtype stored, std::span<const std::byte> elements, std::byte* row) const {
+    const std::size_t wanted = static_cast<std::size_t>(settings_.length.value_or(1));
+    const std::size_t each = size_bytes(stored);
+    if (elements.size() != wanted * each) {
+      return corrupt(str_cat("holds ", elements.size(), " bytes where ", wanted, " of ", leat::name(stored),
+                             wanted == 1 ? " is" : " are", " wanted"));
+    }
+    for (std::size_t i = 0; i < wanted; ++i) {
+      const number value = element_at(stored, elements.data() + i * each);
+      if (auto problem = store(value, type_, row + i * size_bytes(type_))) return corrupt(std::move(*problem));
+    }
     return {};
   }
 
@@ -235,6 +270,7 @@ class label_program final : public field_program {
 
   label::settings settings_;
   dtype type_;
+  std::optional<dtype> stored_;
   std::vector<output_spec> outputs_;
   std::vector<std::uint16_t> fields_;
   std::optional<std::size_t> column_;
@@ -270,11 +306,38 @@ class label_model final : public field_model {
     std::optional<std::size_t> column;
     if (settings_.json_key.empty() && !settings_.length) column = dataset.find_column(settings_.member);
     if (fields.empty() && !column) throw_no_field(dataset, settings_.member, settings_.name);
-    const dtype type = settings_.type.value_or(column ? label_type(dataset.column_type(*column)) : dtype::i64);
-    return std::make_unique<label_program>(settings_, type, std::move(fields), column);
+    std::optional<dtype> stored;
+    dtype known = column ? label_type(dataset.column_type(*column)) : dtype::i64;
+    if (!fields.empty()) {
+      const field_info& info = dataset.fields()[fields.front()];
+      check(info);
+      if (!info.characters) stored = stored_type_of(info);
+      if (stored || info.kind == field_kind::label) known = widest(known, stored.value_or(info.type));
+    }
+    return std::make_unique<label_program>(settings_, settings_.type.value_or(known), std::move(fields), stored,
+                                           column);
   }
 
  private:
+  // What can be no number in any sample is told before the first one is read.
+  void check(const field_info& info) const {
+    if (info.kind == field_kind::picture || info.kind == field_kind::tokens) throw_wrong_kind(info, settings_.name);
+    if (info.kind != field_kind::tensor || info.characters) return;
+    const std::string what = str_cat("label '", settings_.name, "': the member '", info.name, "' has rows of ");
+    if (!settings_.json_key.empty()) throw error(errc::usage, what + "numbers, in which there is no key()");
+    const std::int64_t wanted = settings_.length.value_or(1);
+    const std::int64_t held = info.shape.elements();
+    if (held == wanted) return;
+    throw error(errc::usage, str_cat(what, held, held == 1 ? " number" : " numbers", ", and the label has ", wanted,
+                                     "; leat::array reads them", info.shape.size() == 1 ? ", or .vector()" : ""));
+  }
+  // Numbers are i64, or floats where one of the two is.
+  static dtype widest(dtype a, dtype b) noexcept {
+    const auto is_real = [](dtype type) { return type == dtype::f64 || label_type(type) == dtype::f32; };
+    if (!is_real(a) && !is_real(b)) return dtype::i64;
+    if (!is_real(a) || !is_real(b)) return label_type(is_real(a) ? a : b);
+    return a == dtype::f64 || b == dtype::f64 ? dtype::f64 : dtype::f32;
+  }
   static dtype label_type(dtype stored) noexcept {
     return stored == dtype::f16 || stored == dtype::bf16 ? dtype::f32 : stored;
   }

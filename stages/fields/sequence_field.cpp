@@ -161,6 +161,7 @@ class sequence_model final : public field_model {
     const std::optional<std::uint16_t> field = dataset.find_field(settings_.member);
     if (!field) throw_no_field(dataset, settings_.member, settings_.name);
     const field_info& info = dataset.fields()[*field];
+    if (info.kind == field_kind::picture) throw_wrong_kind(info, settings_.name);
     stored_row stored{.type = settings_.stored, .is_npy = !settings_.stored && is_npy_member(info)};
     if (!stored.type && !stored.is_npy) stored.type = stored_type_of(info);
     if (info.chunked && !datasets::has_values_in_blocks(info)) {
