@@ -128,6 +128,19 @@ file_kind kind_of_file(const input_files& files, const std::string& name, const 
   return file != nullptr && is_hdf5(*file) ? file_kind::hdf5 : file_kind::other;
 }
 
+// GPT-2 has 50,257 tokens and common ones have small numbers: those of u32 are nearly all 0 in the upper half.
+bool look_like_u32(std::span<const std::byte> start, std::uint64_t file_bytes) {
+  if (file_bytes % 4 != 0) return false;
+  const std::size_t words = start.size() / 4;
+  std::size_t small_low = 0;
+  std::size_t small_high = 0;
+  for (std::size_t i = 0; i < words; ++i) {
+    small_low += number_at<std::uint16_t>(start, i * 4) < 4 ? 1 : 0;
+    small_high += number_at<std::uint16_t>(start, i * 4 + 2) < 4 ? 1 : 0;
+  }
+  return small_high > words * 9 / 10 && small_low <= words * 9 / 10;
+}
+
 std::optional<std::string> almost_llmc(std::span<const std::byte> start, std::uint64_t file_bytes) {
   constexpr std::uint32_t version_max = 255;
   if (start.size() < llmc_header_bytes) return std::nullopt;
@@ -159,12 +172,7 @@ std::string looks_like(const file_bytes& file, token_advice advice) {
   if (const auto header = almost_llmc(start, size)) {
     return str_cat("it begins as llm.c's files of tokens do, with ", *header, ", which leat does not know; ", records);
   }
-  // GPT-2 has 50,257 tokens and common ones have small numbers: the high bytes of u16 vary less than the low ones, and
-  // those of u32 are nearly all 0 in the upper half.
-  std::size_t zero_halves = 0;
-  const std::size_t words = start.size() / 4;
-  for (std::size_t i = 0; i < words; ++i) zero_halves += number_at<std::uint16_t>(start, i * 4 + 2) < 4 ? 1 : 0;
-  if (words > 0 && size % 4 == 0 && zero_halves > words * 9 / 10) {
+  if (look_like_u32(start, size)) {
     return str_cat("it looks like numbers of 4 bytes, as tokens of u32 (", size / 4, " of them): ", advice(dtype::u32),
                    "; ", records);
   }

@@ -67,6 +67,9 @@ using token_advice = std::string (*)(dtype type);
 ///   start   its first llmc_header_bytes
 [[nodiscard]] std::optional<std::string> almost_llmc(std::span<const std::byte> start, std::uint64_t file_bytes);
 
+/// Whether a file that begins so holds numbers of 4 bytes, which are small: as tokens of u16 every other one would be 0.
+[[nodiscard]] bool look_like_u32(std::span<const std::byte> start, std::uint64_t file_bytes);
+
 // Of a file of tokens that llm.c wrote: 256 numbers of 32 bits, and the tokens.
 inline constexpr std::uint32_t llmc_magic_u16 = 20240520;
 inline constexpr std::uint32_t llmc_magic_u32 = 20240801;

@@ -333,6 +333,12 @@ token_file tokens_in(const input_files& from, const std::string& path, const tok
                                              "its tokens (token_options::type)"));
     }
     check_content(path, start);
+    constexpr std::uint64_t looked_at = std::uint64_t{4} << 10;
+    if (look_like_u32(file.read(0, looked_at), file.size())) {
+      throw error(errc::usage, str_cat(path,
+                                       ": as tokens of u16 every other one would be 0, so that they are of u32, it "
+                                       "seems; give their type (token_options::type)"));
+    }
   }
   return plain_tokens(file, options.type.value_or(dtype::u16));
 }

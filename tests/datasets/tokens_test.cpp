@@ -50,6 +50,20 @@ TEST(token_files, of_nanogpt_are_what_the_caller_says) {
   message_of(errc::not_found, [&] { static_cast<void>(open_tokens((root.path() / "no.bin").string())); });
 }
 
+// As u16 every other token would be 0.
+TEST(token_files, of_u32_without_a_type_are_asked_about) {
+  const temporary_directory root;
+  std::vector<std::uint32_t> wide(3000);
+  for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = static_cast<std::uint32_t>(i * 40503 % 150'000);
+  const std::string path = write_file(root.path() / "train.bin", bytes_of(wide));
+  EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open_tokens(path)); }),
+              AllOf(HasSubstr("train.bin"), HasSubstr("u32"), HasSubstr("token_options::type")));
+  EXPECT_EQ(open_tokens(path, {.type = dtype::u32}).fields()[0].type, dtype::u32);
+  EXPECT_EQ(open_tokens(path, {.type = dtype::u16}).fields()[0].type, dtype::u16);
+  // Padding is of either.
+  EXPECT_EQ(open_tokens(write_file(root.path() / "zeros.bin", std::string(8192, '\0'))).fields()[0].type, dtype::u16);
+}
+
 TEST(token_files, of_llm_c_have_a_header_that_is_checked) {
   const temporary_directory root;
   const auto open_text = [&](const std::string& text) { return open_tokens(write_file(root.path() / "f.bin", text)); };
