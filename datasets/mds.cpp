@@ -82,12 +82,10 @@ class index_reader {
   mds_shard read_shard(const json& from) const {
     if (text(from, "format") != "mds")
       refuse(str_cat("shards of the format ", text(from, "format").substr(0, 20), "; leat reads mds"));
-    if (from.contains("compression") && !from["compression"].is_null()) {
-      refuse(str_cat("its shards are compressed (", from["compression"].dump().substr(0, 20),
-                     "), and samples are read in any order; "
-                     "write them without compression"));
-    }
     mds_shard shard;
+    if (from.contains("compression") && !from["compression"].is_null()) {
+      shard.compression = from["compression"].dump().substr(0, 20);
+    }
     const json file = member(from, "raw_data");
     const std::string name = text(file, "basename");
     if (name.empty() || name.starts_with('/') || name.find("..") != std::string::npos)
@@ -343,6 +341,16 @@ dataset open_mds_files(const input_files& files, const std::string& folder, cons
   std::vector<std::string> paths;
   for (const mds_shard& each : shards) paths.push_back(each.path);
   files.expect(paths);
+  // Streaming keeps what it has decompressed beside what was compressed, or in its place.
+  const auto packed = std::find_if(shards.begin(), shards.end(), [&](const mds_shard& each) {
+    return !each.compression.empty() && !files.has(each.path);
+  });
+  if (packed != shards.end()) {
+    throw error(errc::unsupported,
+                str_cat(path, ": its shards are compressed (", packed->compression,
+                        "), and samples are read in any order: ", packed->path,
+                        " is not there; write them without compression, or decompress them beside it"));
+  }
   std::vector<record_table> tables(shards.size());
   std::vector<sized_file> sized(shards.size());
   for_each_parallel(shards.size(), threads_for_walking(options.threads), [&](std::size_t i) {

@@ -22,10 +22,11 @@ struct mds_shard {
   std::string path;
   std::uint64_t samples = 0;
   std::vector<mds_column> columns;
+  std::string compression = {};  ///< as the index says: then `path` may be there, decompressed
 };
 
 /// The shards of a folder, as its index.json lists them.
-///   throws   error{errc::format} a member that is not there, or of another kind; error{errc::unsupported} other versions, compressed shards
+///   throws   error{errc::format} a member that is not there, or of another kind; error{errc::unsupported} other versions
 [[nodiscard]] std::vector<mds_shard> read_mds_index(const std::string& folder, const file_bytes& file);
 
 /// Where the values of each sample lie: the table of samples, and the sizes of their values, are read.
