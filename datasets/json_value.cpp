@@ -17,8 +17,6 @@ using std::string_view_literals::operator""sv;
 constexpr std::string_view not_a_number = "NaN";
 constexpr std::string_view infinity = "Infinity";
 
-bool is_pythons(std::string_view number) { return number == not_a_number || number.ends_with(infinity); }
-
 /// Passes over JSON. What is wrong is thrown as a json_fault, and caught within this file.
 class scanner {
  public:
@@ -48,7 +46,7 @@ class scanner {
   }
   void end() {
     skip_blank();
-    if (at_ != text_.size()) fail("more behind the object");
+    if (at_ != text_.size()) fail("more stands behind the object");
   }
 
  private:
@@ -182,31 +180,37 @@ std::size_t put_character(std::uint32_t code, std::byte* to) noexcept {
 
 class json_picker final : public value_picker {
  public:
-  explicit json_picker(std::string key) : key_(std::move(key)) {}
+  json_picker(std::string key, bool nan_where_missing) : key_(std::move(key)), nan_where_missing_(nan_where_missing) {}
 
+  std::uint64_t room(std::uint64_t record_bytes) const noexcept override {
+    return std::max<std::uint64_t>(record_bytes, not_a_number.size());
+  }
   std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
     const std::string_view text(reinterpret_cast<const char*>(record.data()), record.size());
     std::optional<json_fault> fault;
     const std::optional<json_member> found = find_member(text, key_, fault);
     if (fault) return str_cat("no JSON: ", fault->why, ", at byte ", fault->at, " of the record");
-    if (!found) return value_fault(str_cat("the record has no '", key_, "'"), corrupt_kinds::incomplete);
-    if (found->kind == json_kind::null) {
-      return value_fault(str_cat("'", key_, "' is null"), corrupt_kinds::incomplete);
+    if (!found || found->kind == json_kind::null) {
+      if (nan_where_missing_) return put(not_a_number, into);
+      return value_fault(found ? str_cat("'", key_, "' is null") : str_cat("the record has no '", key_, "'"),
+                         corrupt_kinds::incomplete);
     }
     if (found->kind == json_kind::text) return unescape(found->written, into);
-    if (found->kind == json_kind::number && is_pythons(found->written)) {
-      return str_cat("'", key_, "' is ", found->written, ", which JSON does not have: write null, or a number");
-    }
     const std::string_view written =
         found->kind == json_kind::truth ? found->written == "true" ? "1"sv : "0"sv : found->written;
-    std::memcpy(into.data(), written.data(), written.size());
-    into = into.first(written.size());
-    return std::nullopt;
+    return put(written, into);
   }
   std::string what() const override { return str_cat("JSON ", key_); }
 
  private:
+  static std::optional<value_fault> put(std::string_view written, std::span<std::byte>& into) {
+    std::memcpy(into.data(), written.data(), written.size());
+    into = into.first(written.size());
+    return std::nullopt;
+  }
+
   std::string key_;
+  bool nan_where_missing_;
 };
 
 bool is_key(std::string_view written, std::string_view key) {
@@ -284,17 +288,21 @@ std::optional<json_member> find_member(std::string_view object, std::string_view
     scanner scan(object);
     scan.begin_object();
     std::string_view written;
+    std::optional<json_member> found;
     json_member member;
     while (scan.next(written, member.kind, member.written)) {
-      if (is_key(written, key)) return member;
+      if (is_key(written, key)) found = member;
     }
     scan.end();
+    return found;
   } catch (const json_fault& found) {
     fault = found;
   }
   return std::nullopt;
 }
 
-std::shared_ptr<const value_picker> pick_json(std::string key) { return std::make_shared<json_picker>(std::move(key)); }
+std::shared_ptr<const value_picker> pick_json(std::string key, bool nan_where_missing) {
+  return std::make_shared<json_picker>(std::move(key), nan_where_missing);
+}
 
 }  // namespace leat::datasets

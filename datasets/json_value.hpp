@@ -29,12 +29,12 @@ struct json_fault {
   std::size_t at = 0;
 };
 
-/// All members of an object, in the order in which they stand. Lists and objects within are passed over, to a depth of 64.
+/// All members of an object, in the order in which they stand; of one key, the last one counts. Lists and objects within are passed over, to a depth of 64.
 ///   source   RFC 8259
 [[nodiscard]] std::optional<json_fault> read_members(std::string_view object, std::vector<json_member>& out);
 
-/// The member of this key; nothing where there is none.
-///   fault   set where the object is damaged up to there
+/// The member of this key, the last one as elsewhere; nothing where there is none.
+///   fault   set where the object is damaged, or more stands behind it
 [[nodiscard]] std::optional<json_member> find_member(std::string_view object, std::string_view key,
                                                      std::optional<json_fault>& fault);
 
@@ -43,7 +43,9 @@ struct json_fault {
 ///   returns   a reason: an invalid escape, bytes that are no UTF-8
 [[nodiscard]] std::optional<std::string> unescape(std::string_view written, std::span<std::byte>& into);
 
-/// Picks the member of this key: a text's characters, a number as it is written, true and false as 1 and 0, lists and objects as written.
-[[nodiscard]] std::shared_ptr<const value_picker> pick_json(std::string key);
+/// Picks the member of this key: a text's characters, a number as it is written (also NaN and Infinity, as Python does), true and false as
+/// 1 and 0, lists and objects as written.
+///   nan_where_missing   where there is none, or null: "nan"
+[[nodiscard]] std::shared_ptr<const value_picker> pick_json(std::string key, bool nan_where_missing = false);
 
 }  // namespace leat::datasets

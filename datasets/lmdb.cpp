@@ -124,8 +124,12 @@ void split_datums(const file_bytes& file, record_table& table) {
                           .extension = std::string(kind.extension),
                           .places = {},
                           .picker = pick_datum_data()});
-  table.fields.push_back(
-      {.name = "label", .kind = field_kind::label, .extension = "cls", .places = {}, .picker = pick_datum_label()});
+  table.fields.push_back({.name = "label",
+                          .kind = field_kind::label,
+                          .extension = "cls",
+                          .places = {},
+                          .picker = pick_datum_label(),
+                          .type = dtype::i64});
 }
 
 // Records of msgpack or pickle, whose values are fields.

@@ -129,6 +129,10 @@ class number_picker final : public value_picker {
                                           "uint16", "uint32", "uint64", "float16", "float32", "float64"};
     return std::find(std::begin(names), std::end(names), encoding) != std::end(names);
   }
+  [[nodiscard]] static dtype type_of(std::string_view encoding) noexcept {
+    if (!encoding.starts_with("float")) return dtype::i64;
+    return encoding == "float64" ? dtype::f64 : dtype::f32;
+  }
   std::uint64_t room(std::uint64_t) const noexcept override { return 32; }
   std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
     if (encoding_ == "int" || encoding_ == "int64") return put<std::int64_t>(record, into);
@@ -242,6 +246,7 @@ record_field field_of(const mds_column& column) {
   }
   if (number_picker::knows(column.encoding) && column.bytes != 0) {
     field.kind = field_kind::label;
+    field.type = number_picker::type_of(column.encoding);
     field.picker = std::make_shared<number_picker>(column.encoding);
   } else if (column.encoding == "jpeg" || column.encoding == "png") {
     field.kind = field_kind::picture;

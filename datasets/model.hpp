@@ -60,7 +60,6 @@ using part_list = absl::InlinedVector<part, 4>;
   return field.chunked && field.kind != field_kind::tensor;
 }
 
-/// A field that is wanted.
 /// How long a sample's value is, not what it is stored in: a block that it shares, or a record that it is picked out of.
 ///   is_exact   false: it has `bytes` at most, and is read to know it (value_sizes.hpp)
 struct value_size {
@@ -71,6 +70,7 @@ struct value_size {
 [[nodiscard]] value_size size_of_value(const field_info& field, std::uint16_t number,
                                        std::span<const part> parts) noexcept;
 
+/// A field that is wanted.
 ///   seed, draw, epoch   for samples whose bytes lie elsewhere in each epoch (windows of tokens): leat::pick
 ///   within              of a chunked field, the elements that are wanted: blocks without any are left out. Null: all. Ignored for
 ///                       other fields

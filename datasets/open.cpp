@@ -1,6 +1,7 @@
 // Finds out what a SOURCE of the command line is, from its files.
 #include "base/text.hpp"
 #include "datasets/content.hpp"
+#include "datasets/empty_files.hpp"
 #include "datasets/indexes_beside.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/listed_folder.hpp"
@@ -62,6 +63,12 @@ dataset open_pictures(const std::string& folder, const index_options& index) {
                                          ": no source; a .json says what the records in the .bin beside it are, "
                                          "and there is no ",
                                          data));
+}
+
+// Beam and Spark write such shards.
+bool is_empty_file(const std::string& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
 }
 
 // A shard may have any name. Throws for a file whose first bytes are no tar header, and says what the file is.
@@ -249,6 +256,7 @@ std::vector<dataset> open_remote(std::span<const io::named_object> objects, cons
 dataset open(std::span<const std::string> sources, const open_options& options) {
   if (sources.empty()) throw error(errc::usage, "no source was given: name a folder of pictures, or tar shards");
   std::vector<dataset> parts;
+  std::vector<std::string> empty_files;
   std::string with_classes;  // The last folder of each kind.
   std::string without_classes;
   const auto add_pictures = [&](const std::string& path, const dataset& pictures) {
@@ -364,6 +372,10 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         continue;
       }
       const file_kind found = datasets::kind_of_file(path);
+      if (is_empty_file(path)) {
+        empty_files.push_back(std::move(path));
+        continue;
+      }
       if (found == file_kind::other && path.ends_with(".json") && datasets::is_references(path)) {
         open_files();
         add_references(path);
@@ -376,6 +388,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
   }
   open_files();
   open_addresses();
+  if (!empty_files.empty()) parts.push_back(datasets::no_samples_of(empty_files));
   return concat(parts);
 }
 

@@ -6,6 +6,7 @@
 
 #include <leat/error.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -131,6 +132,22 @@ bool add_integers(std::span<const std::byte> list, number_text& text) {
   return true;
 }
 
+std::size_t count_numbers(const feature_list& list) {
+  std::size_t count = 0;
+  for (message values(list.bytes); values.next();) {
+    if (values.is(1, wire::varint) || values.is(1, wire::fixed32)) ++count;
+    if (!values.is(1, wire::bytes)) continue;
+    const std::span<const std::byte> packed = values.bytes();
+    // The last byte of a varint has no highest bit.
+    count += list.holds == example_feature::list::floats
+                 ? packed.size() / sizeof(float)
+                 : static_cast<std::size_t>(std::count_if(packed.begin(), packed.end(), [](std::byte each) {
+                     return (each & std::byte{0x80}) == std::byte{0};
+                   }));
+  }
+  return count;
+}
+
 std::optional<value_fault> copy(std::span<const std::byte> value, std::span<std::byte>& into) {
   if (!value.empty()) std::memcpy(into.data(), value.data(), value.size());
   into = into.first(value.size());
@@ -215,8 +232,11 @@ std::optional<std::vector<example_feature>> read_example(std::span<const std::by
       const feature_list list = read_feature(feature);
       example_feature one{.holds = list.holds, .name = name, .first = {}};
       if (list.holds == example_feature::list::bytes) {
-        message values(list.bytes);
-        if (values.next() && values.is(1, wire::bytes)) one.first = values.bytes();
+        for (message values(list.bytes); values.next();) {
+          if (values.is(1, wire::bytes) && one.values++ == 0) one.first = values.bytes();
+        }
+      } else {
+        one.values = count_numbers(list);
       }
       found.push_back(one);
       return found.size() == features_max;

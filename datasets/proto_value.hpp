@@ -16,11 +16,13 @@
 namespace leat::datasets {
 
 /// A feature of an Example.
-///   first   the first value of a list of bytes
+///   first    the first value of a list of bytes
+///   values   how many there are
 struct example_feature {
   enum class list : std::uint8_t { none, bytes, floats, integers } holds = list::none;
   std::string_view name;
   std::span<const std::byte> first;
+  std::size_t values = 0;
 };
 
 /// Nothing where it is no Example.

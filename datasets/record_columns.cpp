@@ -8,6 +8,7 @@
 #include "datasets/parallel.hpp"
 #include "datasets/path_error.hpp"
 #include "datasets/patterns.hpp"
+#include "datasets/seen_values.hpp"
 #include "io/remote/address.hpp"
 
 #include <leat/error.hpp>
@@ -20,6 +21,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -84,7 +86,7 @@ column_found read_column(const file_bytes& file, const record_table& table, cons
   for_each_value(file, table, field, [&](const std::optional<std::string_view>& text) {
     if (what == values_as::whole) return add_number(found.numbers.whole, text);
     if (what == values_as::real) return add_number(found.numbers.reals, text);
-    if (!text) {
+    if (!text || (text->empty() && table.format == "csv")) {
       found.texts.add_missing();
     } else if (!found.texts.add(*text)) {
       refuse_texts(field.name, file.path());
@@ -100,7 +102,8 @@ record_field* field_named(record_table& table, std::string_view name) {
   return found == table.fields.end() ? nullptr : &*found;
 }
 
-void add_column(std::span<record_table> tables, const input_files& from, const std::string& name, unsigned threads) {
+void add_column(std::span<record_table> tables, const input_files& from, const std::string& name, unsigned threads,
+                const dtype* wish) {
   std::vector<column_found> found(tables.size());
   const auto read_all = [&](values_as what) {
     for_each_parallel(tables.size(), threads, [&](std::size_t i) {
@@ -110,7 +113,20 @@ void add_column(std::span<record_table> tables, const input_files& from, const s
     });
     return std::all_of(found.begin(), found.end(), [](const column_found& each) { return each.fits; });
   };
-  if (!read_all(values_as::whole) && !read_all(values_as::real)) {
+  const bool are_real = wish != nullptr && has_nan(*wish);
+  const bool are_whole = !are_real && read_all(values_as::whole);
+  const bool are_numbers = are_whole || ((wish == nullptr || are_real) && read_all(values_as::real));
+  if (!are_numbers && wish != nullptr) {
+    const auto odd = std::find_if(found.begin(), found.end(), [](const column_found& each) { return !each.fits; });
+    const record_numbers& numbers = odd->numbers;
+    throw error(errc::format, str_cat(tables[static_cast<std::size_t>(odd - found.begin())].title, ": '", name,
+                                      "' of row ", std::max(numbers.whole.size(), numbers.reals.size()),
+                                      " is no number of type ", leat::name(*wish)));
+  }
+  if (are_real) {
+    for (column_found& each : found) each.numbers.type = *wish;
+  }
+  if (!are_numbers) {
     static_cast<void>(read_all(values_as::text));
     std::vector<const few_texts*> all;
     for (const column_found& each : found) all.push_back(&each.texts);
@@ -241,7 +257,8 @@ void keep_what_was_asked(std::span<record_table> tables, const input_files& from
     for (const std::string& name : *asked) check_is_there(tables, name);
   }
   const unsigned threads = threads_for_walking(options.threads);
-  for (const std::string& name : options.columns) add_column(tables, from, name, threads);
+  for (const std::string& name : options.columns)
+    add_column(tables, from, name, threads, wish_for(name, options.types));
   if (options.fields.empty()) return;
   for (record_table& table : tables) {
     std::erase_if(table.fields, [&](const record_field& each) {
@@ -381,12 +398,60 @@ static void check_names(const record_table& table) {
   for (const record_numbers& numbers : table.numbers) check(numbers.name);
 }
 
+static bool is_of_bytes(const record_field& field) {
+  return field.kind == field_kind::bytes || field.kind == field_kind::text || field.kind == field_kind::picture;
+}
+
+// Whether a field holds what both of them hold; then `whole` becomes such a field. Of bytes the kind is what the first value of each
+// file looks like.
+static bool widens(record_field& whole, const record_field& other) {
+  const bool are_alike = whole.type == other.type && whole.shape == other.shape;
+  if (whole.kind == other.kind && are_alike) return true;
+  if (is_of_bytes(whole) && is_of_bytes(other) && are_alike) {
+    whole.kind = field_kind::bytes;
+    return true;
+  }
+  if (whole.kind != field_kind::label || other.kind != field_kind::label) return false;
+  whole.type = dtype::f64;
+  return true;
+}
+
+// Shards may differ in what their fields look like.
+static void make_alike(std::span<record_table> tables) {
+  struct known {
+    record_field whole;  // without its places
+    const std::string* title;
+  };
+  std::map<std::string, known> all;
+  for (const record_table& table : tables) {
+    if (table.samples == 0) continue;
+    for (const record_field& field : table.fields) {
+      const record_field seen{.name = field.name, .kind = field.kind, .type = field.type, .shape = field.shape};
+      const auto [found, is_new] = all.try_emplace(field.name, known{seen, &table.title});
+      if (is_new || widens(found->second.whole, seen)) continue;
+      throw error(
+          errc::unsupported,
+          str_cat(table.title, ": the column '", field.name, "' is of another type than in ", *found->second.title,
+                  "; open them apart, or name the others in table_options::fields (--fields)"));
+    }
+  }
+  for (record_table& table : tables) {
+    for (record_field& field : table.fields) {
+      const auto found = all.find(field.name);
+      if (found == all.end()) continue;
+      field.kind = found->second.whole.kind;
+      field.type = found->second.whole.type;
+    }
+  }
+}
+
 dataset join_tables(std::vector<record_table> tables, const input_files& from, std::span<const sized_file> sized) {
   std::vector<sized_file> all(sized.begin(), sized.end());
   std::vector<sized_file> all_elsewhere;
   std::shared_ptr<const input_files> elsewhere;  // one for all tables, whose files are named alike
+  for (const record_table& table : tables) check_names(table);
+  make_alike(tables);
   for (record_table& table : tables) {
-    check_names(table);
     if (table.more_from) elsewhere = table.more_from;
     std::vector<sized_file>& all_of_its = table.more_from ? all_elsewhere : all;
     const auto begin = static_cast<std::uint32_t>(all_of_its.size());

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -44,11 +45,16 @@ class record_model final : public dataset_model {
   const std::vector<std::string>& notes() const noexcept override { return table_.notes; }
 
   std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
-    if (lacks(column_missing_[column], sample)) return std::nullopt;
+    if (lacks(column_missing_[column], sample)) {
+      if (columns_.type(column) == dtype::i64) return std::nullopt;
+      return std::numeric_limits<double>::quiet_NaN();
+    }
     return columns_.value(sample, column);
   }
   dtype column_type(std::size_t column) const override { return columns_.type(column); }
-  std::uint64_t column_samples(std::size_t column) const override { return size() - column_missing_[column].size(); }
+  std::uint64_t column_samples(std::size_t column) const override {
+    return columns_.type(column) == dtype::i64 ? size() - column_missing_[column].size() : size();
+  }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
@@ -120,8 +126,7 @@ class record_model final : public dataset_model {
       const auto alike = std::count_if(table_.fields.begin(), table_.fields.end(), [&](const record_field& each) {
         return each.extension == field.extension || each.name == field.extension;
       });
-      paths[i].extension =
-          alike == 1 ? field.extension : str_cat(encode_field_name(field.name), ".", field.extension);
+      paths[i].extension = alike == 1 ? field.extension : str_cat(encode_field_name(field.name), ".", field.extension);
     }
     return paths;
   }
@@ -337,6 +342,7 @@ dataset record_rows(record_table table) {
   for (record_numbers& numbers : table.numbers) {
     column_values& column = columns.emplace_back(
         column_values{.name = numbers.name, .values = std::move(numbers.whole), .reals = std::move(numbers.reals)});
+    if (!column.reals.empty() && numbers.type == dtype::f32) column.type = dtype::f32;
     if (numbers.bytes.empty()) continue;
     column.type = numbers.type;
     append_reals(numbers.bytes, numbers.type, column.reals);

@@ -3,6 +3,7 @@
 
 #include "base/crc32c.hpp"
 #include "base/text.hpp"
+#include "datasets/empty_files.hpp"
 #include "datasets/file_window.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/parallel.hpp"
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,33 +80,117 @@ void verify_records(record_table& table) {
   }
 }
 
-record_table table_of(std::vector<value_place> records, const file_bytes& file) {
-  record_table table{.format = "tfrecord", .title = file.path()};
-  table.samples = records.size();
-  const std::vector<std::byte> first = first_record(file, records);
-  const auto features = read_example(first);
-  if (!features) {
-    const value_kind kind = kind_of_bytes_or_text(first, true);
-    table.fields.push_back(
-        {.name = "value", .kind = kind.kind, .extension = std::string(kind.extension), .places = std::move(records)});
-    return table;
+/// What a feature is in the records that were looked at, of all files.
+///   bytes, whole, real   whether some have a list of these
+///   values     of its lists that have any, where they are all as long
+struct seen_feature {
+  bool bytes = false;
+  bool whole = false;
+  bool real = false;
+  bool is_first = true;
+  bool differ = false;
+  std::size_t values = 0;
+  std::optional<value_kind> kind;  ///< of the first value of bytes
+  std::uint64_t records = 0;
+
+  void add(const example_feature& found) {
+    ++records;
+    if (found.values == 0) return;
+    using list = example_feature::list;
+    bytes = bytes || found.holds == list::bytes;
+    whole = whole || found.holds == list::integers;
+    real = real || found.holds == list::floats;
+    if (found.holds == list::bytes && !kind) kind = kind_of_bytes_or_text(found.first, true);
+    differ = differ || (!is_first && found.values != values);
+    is_first = false;
+    values = found.values;
   }
-  table.records = std::move(records);
-  for (const example_feature& each : *features) {
-    record_field field{.name = std::string(each.name)};
-    field.picker = pick_feature(field.name);
-    if (each.holds == example_feature::list::bytes) {
-      const value_kind kind = kind_of_bytes_or_text(each.first, true);
-      field.kind = kind.kind;
-      field.extension = kind.extension;
-    } else {
+  void merge(const seen_feature& more) {
+    records += more.records;
+    bytes = bytes || more.bytes;
+    whole = whole || more.whole;
+    real = real || more.real;
+    if (!kind) kind = more.kind;
+    differ = differ || more.differ || (!is_first && !more.is_first && values != more.values);
+    if (is_first) values = more.values;
+    is_first = is_first && more.is_first;
+  }
+  // Lists of numbers whose lengths differ, and what is bytes here and numbers there, are bytes: the numbers as text.
+  void set_kind(record_field& field) const {
+    if (kind && !whole && !real) {
+      field.kind = kind->kind;
+      field.extension = kind->extension;
+    } else if (!bytes && !differ) {
       field.kind = field_kind::label;
+      field.type = !real ? dtype::i64 : whole ? dtype::f64 : dtype::f32;
     }
-    table.fields.push_back(std::move(field));
   }
-  std::sort(table.fields.begin(), table.fields.end(),
-            [](const record_field& a, const record_field& b) { return a.name < b.name; });
-  return table;
+};
+using seen_features = std::map<std::string, seen_feature, std::less<>>;
+
+struct example_file {
+  bool are_examples = false;
+  seen_features features;
+  std::uint64_t records = 0;  ///< that were looked at
+};
+
+// A feature may be missing in the first records.
+//   bytes_max   how much is read; the first record is, whatever it has
+example_file look_at_examples(const file_bytes& file, std::span<const value_place> records, std::uint64_t bytes_max) {
+  constexpr std::size_t records_max = 1000;
+  example_file found;
+  std::uint64_t bytes = 0;
+  file_window window(file, std::min<std::uint64_t>(bytes_max, std::uint64_t{256} << 10));
+  for (const value_place& each : records.first(std::min(records_max, records.size()))) {
+    bytes += each.bytes;
+    if (found.records != 0 && bytes > bytes_max) break;
+    const std::vector<std::byte> first = found.records == 0 ? first_record(file, records) : std::vector<std::byte>();
+    const auto features =
+        read_example(found.records == 0 ? std::span<const std::byte>(first) : window.view(each.offset, each.bytes));
+    if (++found.records == 1) found.are_examples = features.has_value();
+    if (!found.are_examples) break;
+    if (!features) continue;
+    for (const example_feature& one : *features) found.features[std::string(one.name)].add(one);
+  }
+  return found;
+}
+
+void add_value(const file_bytes& file, record_table& table) {
+  const std::vector<std::byte> first = first_record(file, table.records);
+  const value_kind kind = kind_of_bytes_or_text(first, true);
+  table.fields.push_back({.name = "value",
+                          .kind = kind.kind,
+                          .extension = std::string(kind.extension),
+                          .places = std::move(table.records)});
+  table.records.clear();
+}
+
+// What each of the files has, with the kinds that it has in all of them.
+void add_features(std::span<record_table> tables, std::span<const example_file> files) {
+  seen_features all;
+  std::uint64_t records = 0;
+  for (const example_file& file : files) {
+    if (file.are_examples) records += file.records;
+    for (const auto& [name, seen] : file.features) all[name].merge(seen);
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    for (const auto& [name, unused] : files[i].features) {
+      record_field field{.name = name};
+      all.find(name)->second.set_kind(field);
+      field.picker = pick_feature(name);
+      tables[i].fields.push_back(std::move(field));
+    }
+  }
+  for (const auto& [name, seen] : all) {
+    if (seen.records < records) {
+      tables.front().notes.push_back(str_cat("the feature '", name, "' is missing in ", records - seen.records,
+                                             " of the ", records, " records that were looked at"));
+    }
+    if (seen.bytes && (seen.whole || seen.real)) {
+      tables.front().notes.push_back(
+          str_cat("the feature '", name, "' is a list of bytes in some records, and of numbers in others"));
+    }
+  }
 }
 
 }  // namespace
@@ -137,13 +223,24 @@ dataset open_tfrecord_files(const input_files& from, const table_options& option
   const std::vector<std::string>& paths = from.names();
   refuse_options(source_format::tfrecord, options, paths.front());
   std::vector<record_table> tables(paths.size());
+  std::vector<example_file> files(paths.size());
   std::vector<sized_file> sized(paths.size());
   for_each_parallel(paths.size(), threads_for_walking(options.threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
     sized[i] = {paths[i], file->size(), file->version()};
-    tables[i] = table_of(find_records(*file), *file);
-    if (options.checksums) verify_records(tables[i]);
+    tables[i] = {.format = "tfrecord", .title = file->path()};
+    if (file->size() == 0) tables[i].notes.push_back(note_of_empty_file(paths[i]));
+    tables[i].records = find_records(*file);
+    tables[i].samples = tables[i].records.size();
+    // Of many shards not much is read of each.
+    const std::uint64_t bytes_max = i == 0 ? std::uint64_t{8} << 20 : std::uint64_t{256} << 10;
+    files[i] = look_at_examples(*file, tables[i].records, bytes_max);
+    if (!files[i].are_examples && tables[i].samples != 0) add_value(*file, tables[i]);
   });
+  add_features(tables, files);
+  if (options.checksums) {
+    for (record_table& table : tables) verify_records(table);
+  }
   keep_what_was_asked(tables, from, options);
   return join_tables(std::move(tables), from, sized);
 }

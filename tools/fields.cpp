@@ -264,6 +264,12 @@ array array_of(const dataset& samples, const std::string& name, const picture_op
   return how.train ? field.random_crop(how.array_crop) : field.center_crop(how.array_crop);
 }
 
+// Whether the format tells what its numbers are.
+bool is_type_known(const dataset& samples, std::string_view name) {
+  const std::optional<std::uint16_t> field = samples.model()->find_field(name);
+  return field && samples.model()->fields()[*field].type != dtype::u8;
+}
+
 label label_like(const dataset& samples, const candidate& info) {
   label field(info.name);
   if (info.is_column || samples.size() == 0) return field;
@@ -283,7 +289,7 @@ label label_like(const dataset& samples, const candidate& info) {
     if (!absl::SimpleAtod(word, &real)) return field;
     ++numbers;
   }
-  if (!whole) field = field.as(dtype::f32);
+  if (!whole && !is_type_known(samples, info.name)) field = field.as(dtype::f32);
   return numbers > 1 ? field.vector(numbers) : field;
 }
 

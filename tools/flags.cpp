@@ -27,6 +27,7 @@ constexpr option_words all_words[] = {
     {"table_options::columns", "--columns"},
     {"table_options::path_column", "--path-column"},
     {"table_options::root", "--root"},
+    {"table_options::types", "--types"},
     {"table_options::checksums", "--checksums"},
     {"allow_http", "--allow-http"},
     {"is read with anonymous", "is read with --anonymous"},

@@ -54,8 +54,6 @@ void refuse_other_kinds(const std::vector<std::string>& sources) {
   }
 }
 
-void check_type(const dataset& opened, const token_options& asked) {
-void check_type(const dataset& opened, const token_options& asked) {
 std::vector<table_options::typed> types_in(std::string_view text) {
   std::vector<table_options::typed> types;
   for (const absl::string_view each : absl::StrSplit(as_absl(text), ',', absl::SkipEmpty())) {
@@ -75,6 +73,7 @@ std::vector<table_options::typed> types_in(std::string_view text) {
   return types;
 }
 
+void check_type(const dataset& opened, const token_options& asked) {
   const std::vector<field_info> fields = opened.fields();
   if (!asked.type || fields.front().type == *asked.type) return;
   throw error(errc::usage, str_cat("--token-type ", name(*asked.type), ": the files say themselves that they hold ",
@@ -137,6 +136,11 @@ void add_opening_options(CLI::App& app, open_options& opening) {
          },
          "of tables: numbers that are kept with the samples, and texts that are classes (label, cls, class)")
       ->type_name("A,B");
+  app.add_option_function<std::string>(
+         "--types", [&opening](const std::string& asked) { opening.tables.types = types_in(asked); },
+         "of JSONL and CSV: what these numbers are, i64, f32 or f64 (i64 if all of the first 1,000 are whole, else "
+         "f64)")
+      ->type_name("A=f32,...");
   CLI::Option* const paths = add_text(app, "--path-column", opening.tables.path_column, "NAME",
                                       "of JSONL and CSV: it has the paths of pictures, which are the samples");
   add_text(app, "--root", opening.tables.root, "DIR",
@@ -193,13 +197,13 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
     if (kind.tokens && !kind.tokens->type) refuse_other_kinds(sources);
     const auto open_some = [&](std::span<const std::string> some) {
       if (!kind.tokens && !kind.arrays) return open(some, kind.opening);
+      datasets::refuse_options(kind.tokens ? datasets::source_format::tokens : datasets::source_format::npy,
+                               kind.opening, shown_source(some.front()));
       token_options tokens = kind.tokens.value_or(token_options());
       npy_options arrays = kind.arrays.value_or(npy_options());
       tokens.remote = arrays.remote = kind.opening.remote;
       const dataset opened = kind.tokens ? open_tokens(some, tokens) : open_npy(some, arrays);
       const std::vector<std::string>& fields = kind.opening.arrays.fields;
-      datasets::refuse_options(kind.tokens ? datasets::source_format::tokens : datasets::source_format::npy,
-                               kind.opening, shown_source(some.front()));
       return fields.empty() ? opened : opened.with_fields(fields);
     };
     std::vector<dataset> parts;

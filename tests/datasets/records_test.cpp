@@ -159,7 +159,7 @@ TEST(record_files, without_a_json_say_what_they_look_like) {
   EXPECT_THAT(refusal(records(3)), AllOf(HasSubstr("r.json"), HasSubstr("u16"), HasSubstr("leat::open_tokens()")));
   EXPECT_THAT(refusal(wide), HasSubstr("leat::dtype::u32"));
   EXPECT_THAT(refusal("odd"), HasSubstr("odd number"));
-  EXPECT_THAT(refusal(""), HasSubstr("empty"));
+  EXPECT_EQ(open(write_file(root.path() / "e.bin", "")).size(), 0U);
 }
 
 TEST(record_files, are_found_by_open) {

@@ -77,6 +77,7 @@ TEST(source_options, that_a_source_does_not_take_are_refused_by_name) {
       {"table_options::path_column", &source_row::text,
        [](open_options& asked) { asked.tables.path_column = "nothere"; }},
       {"table_options::root", &source_row::text, [](open_options& asked) { asked.tables.root = "/nowhere"; }},
+      {"table_options::types", &source_row::text, [](open_options& asked) { asked.tables.types = {{"nothere", {}}}; }},
       {"table_options::checksums", &source_row::records, [](open_options& asked) { asked.tables.checksums = true; }},
       {"lmdb_options::database", &source_row::lmdb, [](open_options& asked) { asked.lmdb.database = "nothere"; }},
   };

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <random>
 #include <string>
@@ -81,31 +82,128 @@ TEST_F(text_tables, what_is_no_json_is_named_and_a_later_line_concerns_its_sampl
   EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open(put("b.jsonl", "{\"a\": 1}\n{\"a\": }\n"))); }),
               AllOf(HasSubstr("b.jsonl"), HasSubstr("offset 15"), HasSubstr("line 2")));
   std::string many;
-  for (int i = 0; i < 150; ++i)
-    many += i == 140   ? "{\"a\": \"\\ud800\"}\n"
-            : i == 141 ? "{\"a\"\n"
-            : i == 142 ? "{\"a\": \"\xFF\"}\n"
-                       : "{\"a\": \"x\"}\n";
+  for (int i = 0; i < 1150; ++i)
+    many += i == 1140   ? "{\"a\": \"\\ud800\"}\n"
+            : i == 1141 ? "{\"a\"\n"
+            : i == 1142 ? "{\"a\": \"\xFF\"}\n"
+                        : "{\"a\": \"x\"}\n";
   const dataset samples = open_jsonl(put("c.jsonl", many));
-  ASSERT_EQ(samples.size(), 150U);
-  EXPECT_EQ(text_of(samples, 149, "a"), "x");
-  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(140, "a")); }), HasSubstr("surrogates"));
-  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(141, "a")); }), HasSubstr("no colon"));
-  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(142, "a")); }), HasSubstr("UTF-8"));
-  // Words of Python's spoil the value that they are, and no other of their line.
+  ASSERT_EQ(samples.size(), 1150U);
+  EXPECT_EQ(text_of(samples, 1149, "a"), "x");
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(1140, "a")); }), HasSubstr("surrogates"));
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(1141, "a")); }), HasSubstr("no colon"));
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(1142, "a")); }), HasSubstr("UTF-8"));
+  // Words that Python writes are numbers.
   const dataset words = open(put("w.jsonl",
                                  "{\"a\": 1, \"b\": 2}\n{\"a\": NaN, \"b\": 3}\n{\"a\": -Infinity, \"b\": 4}\n"
                                  "{\"a\": Infinity, \"b\": 5}\n"));
   EXPECT_EQ(text_of(words, 1, "b") + text_of(words, 2, "b") + text_of(words, 3, "b"), "345");
-  for (const auto& [line, word] : {std::pair(1, "NaN"), std::pair(2, "-Infinity"), std::pair(3, "Infinity")}) {
-    EXPECT_THAT(
-        message_of(errc::corrupt, [&] { static_cast<void>(words.read(static_cast<std::uint64_t>(line), "a")); }),
-        AllOf(HasSubstr(str_cat("'a' is ", word, ", which")), HasSubstr("null")));
-  }
+  EXPECT_EQ(text_of(words, 1, "a") + text_of(words, 2, "a") + text_of(words, 3, "a"), "NaN-InfinityInfinity");
+  EXPECT_EQ(words.fields()[0].type, dtype::f64);
   std::vector<datasets::json_member> members;
   EXPECT_THAT(datasets::read_members("{\"a\": " + std::string(65, '[') + std::string(65, ']') + "}", members)->why,
               HasSubstr("more than 64"));
   EXPECT_FALSE(datasets::read_members("{\"a\": " + std::string(64, '[') + std::string(64, ']') + "}", members));
+}
+
+// What stands behind an object would be lost, and with it a sample.
+TEST_F(text_tables, a_line_is_one_object_and_nothing_else) {
+  for (const char* const bad : {"{\"a\": 2}{\"a\": 3}", "{\"a\": 4},", "{\"a\": 5,}"}) {
+    SCOPED_TRACE(bad);
+    EXPECT_THAT(
+        message_of(errc::format, [&] { static_cast<void>(open(put("g.jsonl", str_cat("\n{\"a\": 1}\n", bad)))); }),
+        AllOf(HasSubstr("g.jsonl"), HasSubstr("line 3, column "), HasSubstr("one object")));
+    std::string many;
+    for (int i = 0; i < 1200; ++i) many += i == 1100 ? str_cat(bad, "\n") : "{\"a\": 1}\n";
+    const dataset samples = open(put("h.jsonl", many));
+    EXPECT_EQ(text_of(samples, 1101, "a"), "1");
+    EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(1100, "a")); }),
+                AllOf(HasSubstr("h.jsonl"), HasSubstr("at byte ")));
+  }
+}
+
+TEST_F(text_tables, of_a_key_that_comes_twice_the_last_value_counts) {
+  const dataset samples = open_jsonl(put("d.jsonl", "{\"a\": \"x\", \"b\": 7, \"\\u0061\": 2}\n"), {.columns = {"b"}});
+  EXPECT_THAT(names_of(samples), ElementsAre("a", "b"));
+  EXPECT_EQ(samples.fields()[0].kind, field_kind::label);
+  EXPECT_EQ(text_of(samples, 0, "a"), "2");
+}
+
+TEST_F(text_tables, types_are_those_of_the_first_thousand_rows_of_all_files) {
+  std::string late = "title,score,n,note\n";
+  for (int i = 0; i < 900; ++i) late += "1984,2,7,\n";
+  late += "Brave New World,0.5,,\n";
+  const std::string one = put("a.csv", late);
+  const std::string other = put("b.csv", "title,score,n,note\n,,,x\n7,3,8,\n");
+  const dataset samples = open({one, other}, {.tables = {}});
+  ASSERT_EQ(samples.size(), 903U);
+  const std::vector<field_info> fields = samples.fields();
+  EXPECT_EQ(fields[0].kind, field_kind::text);
+  EXPECT_EQ(fields[1].kind, field_kind::label);
+  EXPECT_EQ(fields[1].type, dtype::f64);
+  EXPECT_EQ(fields[2].kind, field_kind::label);
+  EXPECT_EQ(fields[2].type, dtype::i64);
+  EXPECT_EQ(fields[3].kind, field_kind::text);
+  // An empty cell is no value: of real numbers NaN.
+  EXPECT_EQ(text_of(samples, 901, "score"), "nan");
+  EXPECT_EQ(text_of(samples, 901, "title"), "");
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(901, "n")); }),
+              AllOf(HasSubstr("b.csv"), HasSubstr("'n' is empty")));
+  const dataset nulls =
+      open({put("a.jsonl", "{\"a\": 1, \"b\": null}\n"), put("b.jsonl", "{\"a\": null, \"b\": 0.5}\n{\"a\": 2}\n")});
+  EXPECT_EQ(nulls.fields()[0].type, dtype::i64);
+  EXPECT_EQ(text_of(nulls, 0, "b") + text_of(nulls, 2, "b"), "NaNNaN");
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(nulls.read(1, "a")); }), HasSubstr("'a' is null"));
+}
+
+TEST_F(text_tables, an_empty_cell_makes_no_classes_of_numbers) {
+  std::string content = "text,score,kind\n";
+  for (int i = 0; i < 1000; ++i)
+    content += i == 700 ? "t,,\n" : str_cat("t,", i, ".5,", i % 2 == 0 ? "owl" : "cat", "\n");
+  const dataset samples = open_csv(put("s.csv", content), {.columns = {"score", "kind"}});
+  EXPECT_EQ(samples.number(3, "score"), 3.5);
+  EXPECT_TRUE(std::isnan(samples.number(700, "score").value()));
+  EXPECT_THAT(samples.classes(), ElementsAre("cat", "owl"));
+  EXPECT_EQ(samples.column(700, "kind"), std::nullopt);
+  // Whole numbers in each row that has any.
+  const dataset whole = open_csv(put("w.csv", "n,t\n5,a\n,b\n7,c\n"), {.columns = {"n"}});
+  EXPECT_EQ(whole.column(0, "n"), 5);
+  EXPECT_EQ(whole.column(1, "n"), std::nullopt);
+  EXPECT_TRUE(whole.classes().empty());
+}
+
+TEST_F(text_tables, a_type_that_is_asked_for_is_the_type) {
+  const std::string table = put("t.csv", "n,m\n1,1\n2,2\n");
+  const table_options asked{.types = {{"n", dtype::f32}, {"m", dtype::f64}}};
+  EXPECT_EQ(open_csv(table, asked).fields()[0].type, dtype::f32);
+  table_options columns = asked;
+  columns.columns = {"n", "m"};
+  const dataset kept = open_csv(table, columns);
+  EXPECT_EQ(kept.fields()[0].type, dtype::f32);
+  EXPECT_EQ(kept.fields()[1].type, dtype::f64);
+  EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_csv(table, {.types = {{"nn", dtype::f32}}})); }),
+              HasSubstr("did you mean 'n'"));
+  EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open_csv(table, {.types = {{"n", dtype::u8}}})); }),
+              HasSubstr("i64, f32 or f64"));
+  const std::string words = put("w.csv", "n\n1\nowl\n");
+  EXPECT_THAT(message_of(errc::format,
+                         [&] { static_cast<void>(open_csv(words, {.columns = {"n"}, .types = {{"n", dtype::i64}}})); }),
+              AllOf(HasSubstr("w.csv"), HasSubstr("row 1"), HasSubstr("i64")));
+}
+
+TEST_F(text_tables, files_without_a_byte_are_empty_shards) {
+  const std::string lines = put("a.jsonl", "{\"a\": 1}\n");
+  for (const char* const name : {"b.jsonl", "b.csv", "b.tfrecord", "b.parquet", "b.arrow", "b.npy", "b.tar", "b.h5"}) {
+    const std::string empty = put(name, "");
+    for (const std::vector<std::string>& sources : {std::vector{lines, empty}, std::vector{empty, lines}}) {
+      const dataset samples = open(sources);
+      EXPECT_EQ(samples.size(), 1U) << name;
+      EXPECT_THAT(samples.notes(), ElementsAre(AllOf(HasSubstr(empty), HasSubstr("no byte")))) << name;
+    }
+    EXPECT_EQ(open(empty).size(), 0U) << name;
+  }
+  EXPECT_EQ(open_jsonl({lines, put("c.jsonl", "")}).size(), 1U);
+  EXPECT_EQ(open_csv({put("d.csv", "a\n1\n"), put("e.csv", "")}, {.columns = {"a"}}).size(), 1U);
 }
 
 TEST_F(text_tables, lines_are_found_whatever_pieces_they_are_read_in) {
@@ -153,7 +251,7 @@ TEST_F(text_tables, columns_that_are_asked_for_are_kept_as_numbers_or_classes_ov
   const dataset samples = open_jsonl({one, other}, {.columns = {"n", "r", "kind"}});
   EXPECT_EQ(samples.number(0, "r"), 1);
   EXPECT_EQ(samples.number(1, "r"), 0.1);
-  EXPECT_EQ(samples.number(2, "r"), std::nullopt);
+  EXPECT_TRUE(std::isnan(samples.number(2, "r").value()));
   EXPECT_EQ(samples.number(3, "r"), -2500);
   EXPECT_EQ(samples.column(3, "r"), -2500);
   EXPECT_THAT(samples.classes(), ElementsAre("ant", "cat", "owl"));

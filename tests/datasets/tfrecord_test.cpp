@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -157,6 +158,66 @@ TEST(tfrecord, checksums_of_records_are_verified_where_that_is_asked_for) {
     EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open({other}, {.tables = verified})); }),
                 AllOf(HasSubstr(other), HasSubstr("table_options::checksums is of TFRecord, and this is ")));
   }
+}
+
+// A member of a message: its number, and that bytes follow.
+std::string proto_bytes(int number, std::string_view content) {
+  std::string text(1, static_cast<char>(number << 3 | 2));
+  for (std::size_t length = content.size(); true; length >>= 7U) {
+    text += static_cast<char>((length & 0x7FU) | (length > 0x7F ? 0x80U : 0));
+    if (length <= 0x7F) break;
+  }
+  return text.append(content);
+}
+
+// An Example; values are packed, as TensorFlow writes them.
+std::string example_of(const std::vector<std::pair<std::string, std::vector<float>>>& floats,
+                       const std::vector<std::pair<std::string, std::string>>& integers) {
+  std::string entries;
+  const auto add = [&](std::string_view name, int list, std::string_view values) {
+    const std::string feature = proto_bytes(list, values.empty() ? "" : proto_bytes(1, values));
+    entries += proto_bytes(1, proto_bytes(1, name) + proto_bytes(2, feature));
+  };
+  for (const auto& [name, values] : floats) {
+    add(name, 2, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  }
+  for (const auto& [name, values] : integers) add(name, 3, values);
+  return tfrecord_of(proto_bytes(1, entries));
+}
+
+TEST(tfrecord, a_feature_is_what_its_lists_are_in_the_records_that_were_looked_at) {
+  const testing::temporary_directory root;
+  const auto put = [&](const char* name, const std::string& content) {
+    const std::string file = (root.path() / name).string();
+    std::ofstream(file, std::ios::binary) << content;
+    return file;
+  };
+  using std::string_literals::operator""s;
+  // Floats that begin with a whole number, boxes of one picture and of three, a feature that the first record lacks.
+  const std::string one = put("1.tfrecord", example_of({{"score", {0}}}, {{"ids", "\1"}, {"n", "\5"}}) +
+                                                example_of({{"score", {0.5F}}}, {{"ids", "\1\2\3"}, {"n", "\6"}}));
+  const std::string other = put("2.tfrecord", example_of({{"score", {2}}, {"both", {0.5F}}}, {{"ids", ""}}));
+  const std::string third = put("3.tfrecord", example_of({}, {{"both", "\7"}, {"n", "\4"}, {"late", "\3"}}));
+  const dataset samples = open({one, other, third});
+  ASSERT_EQ(samples.size(), 4U);
+  const auto info = [&](std::string_view name) {
+    for (const field_info& each : samples.fields()) {
+      if (each.name == name) return each;
+    }
+    ADD_FAILURE() << "no " << name;
+    return field_info();
+  };
+  EXPECT_EQ(info("score").kind, field_kind::label);
+  EXPECT_EQ(info("score").type, dtype::f32);
+  EXPECT_EQ(info("n").type, dtype::i64);
+  EXPECT_EQ(info("both").type, dtype::f64);
+  EXPECT_EQ(info("ids").kind, field_kind::bytes);
+  EXPECT_EQ(info("late").kind, field_kind::label);
+  testing::value_reader values(samples);
+  EXPECT_EQ(values.text(0, "score") + " " + values.text(1, "score"), "0 0.5");
+  EXPECT_EQ(values.text(1, "ids"), "1 2 3");
+  EXPECT_EQ(values.text(3, "late"), "3");
+  EXPECT_THAT(samples.notes(), ::testing::Contains(HasSubstr("'n' is missing in 1 of the 4 records")));
 }
 
 TEST(datum, members_are_found_in_any_order_and_what_is_none_is_not_taken_for_one) {
