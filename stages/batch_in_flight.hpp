@@ -94,7 +94,7 @@ struct read_in_flight final : io::set_read {
 struct block_fault {
   std::uint32_t row = 0;
   std::string reason;
-  corrupt_kind kind;
+  corrupt_kind kind = {};
   bool over_budget = false;
   std::exception_ptr failure;  ///< thrown by a user's function
 };
