@@ -40,7 +40,8 @@ struct world {
   friend bool operator==(const world&, const world&) = default;
 };
 
-/// A world, and which launcher says so: "torchrun", "Open MPI", "PMI", "Slurm"; empty without one.
+/// A world, and which launcher says so: "torchrun", "Open MPI", "PMI", "MVAPICH", "jsrun", "Flux",
+/// "Horovod", "Slurm"; empty without one.
 struct found_world {
   leat::world world;
   std::string launcher = {};
@@ -51,13 +52,18 @@ struct found_world {
 ///     torchrun    RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
 ///     Open MPI    OMPI_COMM_WORLD_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE}
 ///     PMI         PMI_RANK PMI_SIZE MPI_LOCALRANKID MPI_LOCALNRANKS (MPICH, Intel MPI); PMI_LOCAL_RANK PMI_LOCAL_SIZE (Cray)
+///     MVAPICH     MV2_COMM_WORLD_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE}
+///     jsrun       JSM_NAMESPACE_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE}
+///     Flux        FLUX_TASK_RANK FLUX_JOB_SIZE FLUX_TASK_LOCAL_ID, and FLUX_JOB_NNODES of 1
+///     Horovod     HOROVOD_{RANK,SIZE,LOCAL_RANK,LOCAL_SIZE}
 ///     Slurm       SLURM_PROCID SLURM_STEP_NUM_TASKS or SLURM_NTASKS, SLURM_LOCALID SLURM_STEP_TASKS_PER_NODE, where SLURM_STEP_ID
 ///                 says that srun has started it: a batch script has the other variables too, and is no rank
 ///
 /// torchrun that was started by one of the next two, once per node, agrees with it: its world is the other's times its
 /// local size. Slurm is not compared with others: it often is the one that starts them, or their daemons.
 ///   throws   error{errc::usage} with variables and values: two launchers contradict each other, a rank has no size, a
-///            rank is not less than its size, a value is no number
+///            rank is not less than its size, a value is no number, or a launcher that is none of these has numbered the
+///            process (PMIX_RANK, PALS_RANKID, ALPS_APP_PE, MPIRUN_RANK, MPI_RANK)
 [[nodiscard]] found_world find_world();
 
 }  // namespace leat

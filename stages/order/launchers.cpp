@@ -67,6 +67,21 @@ constexpr launcher open_mpi{"Open MPI",
                             {"OMPI_COMM_WORLD_LOCAL_SIZE"}};
 constexpr launcher pmi{
     "PMI", {"PMI_RANK"}, {"PMI_SIZE"}, {"MPI_LOCALRANKID", "PMI_LOCAL_RANK"}, {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"}};
+// jsrun: IBM's Job Step Manager, "jsrun environment variables". MVAPICH: its user guide, "MV2_COMM_WORLD_*". Flux: flux-environment(7).
+// Horovod: horovodrun, "Environment Variables".
+constexpr launcher mvapich{"MVAPICH",
+                           {"MV2_COMM_WORLD_RANK"},
+                           {"MV2_COMM_WORLD_SIZE"},
+                           {"MV2_COMM_WORLD_LOCAL_RANK"},
+                           {"MV2_COMM_WORLD_LOCAL_SIZE"}};
+constexpr launcher jsrun{"jsrun",
+                         {"JSM_NAMESPACE_RANK"},
+                         {"JSM_NAMESPACE_SIZE"},
+                         {"JSM_NAMESPACE_LOCAL_RANK"},
+                         {"JSM_NAMESPACE_LOCAL_SIZE"}};
+constexpr launcher flux{"Flux", {"FLUX_TASK_RANK"}, {"FLUX_JOB_SIZE"}, {"FLUX_TASK_LOCAL_ID"}, {}};
+constexpr launcher horovod{
+    "Horovod", {"HOROVOD_RANK"}, {"HOROVOD_SIZE"}, {"HOROVOD_LOCAL_RANK"}, {"HOROVOD_LOCAL_SIZE"}};
 constexpr launcher slurm{"Slurm", {"SLURM_PROCID"}, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, {"SLURM_LOCALID"}, {}};
 
 std::span<const char* const> set_ones(const std::array<const char*, 2>& names) {
@@ -127,6 +142,10 @@ std::optional<finding> look(const environment& variables, const launcher& at) {
     const auto node = number(variables, "SLURM_NODEID");
     if (tasks != nullptr && node) local_size = tasks_on_node(tasks, node->value);
   }
+  if (at.name == flux.name) {
+    const auto nodes = number(variables, "FLUX_JOB_NNODES");
+    if (nodes && nodes->value == 1) local_size = size->value;
+  }
   // One without the other says nothing.
   if (local_rank && local_size) {
     here.local_rank = local_rank->value;
@@ -150,6 +169,18 @@ bool starts(const finding& outer, const finding& inner) {
   return in.local_size > 1 && in.size == std::uint64_t{outer.found.world.size} * in.local_size;
 }
 
+// Ranks of launchers that say nothing, or elsewhere, of how many there are: PMIx (prun), Cray's PALS and ALPS. Without a word each of them would load everything.
+void refuse_unknown(const environment& variables) {
+  for (const char* const name : {"PMIX_RANK", "PALS_RANKID", "ALPS_APP_PE", "MPIRUN_RANK", "MPI_RANK"}) {
+    const char* const value = variables(name);
+    if (value == nullptr || *value == '\0') continue;
+    throw error(errc::usage, str_cat(name, " is '", value,
+                                     "': a launcher that is not known has started this process, and how many "
+                                     "there are is not said",
+                                     remedy));
+  }
+}
+
 }  // namespace
 
 void check_world(const world& checked, const std::string& who) {
@@ -167,13 +198,16 @@ void check_world(const world& checked, const std::string& who) {
 
 found_world find_world_in(const environment& variables) {
   std::vector<finding> said;
-  for (const launcher* const each : {&torchrun, &open_mpi, &pmi}) {
+  for (const launcher* const each : {&torchrun, &open_mpi, &pmi, &mvapich, &jsrun, &flux, &horovod}) {
     if (const auto one = look(variables, *each)) said.push_back(*one);
   }
   if (said.empty() && is_in_slurm_step(variables)) {
     if (const auto one = look(variables, slurm)) said.push_back(*one);
   }
-  if (said.empty()) return {};
+  if (said.empty()) {
+    refuse_unknown(variables);
+    return {};
+  }
   const finding& chosen = said.front();
   for (const finding& other : std::span(said).subspan(1)) {
     const world& a = chosen.found.world;

@@ -45,6 +45,18 @@ const variables srun{{"SLURM_STEP_ID", "0"},        {"SLURM_PROCID", "2"},  {"SL
                      {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_LOCALID", "2"}, {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"},
                      {"SLURM_NODEID", "0"}};
 
+const variables mvapich{{"MV2_COMM_WORLD_RANK", "2"},
+                        {"MV2_COMM_WORLD_SIZE", "8"},
+                        {"MV2_COMM_WORLD_LOCAL_RANK", "2"},
+                        {"MV2_COMM_WORLD_LOCAL_SIZE", "4"}};
+const variables jsrun{{"JSM_NAMESPACE_RANK", "2"},
+                      {"JSM_NAMESPACE_SIZE", "8"},
+                      {"JSM_NAMESPACE_LOCAL_RANK", "2"},
+                      {"JSM_NAMESPACE_LOCAL_SIZE", "4"}};
+const variables horovod{
+    {"HOROVOD_RANK", "2"}, {"HOROVOD_SIZE", "8"}, {"HOROVOD_LOCAL_RANK", "2"}, {"HOROVOD_LOCAL_SIZE", "4"}};
+const variables flux{{"FLUX_TASK_RANK", "2"}, {"FLUX_JOB_SIZE", "8"}, {"FLUX_TASK_LOCAL_ID", "2"}};
+
 variables with(variables base, const variables& more) {
   for (const auto& [name, value] : more) base.insert_or_assign(name, value);
   return base;
@@ -64,7 +76,8 @@ TEST(launchers, nobody_says_anything_and_the_process_is_1_of_1) {
 
 TEST(launchers, each_is_understood) {
   for (const auto& [set, name] : {std::pair{torchrun, "torchrun"}, std::pair{open_mpi, "Open MPI"},
-                                  std::pair{hydra, "PMI"}, std::pair{srun, "Slurm"}}) {
+                                  std::pair{hydra, "PMI"}, std::pair{srun, "Slurm"}, std::pair{mvapich, "MVAPICH"},
+                                  std::pair{jsrun, "jsrun"}, std::pair{horovod, "Horovod"}}) {
     EXPECT_EQ(world_in(set).world, third_of_8) << name;
     EXPECT_EQ(world_in(set).launcher, name);
   }
@@ -77,6 +90,24 @@ TEST(launchers, local_ranks_are_known_from_both_of_their_numbers_or_not_at_all) 
   EXPECT_EQ(world_in(without(srun, "SLURM_STEP_TASKS_PER_NODE")).world, alone);
   EXPECT_EQ(world_in({{"PMI_RANK", "2"}, {"PMI_SIZE", "8"}, {"PMI_LOCAL_RANK", "2"}, {"PMI_LOCAL_SIZE", "4"}}).world,
             third_of_8);
+}
+
+TEST(launchers, of_flux_the_local_size_is_known_on_one_node) {
+  EXPECT_EQ(world_in(flux).world, (world{.rank = 2, .size = 8}));
+  EXPECT_EQ(world_in(flux).launcher, "Flux");
+  EXPECT_EQ(world_in(with(flux, {{"FLUX_JOB_NNODES", "2"}})).world, (world{.rank = 2, .size = 8}));
+  EXPECT_EQ(world_in(with(flux, {{"FLUX_JOB_NNODES", "1"}})).world,
+            (world{.rank = 2, .size = 8, .local_rank = 2, .local_size = 8}));
+}
+
+// Each of the processes would load everything, and nobody would know.
+TEST(launchers, one_that_is_not_known_is_named) {
+  EXPECT_THAT(refusal_of({{"PMIX_RANK", "1"}}),
+              AllOf(HasSubstr("PMIX_RANK is '1': a launcher that is not known"), HasSubstr("--rank R --world W")));
+  EXPECT_THAT(refusal_of({{"PALS_RANKID", "0"}}), HasSubstr("PALS_RANKID is '0'"));
+  EXPECT_EQ(world_in(with(open_mpi, {{"PMIX_RANK", "2"}})).launcher, "Open MPI") << "Open MPI 5 sets both";
+  EXPECT_EQ(world_in(with(srun, {{"PMIX_RANK", "2"}})).launcher, "Slurm");
+  EXPECT_EQ(world_in({{"PMIX_RANK", ""}}).world, world());
 }
 
 TEST(launchers, slurm_counts_the_tasks_of_this_node) {
