@@ -1,9 +1,9 @@
 #include "datasets/index_writer.hpp"
 
+#include "base/cores_quota.hpp"
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
-#include "base/usable_cores.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/remote_files.hpp"
 #include "datasets/shard_index_file.hpp"
@@ -58,7 +58,7 @@ std::vector<written_index> write_indexes(std::span<const std::string> shards, co
   {
     const opening_loop loops(
         opening_loop::traffic::many,
-        std::clamp<std::uint32_t>(source->files(), 1, std::min(usable_cores(), walking_loops_max)));
+        std::clamp<std::uint32_t>(source->files(), 1, std::min(working_cores(), walking_loops_max)));
     indexes = index_tar_shards(*source, loops.connectors(), how);
   }
   std::map<std::string, std::vector<indexed_shard>> by_path;

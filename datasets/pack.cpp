@@ -1,5 +1,6 @@
 #include "datasets/pack.hpp"
 
+#include "base/cores_quota.hpp"
 #include "base/text.hpp"
 #include "datasets/kept_shards.hpp"
 #include "datasets/model.hpp"
@@ -188,7 +189,7 @@ class packing {
   }
 
   void rewrite(std::vector<sample_members>& samples, const member_rewriter& by) const {
-    for_each_parallel(samples.size(), std::thread::hardware_concurrency(), [&](std::size_t i) {
+    for_each_parallel(samples.size(), working_cores(), [&](std::size_t i) {
       if (options_.stop.stop_requested()) return;
       for (member& each : samples[i].members) {
         std::optional<rewritten_member> other = by(each.name, each.content);

@@ -1,5 +1,6 @@
 #include "datasets/pack_zarr.hpp"
 
+#include "base/cores_quota.hpp"
 #include "base/crc32c.hpp"
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
@@ -173,7 +174,7 @@ class zarr_packing {
   zarr_packing(const dataset& from, const std::string& out, const pack_zarr_options& options)
       : from_(from),
         options_(options),
-        threads_(options.threads != 0 ? options.threads : std::max(std::thread::hardware_concurrency(), 1U)),
+        threads_(options.threads != 0 ? options.threads : working_cores()),
         plan_(plan_zarr(from, options)),
         folder_(out) {}
 

@@ -1,6 +1,6 @@
 // WebDataset shards as a dataset: one table of extents, names left in the shards.
+#include "base/cores_quota.hpp"
 #include "base/text.hpp"
-#include "base/usable_cores.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/describe.hpp"
 #include "datasets/extent_table.hpp"
@@ -450,7 +450,7 @@ tar_index_options remote_index_options_of(const tar_options& options) {
 std::vector<shard_index> walk_shards(const io::source_description& shards, const tar_index_options& options,
                                      tar_index_report* report = nullptr) {
   const opening_loop loops(opening_loop::traffic::many,
-                           std::clamp<std::uint32_t>(shards.files(), 1, std::min(usable_cores(), indexing_loops_max)));
+                           std::clamp<std::uint32_t>(shards.files(), 1, std::min(working_cores(), indexing_loops_max)));
   return index_tar_shards(shards, loops.connectors(), options, report);
 }
 
@@ -601,7 +601,7 @@ dataset open_tar(std::span<const std::string> shards, const tar_options& options
   const std::shared_ptr<const io::file_table> files = table_of(paths, stamps);
   // Walking is the CPU's work where the headers are in memory.
   const opening_loop loops(opening_loop::traffic::many,
-                           std::clamp<std::uint32_t>(files->files(), 1, std::min(usable_cores(), indexing_loops_max)));
+                           std::clamp<std::uint32_t>(files->files(), 1, std::min(working_cores(), indexing_loops_max)));
   auto source = std::make_shared<const io::file_description>(files);
   std::vector<shard_index> indexes = index_tar_shards(*source, loops.connectors(), index_options);
   auto model = std::make_shared<const tar_model>(files, std::move(source), std::move(indexes), at_marker);

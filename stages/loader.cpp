@@ -4,6 +4,7 @@
 #include "async/posted_functions.hpp"
 #include "async/thread_pool.hpp"
 #include "base/clock.hpp"
+#include "base/cores_quota.hpp"
 #include "base/fork_guard.hpp"
 #include "base/memory_available.hpp"
 #include "base/text.hpp"
@@ -367,6 +368,7 @@ class loader::pipeline final : public line_events {
   const memory_available memory_available_;  // when the loader is built: one answer for all who ask
   const memory_plan memory_;
   loader_plan plan_;
+  const std::uint32_t cores_ = working_cores();
   // These two before the I/O threads, which may fail at once.
   run_flags flags_;
   delivery delivery_;
@@ -481,6 +483,7 @@ line_setting loader::pipeline::setting(const line_counts& counts) const {
   const std::uint64_t read_bytes = counts.reads == 0 ? 0 : counts.read_bytes / counts.reads;
   return {.decode_threads = rows_.decode_threads(),
           .io_threads = io_.size(),
+          .cores = cores_,
           .reads_at_a_time = io_.count().reads == 0 ? 0 : io_.depth_of(read_bytes),
           .batches_max = memory_.batches,
           .short_of_memory = memory_.batches_missing,

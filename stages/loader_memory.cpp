@@ -1,7 +1,7 @@
 #include "stages/loader_memory.hpp"
 
+#include "base/cores_quota.hpp"
 #include "base/text.hpp"
-#include "base/usable_cores.hpp"
 #include "io/direct_policy.hpp"
 #include "io/queue_depth.hpp"
 #include "io/source.hpp"

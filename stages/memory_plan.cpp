@@ -259,9 +259,15 @@ memory_plan plan_memory(memory_needs needs, memory_available available, std::uin
     const std::uint64_t half = available.bytes / 2;
     const bool is_tight = available.bytes != 0 && half < host_bytes_usual;
     needs.host_bytes_max = is_tight ? static_cast<std::size_t>(half) : host_bytes_usual;
-    if (is_tight && least_of(needs, needs.threads_automatic ? 1 : needs.decode_threads).all > needs.host_bytes_max) {
-      needs.host_bytes_max = host_bytes_usual;
+    // The smallest plan may take more than half, and no more than there is: the kernel kills who does.
+    const std::size_t least = least_of(needs, needs.threads_automatic ? 1 : needs.decode_threads).all;
+    if (is_tight && least > available.bytes) {
+      throw io::budget_refusal(str_cat(
+          "one batch and what it takes to load it are ", bytes_text(least, rounding::up),
+          " of memory, where this process has ", bytes_text(available.bytes), " (", available.said_by,
+          "): lower batch_size, or allow the process more; host_bytes_max of ", least, " tries it all the same"));
     }
+    if (is_tight) needs.host_bytes_max = std::max(needs.host_bytes_max, least);
   }
   memory_plan plan = divide_memory(needs);
   check_pool(needs, plan);

@@ -68,8 +68,9 @@ inline constexpr std::uint32_t prefetch_budget_share_buffered = 128;
 /// Throws error{errc::limit} naming the least that would do.
 [[nodiscard]] memory_plan divide_memory(const memory_needs& needs);
 
-/// As above. Without a given budget it is host_bytes_usual, or half of the available memory where that is less and suffices. A
-/// plan that takes more than is available has a warning.
+/// As above. Without a given budget it is host_bytes_usual, or half of the available memory where that is less, or the least that
+/// will do where half does not. A given budget that takes more than is available has a warning.
+///   throws        error{errc::limit}: also where no budget was given and the least is more than is available
 ///   local_ranks   loaders on this machine that each take what this one takes: the available memory is divided among them
 [[nodiscard]] memory_plan plan_memory(memory_needs needs, memory_available available, std::uint32_t local_ranks = 1);
 

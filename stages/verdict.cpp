@@ -261,6 +261,10 @@ void say_why(verdict& made, const looked_at& seen) {
   } else if (made.who == bottleneck::consumer && made.stall_share > little_stall) {
     made.why = str_cat("it waits ", percent(made.stall_share), " of the time all the same, which ",
                        more_batches(setting), " may even out");
+  } else if (made.who == bottleneck::decode && setting.cores != 0 && setting.cores < setting.decode_threads) {
+    made.why =
+        str_cat(setting.decode_threads, " threads share ", setting.cores, setting.cores == 1 ? " core" : " cores",
+                " (by affinity or a control group's CPU quota): give no more decode_threads than cores, or more cores");
   } else if (made.who == bottleneck::read && made.io_threads_limit) {
     made.why = str_cat(setting.io_threads == 1 ? "the I/O thread is" : "the I/O threads are",
                        " busy all the time: give more io_threads, not a deeper queue");

@@ -1,5 +1,6 @@
 #include "tools/doctor_advice.hpp"
 
+#include "base/cores_quota.hpp"
 #include "base/text.hpp"
 #include "io/file_status.hpp"
 #include "tools/flags.hpp"
@@ -144,13 +145,18 @@ finding check_memory(const machine_facts& facts) {
 
 finding check_cores(const machine_facts& facts) {
   finding made{.concern = "cores"};
-  made.found = str_cat(facts.cores_usable, " of ", facts.cores_online,
-                       " usable: as many decode threads, as far as the budget goes");
-  if (facts.cores_quota && *facts.cores_quota + 0.01 < facts.cores_usable) {
+  const std::uint32_t working = cores_within(facts.cores_quota, facts.cores_usable);
+  made.found = str_cat(
+      facts.cores_usable, " of ", facts.cores_online, " usable: ", working < facts.cores_usable ? "" : "as many ",
+      working < facts.cores_usable ? counted(working, "decode thread", "decode threads") : "decode threads",
+      ", as far as the budget goes");
+  if (working < facts.cores_usable) {
     made.how = grade::lower;
     str_append(made.found, "; the control group has a quota of ", absl::StrFormat("%.3g", *facts.cores_quota));
-    made.advice = str_cat("`--threads ", std::max(1L, std::lround(std::floor(*facts.cores_quota))),
-                          "`: more are stopped in the middle of each period; or raise the quota (docker --cpus)");
+    made.advice =
+        "more threads than the quota has cores are stopped in the middle of each period; raise it (docker --cpus) "
+        "where "
+        "decode is the bottleneck";
   } else if (facts.cores_usable < facts.cores_online) {
     made.how = grade::lower;
     made.advice =

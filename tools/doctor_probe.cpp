@@ -1,5 +1,6 @@
 #include "tools/doctor_probe.hpp"
 
+#include "base/cores_quota.hpp"
 #include "base/memory_available.hpp"
 #include "base/text.hpp"
 #include "base/usable_cores.hpp"
@@ -125,37 +126,6 @@ void look_at_gpus(machine_facts& facts) {
 }
 
 }  // namespace
-
-std::optional<double> find_cores_quota(const std::string& root) {
-  std::optional<double> least;
-  const auto tighten = [&](double quota, double period) {
-    if (quota > 0 && period > 0) least = std::min(least.value_or(quota / period), quota / period);
-  };
-  std::ifstream groups(root + "/proc/self/cgroup");
-  std::string line;
-  while (std::getline(groups, line)) {
-    // "0::/group" is version 2, "4:cpu,cpuacct:/group" version 1, cgroups(7).
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (controllers != ",," && controllers.find(",cpu,") == std::string::npos) continue;
-    const std::string mount = root + (controllers == ",," ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu");
-    std::string group = line.substr(second + 1);
-    if (group == "/") group.clear();
-    for (;;) {
-      std::istringstream limit(first_line(mount + group + "/cpu.max"));
-      std::string quota;
-      double period = 0;
-      if (limit >> quota >> period && quota != "max") tighten(std::strtod(quota.c_str(), nullptr), period);
-      tighten(first_number(mount + group + "/cpu.cfs_quota_us"), first_number(mount + group + "/cpu.cfs_period_us"));
-      const std::size_t slash = group.rfind('/');
-      if (group.empty() || slash == std::string::npos) break;
-      group.resize(slash);
-    }
-  }
-  return least;
-}
 
 std::uint32_t count_numa_nodes(const std::string& root) {
   std::uint32_t nodes = 0;

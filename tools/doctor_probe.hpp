@@ -21,8 +21,6 @@ namespace leat::tools {
 // --- its parts ----------------------------------------------------------------------------------------------------------
 // `root` is where /proc and /sys are looked for; another one in tests.
 
-/// The control group's CPU quota, in cores; nothing where there is none.
-[[nodiscard]] std::optional<double> find_cores_quota(const std::string& root = "");
 [[nodiscard]] std::uint32_t count_numa_nodes(const std::string& root = "");
 /// NVIDIA's display and 3D controllers.
 [[nodiscard]] std::uint32_t count_gpus_on_the_bus(const std::string& root = "");

@@ -1,5 +1,6 @@
 // leat unpack: the members of shards as files, photo packs as the JPEGs that they were made from.
 #include "base/confined_folder.hpp"
+#include "base/cores_quota.hpp"
 #include "base/descriptor.hpp"
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
@@ -105,8 +106,7 @@ class unpacking {
       }
       if (pending_bytes < window_bytes && sample + 1 < from_.size()) continue;
       reader.read(pending);
-      datasets::for_each_parallel(pending.size(), std::thread::hardware_concurrency(),
-                                  [&](std::size_t i) { write(pending[i]); });
+      datasets::for_each_parallel(pending.size(), working_cores(), [&](std::size_t i) { write(pending[i]); });
       check_stop();
       pending.clear();
       pending_bytes = 0;

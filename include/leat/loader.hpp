@@ -93,12 +93,12 @@ struct loader_options {
   leat::world world = {};
 
   /// Threads that decode, in place of num_workers; all are in this process. 0 (default): one for each core that the
-  /// process may use, for a local rank its share of them. There are fewer where the budget is too small for their
+  /// process may use, within the CPU quota of its control groups; for a local rank its share of them. There are fewer where the budget is too small for their
   /// scratch memory. A number that the budget cannot hold is an error.
   std::uint32_t decode_threads = 0;
   /// The most host memory that the loader takes, in bytes: 2_GiB. loader::plan() says what it is for. 0 (default): 512
-  /// MiB, but at most half of the memory that is left to this process, if that half holds a batch. Local ranks share
-  /// that half.
+  /// MiB, but at most half of the memory that is left to this process (which local ranks share), or what one batch takes
+  /// if that is more.
   std::size_t host_bytes_max = 0;
   /// The most batches that are made ahead, besides the one that the trainer holds; as prefetch_factor. 0 (default): as
   /// many as the budget allows, at most 8. Where small batches leave a drive idle, more than 8, in a part of the

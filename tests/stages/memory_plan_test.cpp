@@ -288,11 +288,30 @@ TEST(memory_plan, without_a_budget_takes_half_of_what_is_available_where_that_is
   EXPECT_EQ(budget(1024 * mib), host_bytes_usual);
   EXPECT_EQ(budget(1000 * mib), 500 * mib);
   EXPECT_EQ(budget(0), host_bytes_usual) << "how much there is is not known";
-  EXPECT_EQ(budget(20 * mib), host_bytes_usual) << "half of it holds no batch";
-  for (std::size_t available = 10 * mib; available < 2048 * mib; available += 37 * mib) {
+  const std::size_t least = plan_memory(needs, {0, ""}).shown.host_bytes_least;
+  EXPECT_EQ(budget(least + mib), least) << "half of it holds no batch: the smallest plan that does";
+  EXPECT_EQ(budget(least), least);
+  for (std::size_t available = least; available < 2048 * mib; available += 37 * mib) {
     const memory_plan plan = plan_memory(needs, {available, "control group /job"});
-    EXPECT_EQ(plan.shown.warnings.empty(), plan.shown.bytes_total <= available) << available;
+    EXPECT_LE(plan.shown.bytes_total, available);
+    EXPECT_TRUE(plan.shown.warnings.empty()) << available;
   }
+}
+
+// 512 MiB would be killed by the kernel, halfway through the epoch.
+TEST(memory_plan, without_a_budget_refuses_what_does_not_fit_and_says_what_would) {
+  memory_needs needs = usual();
+  needs.host_bytes_max = 0;
+  const std::size_t least = plan_memory(needs, {0, ""}).shown.host_bytes_least;
+  const std::string why = testing::message_of(
+      errc::limit, [&] { static_cast<void>(plan_memory(needs, {least - 1, "control group /job"})); });
+  for (const std::string& word : {std::string("(control group /job)"), std::string("lower batch_size"),
+                                  "host_bytes_max of " + std::to_string(least)}) {
+    EXPECT_NE(why.find(word), std::string::npos) << word << " in " << why;
+  }
+  needs.host_bytes_max = least;
+  EXPECT_FALSE(plan_memory(needs, {least - 1, "control group /job"}).shown.warnings.empty())
+      << "who asks for it gets it";
 }
 
 TEST(memory_plan, warns_of_more_than_is_available) {

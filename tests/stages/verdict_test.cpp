@@ -52,6 +52,15 @@ TEST(verdict, is_the_smallest_capacity_and_the_second_is_what_it_would_give_if_t
   EXPECT_EQ(found.to_string(), "decode: 2 threads give 640/s. If it were free: consumer, 1,280/s");
 }
 
+TEST(verdict, of_more_decode_threads_than_a_quota_has_cores_says_so) {
+  line_setting confined = two_threads;
+  confined.cores = 1;
+  EXPECT_THAT(judge(waited_for, confined).to_string(),
+              HasSubstr("2 threads share 1 core (by affinity or a control group"));
+  confined.cores = 2;
+  EXPECT_EQ(judge(waited_for, confined).why, "");
+}
+
 TEST(verdict, of_two_that_are_nearly_equal_names_both) {
   line_counts seen = waited_for;
   seen.step_ns = 19 * second / 2;
