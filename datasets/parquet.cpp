@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace leat {
@@ -57,6 +58,17 @@ struct table_file {
   std::vector<std::vector<few_texts>> texts;      // by row group
   std::vector<std::vector<packed_group>> packed;  // likewise
 };
+
+std::string note_of_packed(const parquet_leaf& leaf, std::string_view by) {
+  if (leaf.repeated != 0) {
+    return str_cat("the column '", leaf.path, "' has lists (", by,
+                   "): it was read once for their lengths, and its row groups are expanded; shuffle blocks of them");
+  }
+  return str_cat(
+      "the column '", leaf.path, "' is packed (", by,
+      "): it was read once for the lengths of its values, and its row groups are expanded; shuffle blocks of "
+      "them, or write it with compression none and PLAIN");
+}
 
 /// Chooses among the columns of one file.
 class chooser {
@@ -98,6 +110,7 @@ class chooser {
     found.name = name_of(leaf, found.is_picture);
     const bool as_field = is_in(options_.fields, found.name) || is_in(options_.fields, leaf.path);
     const bool as_column = is_in(options_.columns, found.name) || is_in(options_.columns, leaf.path);
+    if (leaf.unnamed) return leave_out(leaf, as_field || as_column, "has no name; give it one");
     names_.push_back(found.name);
     if (leaf.repeated != 0) return look_at_lists(std::move(found), as_field, as_column);
     found.labels = of_.features.labels_of(leaf.path);
@@ -122,6 +135,8 @@ class chooser {
     if (!as_field && (!options_.fields.empty() || is_path_of_picture(leaf))) return;
     for (const parquet_group& group : of_.footer.groups) {
       found.packed_by = why_not_bare(leaf, group.chunks[number]);
+      // A checksum is one of a whole page.
+      if (found.packed_by.empty() && options_.checksums) found.packed_by = "verified";
       if (found.packed_by.empty()) continue;
       found.becomes = choice::role::packed;
       return take_packed(std::move(found), as_field);
@@ -147,16 +162,10 @@ class chooser {
 
   void take_packed(choice found, bool asked) {
     const parquet_leaf& leaf = of_.footer.leaves[found.leaf];
-    const std::string note =
-        leaf.repeated != 0
-            ? str_cat("the column '", leaf.path, "' has lists (", found.packed_by,
-                      "): it was read once for their lengths, and its row groups are expanded; shuffle blocks of them")
-            : str_cat("the column '", leaf.path, "' is packed (", found.packed_by,
-                      "): it was read once for the lengths of its values, and its row groups are "
-                      "expanded; shuffle blocks of them, or write it with compression none and PLAIN");
+    std::string note = note_of_packed(leaf, found.packed_by);
     const std::size_t before = of_.choices.size();
     take(std::move(found), asked);
-    if (of_.choices.size() != before) of_.notes.push_back(note);
+    if (of_.choices.size() != before) of_.notes.push_back(std::move(note));
   }
   void take(choice found, bool asked) {
     const parquet_leaf& leaf = of_.footer.leaves[found.leaf];
@@ -197,7 +206,36 @@ struct piece {
   std::size_t group = 0;
 };
 
+std::uint64_t bytes_of_row(choice::role becomes) {
+  switch (becomes) {
+    case choice::role::field:
+      return sizeof(value_place);
+    case choice::role::numbers:
+      return sizeof(std::int64_t);
+    default:
+      return sizeof(std::uint32_t);
+  }
+}
+
+// Rows that are all alike take next to nothing in the file; here they take memory, each of them.
+void check_room(const table_file& of) {
+  constexpr std::uint64_t always_bytes = std::uint64_t{1} << 30;
+  constexpr std::uint64_t bytes_per_byte = 64;
+  std::uint64_t of_row = 0;
+  for (const choice& each : of.choices) {
+    of_row += bytes_of_row(each.becomes);
+    const parquet_leaf& leaf = of.footer.leaves[each.leaf];
+    for (const parquet_group& group : of.footer.groups) check_rows(of.path, leaf, group, group.chunks[each.leaf]);
+  }
+  const std::uint64_t room = std::max(always_bytes, of.size_bytes * bytes_per_byte);
+  if (of_row == 0 || of.footer.rows <= room / of_row) return;
+  throw error(errc::limit, str_cat(of.path, ": ", of.footer.rows, " rows of ", of.choices.size(),
+                                   " columns take more than ", bytes_text(room), " of memory, in a file of ",
+                                   bytes_text(of.size_bytes), "; open fewer columns, or write several files"));
+}
+
 void make_room(table_file& of) {
+  check_room(of);
   const std::uint64_t rows = of.footer.rows;
   of.fields.resize(of.choices.size());
   of.numbers.resize(of.choices.size());
@@ -223,6 +261,49 @@ void make_room(table_file& of) {
         numbers.bytes.resize(rows * size_bytes(numbers.type));
       }
     }
+  }
+}
+
+// Columns of which a page is encoded, though the footer does not say so, are read as packed ones.
+void pack_what_is_not_bare(std::vector<table_file>& files, std::span<const piece> pieces,
+                           std::span<const bare_pages> found, const input_files& from, unsigned threads) {
+  std::set<std::pair<std::size_t, std::size_t>> columns;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (found[i].all_bare || !columns.emplace(pieces[i].file, pieces[i].choice).second) continue;
+    table_file& of = files[pieces[i].file];
+    choice& chosen = of.choices[pieces[i].choice];
+    chosen.becomes = choice::role::packed;
+    chosen.packed_by = "dictionary";
+    of.fields[pieces[i].choice].places = {};
+    of.packed[pieces[i].choice].resize(of.footer.groups.size());
+    of.notes.push_back(note_of_packed(of.footer.leaves[chosen.leaf], chosen.packed_by));
+  }
+  std::vector<piece> again;
+  for (const piece& each : pieces) {
+    if (columns.contains({each.file, each.choice})) again.push_back(each);
+  }
+  for_each_parallel(again.size(), threads, [&](std::size_t i) {
+    table_file& of = files[again[i].file];
+    const std::size_t leaf = of.choices[again[i].choice].leaf;
+    const parquet_group& group = of.footer.groups[again[i].group];
+    const std::unique_ptr<file_bytes> file = from.open(of.path);
+    of.packed[again[i].choice][again[i].group] =
+        find_packed_values(*file, of.footer.leaves[leaf], group, group.chunks[leaf]);
+  });
+}
+
+void note_what_is_not_verified(std::vector<table_file>& files, std::span<const piece> pieces,
+                               std::span<const bare_pages> found) {
+  std::set<std::pair<std::size_t, std::size_t>> columns;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    table_file& of = files[pieces[i].file];
+    const choice& chosen = of.choices[pieces[i].choice];
+    if (found[i].with_checksum == 0 || chosen.becomes != choice::role::field) continue;
+    if (!columns.emplace(pieces[i].file, pieces[i].choice).second) continue;
+    of.notes.push_back(
+        str_cat("checksums present, not verified: the values of '", chosen.name,
+                "' are read where they lie, and a checksum is one of a whole page; --checksums reads and "
+                "verifies whole row groups"));
   }
 }
 
@@ -380,6 +461,7 @@ dataset open_parquet_files(const input_files& from, const table_options& options
     }
   }
   std::vector<std::vector<std::uint64_t>> missing(pieces.size());
+  std::vector<bare_pages> bare(pieces.size());
   for_each_parallel(pieces.size(), threads, [&](std::size_t i) {
     table_file& of = files[pieces[i].file];
     const choice& chosen = of.choices[pieces[i].choice];
@@ -389,8 +471,9 @@ dataset open_parquet_files(const input_files& from, const table_options& options
     const std::unique_ptr<file_bytes> file = from.open(of.path);
     switch (chosen.becomes) {
       case choice::role::field:
-        return find_bare_values(*file, leaf, group, chunk,
-                                std::span(of.fields[pieces[i].choice].places).subspan(group.first_row, group.rows));
+        bare[i] = find_bare_values(*file, leaf, chunk,
+                                   std::span(of.fields[pieces[i].choice].places).subspan(group.first_row, group.rows));
+        return;
       case choice::role::packed:
         of.packed[pieces[i].choice][pieces[i].group] = find_packed_values(*file, leaf, group, chunk);
         return;
@@ -401,6 +484,8 @@ dataset open_parquet_files(const input_files& from, const table_options& options
         of.texts[pieces[i].choice][pieces[i].group] = read_few_texts(*file, leaf, group, chunk);
     }
   });
+  pack_what_is_not_bare(files, pieces, bare, from, threads);
+  note_what_is_not_verified(files, pieces, bare);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     std::vector<std::uint64_t>& all = files[pieces[i].file].numbers[pieces[i].choice].missing;
     all.insert(all.end(), missing[i].begin(), missing[i].end());

@@ -2,6 +2,8 @@
 
 #include "base/text.hpp"
 
+#include <leat/error.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <vector>
@@ -168,6 +170,13 @@ class delta_values final : public parquet_value_reader {
 std::vector<std::uint32_t> delta_lengths(cursor& at, std::uint64_t values) {
   delta_numbers numbers(at);
   if (numbers.count() > values) at.fail("more lengths than values");
+  // Lengths that are all alike take next to no bytes of the file, and these of memory.
+  constexpr std::uint64_t lengths_max = std::uint64_t{1} << 27;
+  if (numbers.count() > lengths_max) {
+    throw error(errc::limit, str_cat(at.path(), ": a page of ", numbers.count(), " texts takes more than ",
+                                     bytes_text(lengths_max * sizeof(std::uint32_t)),
+                                     " of memory for their lengths; write it with smaller pages"));
+  }
   std::vector<std::uint32_t> lengths;
   for (std::uint64_t i = 0; i < numbers.count(); ++i) {
     const std::uint64_t length = numbers.next();
@@ -193,8 +202,9 @@ class delta_length_texts final : public parquet_value_reader {
 
 class delta_texts final : public parquet_value_reader {
  public:
-  delta_texts(cursor at, std::uint64_t values)
-      : at_(at), prefixes_(delta_lengths(at_, values)), suffixes_(at_, values) {}
+  ///   bytes   of each value; 0: they differ
+  delta_texts(cursor at, std::uint64_t values, std::size_t bytes)
+      : at_(at), prefixes_(delta_lengths(at_, values)), suffixes_(at_, values), bytes_(bytes) {}
   std::span<const std::byte> next() override {
     if (next_ == prefixes_.size()) at_.fail("fewer lengths than values");
     const std::uint32_t prefix = prefixes_[next_++];
@@ -203,6 +213,7 @@ class delta_texts final : public parquet_value_reader {
     if (suffix.size() > value_bytes_max - prefix) at_.fail("a value longer than its page");
     value_.resize(prefix);
     value_.insert(value_.end(), suffix.begin(), suffix.end());
+    if (bytes_ != 0 && value_.size() != bytes_) at_.fail(str_cat("a value of ", value_.size(), " bytes, not ", bytes_));
     return value_;
   }
 
@@ -210,6 +221,7 @@ class delta_texts final : public parquet_value_reader {
   cursor at_;
   std::vector<std::uint32_t> prefixes_;
   delta_length_texts suffixes_;
+  std::size_t bytes_;
   std::vector<std::byte> value_;
   std::size_t next_ = 0;
 };
@@ -339,8 +351,8 @@ std::unique_ptr<parquet_value_reader> read_values(const parquet_leaf& leaf, parq
       if (!is_text) break;
       return std::make_unique<delta_length_texts>(at, values);
     case parquet_encoding::delta_byte_array:
-      if (!is_text) break;
-      return std::make_unique<delta_texts>(at, values);
+      if (!is_text && leaf.type != parquet_type::fixed_byte_array) break;
+      return std::make_unique<delta_texts>(at, values, bytes);
     case parquet_encoding::byte_stream_split:
       if (is_text || leaf.type == parquet_type::boolean) break;
       return std::make_unique<split_values>(at, bytes);

@@ -7,6 +7,8 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -30,6 +32,7 @@ struct schema_element {
   std::uint64_t children = 0;
   bool is_text = false;
   bool is_unsigned = false;
+  std::uint32_t bits = 0;
   bool is_half = false;
   bool is_number = true;
   bool is_decimal = false;
@@ -44,6 +47,7 @@ struct schema_place {
   std::uint32_t repeated = 0;
   std::uint32_t list_level = 0;
   int depth = 1;
+  bool unnamed = false;
   enum class within : std::uint8_t { other, list, element } of = within::other;
 };
 
@@ -64,6 +68,9 @@ class footer_reader {
           return thrift_.list(found, [&](type element) { read_group(element); });
         case 5:
           return thrift_.list(found, [&](type element) { read_key(element); });
+        case 6:
+          written_by_ = std::string(thrift_.text(found));
+          return;
         case 8:
           refuse("is encrypted; decrypt it with the program that wrote it");
         default:
@@ -72,6 +79,7 @@ class footer_reader {
     });
     make_leaves();
     check();
+    allow_for_writer();
     return std::move(out_);
   }
 
@@ -103,7 +111,9 @@ class footer_reader {
           break;
         case integer:
           return thrift_.structure(inner, [&](int number, type value) {
-            if (number == 2) {
+            if (number == 1) {
+              element.bits = static_cast<std::uint32_t>(std::clamp<std::int64_t>(thrift_.integer(value), 0, 64));
+            } else if (number == 2) {
               element.is_unsigned = !thrift_.boolean(value);
             } else {
               thrift_.skip(value);
@@ -136,6 +146,8 @@ class footer_reader {
       timestamp_micros = 10,
       u8 = 11,
       u64 = 14,
+      i8 = 15,
+      i64 = 18,
       json = 19
     };
     if (converted == utf8 || converted == enumeration || converted == json) element.is_text = true;
@@ -143,6 +155,7 @@ class footer_reader {
     if (converted == decimal) element.is_decimal = true;
     if (converted >= decimal && converted <= timestamp_micros) element.is_number = false;
     if (converted >= u8 && converted <= u64) element.is_unsigned = true;
+    if (converted >= u8 && converted <= i64) element.bits = 8U << ((converted - u8) % 4);
   }
 
   void read_element(type found) {
@@ -173,7 +186,6 @@ class footer_reader {
           thrift_.skip(inner);
       }
     });
-    if (element.name.empty()) thrift_.fail("a column without a name");
     elements_.push_back(std::move(element));
   }
 
@@ -250,7 +262,6 @@ class footer_reader {
           thrift_.skip(inner);
       }
     });
-    if (group.chunks.empty()) thrift_.fail("a row group without columns");
     out_.groups.push_back(std::move(group));
   }
 
@@ -289,6 +300,7 @@ class footer_reader {
     schema_place here = above;
     ++here.depth;
     here.path = below(above.path);
+    here.unnamed = above.unnamed || element.name.empty();
     if (above.of == within::other) here.shown = below(above.shown);
     here.of = element.is_list ? within::list : within::other;
     if (element.repeats != schema_element::repetition::required) ++here.levels;
@@ -313,6 +325,8 @@ class footer_reader {
                            .levels = here.levels,
                            .repeated = here.repeated,
                            .list_level = here.list_level,
+                           .bits = bits_of(element),
+                           .unnamed = here.unnamed,
                            .is_text = element.is_text,
                            .is_unsigned = element.is_unsigned,
                            .is_half = element.is_half,
@@ -321,12 +335,6 @@ class footer_reader {
   }
 
   void check() {
-    // What is not null takes bytes; a column whose values are all alike next to none.
-    constexpr std::uint64_t rows_always = std::uint64_t{1} << 20;
-    constexpr std::uint64_t rows_per_byte = 64;
-    if (out_.rows > rows_always && out_.rows / rows_per_byte > file_.size()) {
-      fail_at(file_.path(), at_.offset(), str_cat(out_.rows, " rows, for which the file has no room"));
-    }
     std::uint64_t rows = 0;
     for (parquet_group& group : out_.groups) {
       if (group.chunks.size() != out_.leaves.size()) {
@@ -343,11 +351,52 @@ class footer_reader {
     }
   }
 
+  // Of integers that their type has more bits for.
+  static std::uint32_t bits_of(const schema_element& element) {
+    const std::uint32_t whole = element.stored == parquet_type::int32 ? 32 : 64;
+    const bool is_integer = element.stored == parquet_type::int32 || element.stored == parquet_type::int64;
+    return is_integer && element.bits < whole ? element.bits : 0;
+  }
+
+  // Known faults of writers, as Arrow's ApplicationVersion has them.
+  void allow_for_writer() {
+    constexpr std::string_view cpp = "parquet-cpp version ";
+    constexpr std::string_view java = "parquet-mr version ";
+    const auto is_before = [&](std::string_view program, std::array<std::uint32_t, 3> version) {
+      return written_by_.starts_with(program) &&
+             version_in(std::string_view(written_by_).substr(program.size())) < version;
+    };
+    // ARROW-10353: pages of version 2 are compressed, and said that they are not.
+    const bool always_packed = is_before(cpp, {2, 0, 0});
+    // PARQUET-816: the header of a dictionary's page is not counted.
+    constexpr std::uint64_t header_bytes_max = 100;
+    const std::uint64_t not_counted = is_before(java, {1, 2, 9}) ? header_bytes_max : 0;
+    for (parquet_group& group : out_.groups) {
+      for (parquet_chunk& chunk : group.chunks) {
+        chunk.always_packed = always_packed;
+        chunk.bytes += std::min(not_counted, file_.size() - chunk.offset - chunk.bytes);
+      }
+    }
+  }
+  // "1.5.1-SNAPSHOT (build ...)"; what has no number is 0.
+  static std::array<std::uint32_t, 3> version_in(std::string_view text) {
+    std::array<std::uint32_t, 3> version{};
+    for (std::uint32_t& each : version) {
+      const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), each);
+      if (failure != std::errc()) break;
+      text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+      if (!text.starts_with('.')) break;
+      text.remove_prefix(1);
+    }
+    return version;
+  }
+
   const file_bytes& file_;
   cursor at_;
   thrift_reader thrift_;
   std::vector<schema_element> elements_;
   std::uint64_t path_bytes_ = 0;
+  std::string written_by_;
   parquet_footer out_;
 };
 

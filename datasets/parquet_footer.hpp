@@ -35,6 +35,8 @@ enum class parquet_encoding : std::uint8_t {
 ///   levels       definition levels below the one that says "there is a value": the optional and repeated nodes on the way
 ///   repeated     levels of those that are repeated: more than none are lists
 ///   list_level   of the last of these: as many definition levels say that there is an element, one fewer that its list is empty
+///   bits         of integers that are narrower than their type: 8 or 16, or 32 of an int64; else 0
+///   unnamed      an element of the schema on the way has no name
 ///   is_text, is_unsigned, is_decimal, is_number   what a logical type says. Times, dates and decimals are none of our numbers
 struct parquet_leaf {
   std::string path;
@@ -44,6 +46,8 @@ struct parquet_leaf {
   std::uint32_t levels = 0;
   std::uint32_t repeated = 0;
   std::uint32_t list_level = 0;
+  std::uint32_t bits = 0;
+  bool unnamed = false;
   bool is_text = false;
   bool is_unsigned = false;
   bool is_half = false;
@@ -54,6 +58,7 @@ struct parquet_leaf {
 /// A column's values of a row group.
 ///   offset, bytes    of all of its pages
 ///   encodings        a bit for each encoding of its pages
+///   always_packed    its pages of version 2 are compressed even where their headers deny it
 struct parquet_chunk {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
@@ -61,6 +66,7 @@ struct parquet_chunk {
   std::uint32_t encodings = 0;
   parquet_codec codec = parquet_codec::none;
   bool has_dictionary = false;
+  bool always_packed = false;
 
   [[nodiscard]] bool uses(parquet_encoding each) const noexcept {
     return (encodings >> static_cast<unsigned>(each) & 1U) != 0;

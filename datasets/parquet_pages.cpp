@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -41,6 +42,9 @@ class header_reader {
           return;
         case 3:
           page_.bytes = size(found);
+          return;
+        case 4:
+          page_.crc32 = static_cast<std::uint32_t>(thrift_.integer(found));
           return;
         case 5:
         case 7:
@@ -145,15 +149,6 @@ parquet_page read_header(file_window& file, std::uint64_t offset, std::uint64_t 
   }
 }
 
-// More of them than these would take memory that no file has room for.
-void check_count(const std::string& path, const parquet_page& page) {
-  constexpr std::uint64_t always = std::uint64_t{1} << 22;
-  constexpr std::uint64_t values_per_byte = 64;
-  if (page.values > always && page.values / values_per_byte > page.bytes) {
-    fail_at(path, page.offset, str_cat("a page of ", page.values, " values in ", page.bytes, " bytes"));
-  }
-}
-
 std::optional<std::string> expand_page(parquet_codec codec, std::span<const std::byte> stored,
                                        std::span<std::byte> decoded) {
   switch (codec) {
@@ -204,7 +199,6 @@ class chunk_decoder {
 
   void page(const parquet_page& page) {
     if (page.kind == parquet_page::page_kind::other) return;
-    check_count(path_, page);
     if (page.encoding == parquet_encoding::delta_length_byte_array ||
         page.encoding == parquet_encoding::delta_byte_array) {
       // Of each value its length, and how much of the one before it begins with; and one value.
@@ -212,10 +206,15 @@ class chunk_decoder {
       lengths_bytes_ = std::max(lengths_bytes_, of_lengths);
     }
     const std::span<const std::byte> whole = stored_.subspan(page.offset - chunk_.offset, page.bytes);
+    if (page.crc32 && crc32(whole) != *page.crc32) {
+      fail_at(path_, page.offset,
+              str_cat("the column '", leaf_.path, "': the CRC-32 of a page of ", page.bytes, " bytes is another one"));
+    }
     const std::uint64_t levels_bytes = page.repetition_bytes + page.definition_bytes;
     const std::span<const std::byte> packed = whole.subspan(levels_bytes);
     std::span<const std::byte> values = packed;
-    if (chunk_.codec != parquet_codec::none && (page.kind != parquet_page::page_kind::data_v2 || page.compressed)) {
+    const bool is_packed = page.kind != parquet_page::page_kind::data_v2 || page.compressed || chunk_.always_packed;
+    if (chunk_.codec != parquet_codec::none && is_packed) {
       values = expand(page, packed, page.decoded_bytes - levels_bytes);
     }
     if (page.kind == parquet_page::page_kind::dictionary) return read_dictionary(page, values);
@@ -286,8 +285,26 @@ class chunk_decoder {
         continue;
       }
       if (!values) values = read_values(leaf_, page.encoding, page.values, dictionary_, at);
-      sink_.add(repetition, definition, values->next());
+      const std::span<const std::byte> value = values->next();
+      if (leaf_.bits != 0) check_width(page, value);
+      sink_.add(repetition, definition, value);
     }
+  }
+
+  void check_width(const parquet_page& page, std::span<const std::byte> value) const {
+    std::int32_t narrow = 0;
+    std::int64_t number = 0;
+    if (value.size() == sizeof narrow) {
+      std::memcpy(&narrow, value.data(), sizeof narrow);
+      number = narrow;
+    } else {
+      std::memcpy(&number, value.data(), sizeof number);
+    }
+    const std::int64_t end = std::int64_t{1} << (leaf_.is_unsigned ? leaf_.bits : leaf_.bits - 1);
+    if (number < end && number >= (leaf_.is_unsigned ? 0 : -end)) return;
+    fail_at(path_, page.offset,
+            str_cat("the column '", leaf_.path, "' has ", number, ", which no ", leaf_.is_unsigned ? "unsigned " : "",
+                    "integer of ", leaf_.bits, " bits is"));
   }
 
   const std::string& path_;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ namespace leat::datasets {
 /// What a page's header says.
 ///   offset, bytes     of what follows the header, as it is stored
 ///   decoded_bytes     of the same, decompressed
+///   crc32             of the same as it is stored, where the page has one
 ///   repetition_bytes, definition_bytes   of pages of version 2, whose levels lie before the values, never compressed
 struct parquet_page {
   enum class page_kind : std::uint8_t { data, data_v2, dictionary, other } kind = page_kind::other;
@@ -29,6 +31,7 @@ struct parquet_page {
   std::uint64_t decoded_bytes = 0;
   std::uint64_t repetition_bytes = 0;
   std::uint64_t definition_bytes = 0;
+  std::optional<std::uint32_t> crc32;
 
   [[nodiscard]] bool has_values() const noexcept { return kind == page_kind::data || kind == page_kind::data_v2; }
 };

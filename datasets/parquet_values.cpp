@@ -25,18 +25,19 @@ class bare_values {
   bare_values(const file_bytes& file, const parquet_leaf& leaf, std::span<value_place> places)
       : headers_(file), lengths_(file), leaf_(leaf), places_(places) {}
 
-  void read(const parquet_chunk& chunk) {
-    for_each_page(headers_, chunk, [&](const parquet_page& page) { read_page(page); });
+  bare_pages read(const parquet_chunk& chunk) {
+    for_each_page(headers_, chunk, [&](const parquet_page& page) {
+      if (found_.all_bare) read_page(page);
+    });
+    return found_;
   }
 
  private:
   void read_page(const parquet_page& page) {
-    if (!page.has_values()) {
-      if (page.kind == parquet_page::page_kind::dictionary)
-        fail(page.offset, "a dictionary, which the footer does not name");
-      return;
-    }
-    if (page.encoding != parquet_encoding::plain) fail(page.offset, "a page in another encoding than the footer names");
+    if (!page.has_values()) return;
+    found_.with_checksum += page.crc32.has_value();
+    found_.all_bare = page.encoding == parquet_encoding::plain;
+    if (!found_.all_bare) return;
     values_ = page.offset + page.repetition_bytes + page.definition_bytes;
     end_ = page.offset + page.bytes;
     const std::uint64_t body = end_ - values_;
@@ -99,6 +100,7 @@ class bare_values {
   file_window lengths_;
   const parquet_leaf& leaf_;
   std::span<value_place> places_;
+  bare_pages found_;
   std::size_t row_ = 0;
   std::uint64_t values_ = 0;  // of the page, from here
   std::uint64_t end_ = 0;
@@ -376,15 +378,14 @@ class parquet_expander final : public block_expander {
   std::vector<parquet_chunk> chunks_;
 };
 
-void check_rows(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
-                const parquet_chunk& chunk) {
-  if (chunk.values != group.rows) {
-    fail_at(file.path(), chunk.offset,
-            str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
-  }
-}
-
 }  // namespace
+
+void check_rows(const std::string& path, const parquet_leaf& leaf, const parquet_group& group,
+                const parquet_chunk& chunk) {
+  if (leaf.repeated != 0 || chunk.values == group.rows) return;
+  fail_at(path, chunk.offset,
+          str_cat("the column '", leaf.path, "' has ", chunk.values, " values for ", group.rows, " rows"));
+}
 
 std::string why_not_bare(const parquet_leaf& leaf, const parquet_chunk& chunk) {
   std::string why = leaf.repeated == 0 ? "" : "lists";
@@ -402,15 +403,13 @@ std::string why_not_bare(const parquet_leaf& leaf, const parquet_chunk& chunk) {
   return why;
 }
 
-void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
-                      const parquet_chunk& chunk, std::span<value_place> places) {
-  check_rows(file, leaf, group, chunk);
-  bare_values(file, leaf, places).read(chunk);
+bare_pages find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_chunk& chunk,
+                            std::span<value_place> places) {
+  return bare_values(file, leaf, places).read(chunk);
 }
 
 packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                                 const parquet_chunk& chunk) {
-  if (leaf.repeated == 0) check_rows(file, leaf, group, chunk);
   packed_group found;
   length_sink sink(file, leaf, group.rows, found);
   const std::vector<std::byte> stored = read_chunk(file, chunk);
@@ -474,7 +473,6 @@ std::optional<dtype> element_type(const parquet_leaf& leaf) noexcept {
 
 std::vector<std::uint64_t> read_numbers(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                                         const parquet_chunk& chunk, record_numbers& into) {
-  check_rows(file, leaf, group, chunk);
   number_sink sink(file, leaf, group, into);
   decode_chunk(file.path(), leaf, chunk, read_chunk(file, chunk), sink);
   return std::move(sink.missing);
@@ -482,7 +480,6 @@ std::vector<std::uint64_t> read_numbers(const file_bytes& file, const parquet_le
 
 few_texts read_few_texts(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
                          const parquet_chunk& chunk) {
-  check_rows(file, leaf, group, chunk);
   few_texts found;
   text_sink sink(file, leaf, group.rows, found);
   decode_chunk(file.path(), leaf, chunk, read_chunk(file, chunk), sink);

@@ -23,11 +23,21 @@ namespace leat::datasets {
 /// Why the values of a chunk do not lie in the file as they are: "snappy, dictionary". Empty where they do.
 [[nodiscard]] std::string why_not_bare(const parquet_leaf& leaf, const parquet_chunk& chunk);
 
+/// A column that is no list has a value for each row.
+///   throws   error{errc::format}
+void check_rows(const std::string& path, const parquet_leaf& leaf, const parquet_group& group,
+                const parquet_chunk& chunk);
+
 /// Finds the values of a chunk that are stored as they are. Of each page it reads the header, the levels and the values' lengths.
-///   places   one for each row of the group
-///   throws   error{errc::format} with file and offset
-void find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,
-                      const parquet_chunk& chunk, std::span<value_place> places);
+///   places    one for each row of the group
+///   returns   what its pages turned out to be: where one is encoded, though the footer does not say so, places are of no use
+///   throws    error{errc::format} with file and offset
+struct bare_pages {
+  bool all_bare = true;
+  std::uint64_t with_checksum = 0;  ///< a read of a value does not look at it
+};
+[[nodiscard]] bare_pages find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_chunk& chunk,
+                                          std::span<value_place> places);
 
 /// Values that do not lie in the file as they are. A list is a value: its elements, one after another.
 ///   ends           as value_blocks::ends

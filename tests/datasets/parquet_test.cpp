@@ -20,6 +20,8 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace leat {
@@ -341,6 +343,123 @@ TEST(parquet, damage_is_named_with_file_and_offset) {
   std::string encrypted = whole;
   encrypted.replace(encrypted.size() - 4, 4, "PARE");
   EXPECT_THAT(message_of(errc::unsupported, opening(encrypted)), HasSubstr("encrypted"));
+}
+
+/// A copy of a file, of which bytes are changed.
+class changed_copy {
+ public:
+  explicit changed_copy(const std::string& name) : content_(content_of(name)), path_((root_.path() / name).string()) {
+    write();
+  }
+  /// Changes a bit of the byte at `offset` from where `text` begins.
+  void flip(std::string_view text, std::size_t offset) {
+    const std::size_t at = content_.find(text);
+    ASSERT_NE(at, std::string::npos);
+    content_[at + offset] = static_cast<char>(content_[at + offset] ^ 1);
+    write();
+  }
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+ private:
+  void write() { std::ofstream(path_, std::ios::binary) << content_; }
+
+  testing::temporary_directory root_;
+  std::string content_;
+  std::string path_;
+};
+
+std::string text_of(const dataset& samples, std::uint64_t row, const std::string& field) {
+  const std::vector<std::byte> bytes = samples.read(row, field);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+TEST(parquet, pages_that_deny_being_compressed_are_expanded_where_their_writer_did_that) {
+  const dataset samples = open_parquet(path_of("old-writer.parquet"), {.columns = {"x"}});
+  ASSERT_EQ(samples.size(), 1000U);
+  for (std::uint64_t row = 0; row < 1000; row += 37) {
+    EXPECT_EQ(samples.column(row, "x"), row % 100);
+    EXPECT_EQ(text_of(samples, row, "text"), str_cat("text ", row % 7));
+  }
+}
+
+TEST(parquet, a_number_that_does_not_fit_the_width_of_its_column_is_damage) {
+  const auto as_stored = [](std::uint32_t first) {
+    std::string bytes(8, '\0');
+    const std::uint32_t both[] = {first, first + 1};
+    std::memcpy(bytes.data(), both, sizeof both);
+    return bytes;
+  };
+  for (const auto& [name, byte, column] :
+       {std::tuple("i8", 1, 0), std::tuple("u8", 1, 1), std::tuple("i16", 2, 2), std::tuple("u16", 2, 3)}) {
+    changed_copy copy("narrow.parquet");
+    EXPECT_EQ(open_parquet(copy.path(), {.columns = {name}}).column(7, name), 8) << name;
+    // The columns follow one another, and each begins with 1, 2.
+    std::string content = content_of("narrow.parquet");
+    std::size_t at = content.find(as_stored(1));
+    for (int i = 0; i < column; ++i) at = content.find(as_stored(1), at + 1);
+    ASSERT_NE(at, std::string::npos);
+    content[at + static_cast<std::size_t>(byte)] = 1;
+    std::ofstream(copy.path(), std::ios::binary) << content;
+    EXPECT_THAT(message_of(errc::format, [&] { (void)open_parquet(copy.path(), {.columns = {name}}); }),
+                AllOf(HasSubstr("narrow.parquet"), HasSubstr(str_cat("'", name, "'")), HasSubstr("bits")));
+  }
+}
+
+TEST(parquet, rows_and_lists_of_values_that_are_all_alike_are_no_damage) {
+  const dataset rows_alike = open_parquet(path_of("alike.parquet"));
+  ASSERT_EQ(rows_alike.size(), 2'000'000U);
+  EXPECT_EQ(rows_alike.column(1'999'999, "label"), 0);
+  const dataset lists = open_parquet(path_of("long-list.parquet"));
+  EXPECT_EQ(lists.size(), 2U);
+  EXPECT_EQ(elements_of<std::int32_t>(lists.read(0, "list")).size(), 5'000'000U);
+  EXPECT_THAT(elements_of<std::int32_t>(lists.read(1, "list")), ElementsAre(1));
+}
+
+TEST(parquet, checksums_of_pages_are_verified_where_pages_are_read_and_elsewhere_on_demand) {
+  const std::string value(100, '\7');
+  changed_copy bare("checksums-bare.parquet");
+  EXPECT_THAT(open_parquet(bare.path()).notes(), Contains(HasSubstr("checksums present, not verified")));
+  EXPECT_EQ(text_of(open_parquet(bare.path(), {.checksums = true}), 7, "bare"), std::string(400, '\7'));
+  bare.flip(value, 20);
+  EXPECT_THAT(message_of(errc::format, [&] { (void)open_parquet(bare.path(), {.checksums = true}); }),
+              AllOf(HasSubstr("CRC-32"), HasSubstr("'bare'")));
+  changed_copy packed("checksums-packed.parquet");
+  EXPECT_EQ(text_of(open_parquet(packed.path()), 7, "bare"), std::string(400, '\7'));
+  const std::string content = content_of("checksums-packed.parquet");
+  packed.flip(content.substr(200, 20), 0);
+  EXPECT_THAT(message_of(errc::format, [&] { (void)open_parquet(packed.path()); }), HasSubstr("CRC-32"));
+}
+
+TEST(parquet, an_odd_column_is_left_out_and_the_others_load) {
+  const dataset samples = open_parquet(path_of("odd-columns.parquet"));
+  ASSERT_EQ(samples.size(), 40U);
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("has no name")));
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'text'"), HasSubstr("dictionary"))));
+  for (std::uint64_t row = 0; row < 40; row += 3) {
+    EXPECT_EQ(text_of(samples, row, "text"),
+              str_cat("text ", row % 5));  // by a dictionary that the footer does not name
+    const std::string digits = std::to_string(row * 3);
+    EXPECT_EQ(text_of(samples, row, "fixed"), std::string(4 - digits.size(), '0') + digits);
+  }
+}
+
+TEST(parquet, repeated_columns_need_no_list_around_them) {
+  const dataset samples = open_parquet(path_of("repeated.parquet"));
+  ASSERT_EQ(samples.size(), 3U);
+  EXPECT_EQ(text_of(samples, 2, "plain"), "rrr");
+  EXPECT_THAT(elements_of<std::int32_t>(samples.read(0, "numbers")), ElementsAre(1, 2));
+  EXPECT_THAT(elements_of<std::int32_t>(samples.read(1, "numbers")), ElementsAre());
+  EXPECT_THAT(elements_of<std::int32_t>(samples.read(0, "phone.number")), ElementsAre(7, 8));
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("'words'")));
+  EXPECT_THAT(
+      message_of(errc::unsupported, [] { (void)open_parquet(path_of("repeated.parquet"), {.fields = {"words"}}); }),
+      HasSubstr("no numbers"));
+}
+
+TEST(parquet, a_table_without_columns_has_rows_and_no_fields) {
+  const dataset samples = open_parquet(path_of("no-columns.parquet"));
+  EXPECT_EQ(samples.size(), 3U);
+  EXPECT_TRUE(samples.fields().empty());
 }
 
 TEST(thrift, structures_that_stand_too_deep_and_lists_longer_than_their_bytes_are_refused) {

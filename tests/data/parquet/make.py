@@ -133,3 +133,209 @@ for name, plain in {"encrypted-columns": True, "encrypted-footer": False}.items(
     properties = pe.CryptoFactory(Keys).file_encryption_properties(pe.KmsConnectionConfig(), how)
     with pq.ParquetWriter(f"{name}.parquet", secret.schema, compression="none", encryption_properties=properties) as writer:
         writer.write_table(secret)
+
+
+def varint(data, at):
+    value, shift = 0, 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
+def written(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+# Thrift's compact protocol: a structure is a list of [field, type, value], a list is (type, values).
+def read_thrift(data, at, kind):
+    if kind in (1, 2):
+        return None, at
+    if kind == 3:
+        return data[at], at + 1
+    if kind in (4, 5, 6):
+        return varint(data, at)
+    if kind == 7:
+        return data[at : at + 8], at + 8
+    if kind == 8:
+        size, at = varint(data, at)
+        return data[at : at + size], at + size
+    if kind == 9:
+        head = data[at]
+        size, at = (head >> 4, at + 1) if head >> 4 != 15 else varint(data, at + 1)
+        values = []
+        for _ in range(size):
+            value, at = read_thrift(data, at, head & 15)
+            values.append(value)
+        return (head & 15, values), at
+    fields, field = [], 0
+    while data[at] != 0:
+        head = data[at]
+        at += 1
+        assert head >> 4 != 0
+        field += head >> 4
+        value, at = read_thrift(data, at, head & 15)
+        fields.append([field, head & 15, value])
+    return fields, at + 1
+
+
+def write_thrift(kind, value):
+    if kind in (1, 2):
+        return b""
+    if kind == 3:
+        return bytes([value])
+    if kind in (4, 5, 6):
+        return written(value)
+    if kind == 7:
+        return value
+    if kind == 8:
+        return written(len(value)) + value
+    if kind == 9:
+        head = bytes([len(value[1]) << 4 | value[0]]) if len(value[1]) < 15 else bytes([0xF0 | value[0]]) + written(len(value[1]))
+        return head + b"".join(write_thrift(value[0], each) for each in value[1])
+    out, last = b"", 0
+    for field, inner, each in value:
+        out += bytes([(field - last) << 4 | inner]) + write_thrift(inner, each)
+        last = field
+    return out + b"\0"
+
+
+def rewrite(path, change):
+    """Lets `change` edit the pages' bytes and the footer."""
+    data = bytearray(open(path, "rb").read())
+    size = int.from_bytes(data[-8:-4], "little")
+    footer, _ = read_thrift(bytes(data[-8 - size : -8]), 0, 12)
+    body = data[: -8 - size]
+    change(body, footer)
+    new = write_thrift(12, footer)
+    open(path, "wb").write(bytes(body) + new + len(new).to_bytes(4, "little") + b"PAR1")
+
+
+def field(structure, number):
+    return next(each for each in structure if each[0] == number)[2]
+
+
+def chunks(footer):
+    for group in field(footer, 4)[1]:
+        for chunk in field(group, 1)[1]:
+            yield field(chunk, 3)
+
+
+# Pages of version 2 that deny being compressed, as parquet-cpp wrote them.
+def old_writer(body, footer):
+    # The header's field 6, no repetition levels, and field 7.
+    assert body.count(b"\x15\x00\x11") == 2
+    body[:] = body.replace(b"\x15\x00\x11", b"\x15\x00\x12")
+    next(each for each in footer if each[0] == 6)[2] = b"parquet-cpp version 1.5.1-SNAPSHOT"
+
+
+table = pa.table({"x": pa.array(np.arange(1000) % 100, pa.int8()), "text": pa.array([f"text {i % 7}" for i in range(1000)])})
+pq.write_table(table, "old-writer.parquet", data_page_version="2.0", compression="snappy", use_dictionary=False)
+rewrite("old-writer.parquet", old_writer)
+
+# Integers that are narrower than they are stored.
+narrow = {"i8": pa.int8(), "u8": pa.uint8(), "i16": pa.int16(), "u16": pa.uint16(), "u32": pa.uint32()}
+pq.write_table(pa.table({name: pa.array(np.arange(1, 9), kind) for name, kind in narrow.items()}), "narrow.parquet",
+               compression="none", use_dictionary=False)
+
+# Many rows, and a long list, of values that are all alike.
+pq.write_table(pa.table({"label": pa.array(np.zeros(2_000_000, "i8")), "text": pa.array(["x"] * 2_000_000)}), "alike.parquet",
+               row_group_size=2_000_000)
+pq.write_table(pa.table({"list": pa.array([[0] * 5_000_000, [1]], pa.list_(pa.int8()))}), "long-list.parquet", compression="zstd",
+               data_page_size=1 << 28)
+
+# Page checksums: of values that lie in the file as they are, and of packed ones.
+values = pa.table({"bare": pa.array([bytes([i]) * 400 for i in range(50)])})
+pq.write_table(values, "checksums-bare.parquet", compression="none", use_dictionary=False, write_page_checksum=True,
+               write_statistics=False)
+pq.write_table(values, "checksums-packed.parquet", compression="snappy", use_dictionary=False, write_page_checksum=True,
+               write_statistics=False)
+
+# Odd columns among others: one without a name, values of a fixed size as differences of texts, and a dictionary that the footer does
+# not name.
+odd = pa.table({"text": pa.array([f"text {i % 5}" for i in range(40)]), "": pa.array(["?"] * 40),
+                "fixed": pa.array([b"%04d" % (i * 3) for i in range(40)], pa.binary(4))})
+pq.write_table(odd, "odd-columns.parquet", compression="none", use_dictionary=["text"],
+               column_encoding={"fixed": "DELTA_BYTE_ARRAY", "": "PLAIN"})
+
+
+def hide_dictionary(_, footer):
+    text = next(chunks(footer))
+    for each in text:
+        if each[0] == 2:
+            each[2] = (5, [0])
+        if each[0] == 9:
+            each[2] = field(text, 11)
+    text[:] = [each for each in text if each[0] not in (8, 11, 13) and each[0] < 12]
+
+
+rewrite("odd-columns.parquet", hide_dictionary)
+pq.write_table(values.select([]), "no-columns.parquet")
+
+
+def three_rows(_, footer):
+    for each in footer:
+        if each[0] == 3:
+            each[2] = 2 * 3
+        if each[0] == 4:
+            each[2] = (12, [[[1, 9, (12, [])], [2, 6, 0], [3, 6, 2 * 3]]])
+
+
+rewrite("no-columns.parquet", three_rows)
+
+
+# Repeated columns that no list stands around, as protobuf's are written; by hand, since pyarrow has no words for them.
+def levels(runs):
+    runs = b"".join(written(count << 1) + bytes([level]) for count, level in runs)
+    return len(runs).to_bytes(4, "little") + runs
+
+
+def write_by_hand(path, schema, columns, rows):
+    body, chunks = b"PAR1", []
+    for kind, names, count, repetitions, definitions, values in columns:
+        data = levels(repetitions) + levels(definitions) + values if repetitions else values
+        page = [[1, 5, count * 2], [2, 5, 0], [3, 5, 6], [4, 5, 6]]
+        head = write_thrift(12, [[1, 5, 0], [2, 5, len(data) * 2], [3, 5, len(data) * 2], [5, 12, page]])
+        size = len(head) + len(data)
+        chunk = [[1, 5, kind * 2], [2, 9, (5, [0])], [3, 9, (8, names)], [4, 5, 0], [5, 6, count * 2], [6, 6, size * 2],
+                 [7, 6, size * 2], [9, 6, len(body) * 2]]
+        chunks.append([[2, 6, len(body) * 2], [3, 12, chunk]])
+        body += head + data
+    group = [[1, 9, (12, chunks)], [2, 6, len(body) * 2], [3, 6, rows * 2]]
+    footer = write_thrift(12, [[1, 5, 2], [2, 9, (12, schema)], [3, 6, rows * 2], [4, 9, (12, [group])], [6, 8, b"by hand"]])
+    open(path, "wb").write(body + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+def element(name, kind=None, repeats=0, children=None, text=False):
+    fields = [[1, 5, kind * 2]] if kind is not None else []
+    fields += [[3, 5, repeats * 2], [4, 8, name]]
+    fields += [[5, 5, children * 2]] if children else []
+    return fields + ([[6, 5, 0]] if text else [])
+
+
+def texts(*values):
+    return b"".join(len(each).to_bytes(4, "little") + each for each in values)
+
+
+def integers(*values):
+    return np.array(values, "<i4").tobytes()
+
+
+INT, BYTES, OPTIONAL, REPEATED = 1, 6, 1, 2
+two_none_one = [(1, 0), (1, 1), (2, 0)], [(2, 1), (1, 0), (1, 1)]  # rows of two, none and one
+write_by_hand("repeated.parquet", [element(b"schema", children=4), element(b"numbers", INT, REPEATED),
+                                   element(b"words", BYTES, REPEATED, text=True), element(b"phone", repeats=REPEATED, children=2),
+                                   element(b"number", INT), element(b"kind", BYTES, OPTIONAL, text=True),
+                                   element(b"plain", BYTES, text=True)],
+              [(INT, [b"numbers"], 4, *two_none_one, integers(1, 2, 3)),
+               (BYTES, [b"words"], 4, *two_none_one, texts(b"a", b"bb", b"c")),
+               (INT, [b"phone", b"number"], 4, *two_none_one, integers(7, 8, 9)),
+               (BYTES, [b"phone", b"kind"], 4, two_none_one[0], [(1, 2), (1, 1), (1, 0), (1, 2)], texts(b"x", b"y")),
+               (BYTES, [b"plain"], 3, None, None, texts(b"p", b"qq", b"rrr"))], 3)
