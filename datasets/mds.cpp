@@ -3,6 +3,7 @@
 #include "base/half.hpp"
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
+#include "base/xxh64.hpp"
 #include "datasets/cursor.hpp"
 #include "datasets/file_window.hpp"
 #include "datasets/input_files.hpp"
@@ -91,6 +92,11 @@ class index_reader {
     if (name.empty() || name.starts_with('/') || name.find("..") != std::string::npos)
       fail("a shard outside the folder");
     shard.path = str_cat(folder_, folder_.ends_with('/') ? "" : "/", name);
+    if (const auto hashes = file.find("hashes"); hashes != file.end() && hashes->is_object()) {
+      for (const auto& [kind, value] : hashes->items()) {
+        if (value.is_string()) shard.hashes.emplace_back(kind, value.get<std::string>());
+      }
+    }
     const json samples = member(from, "samples");
     if (!samples.is_number_unsigned()) fail("'samples' is no number");
     shard.samples = samples.get<std::uint64_t>();
@@ -257,6 +263,31 @@ record_field field_of(const mds_column& column) {
   return field;
 }
 
+// Of a whole shard, which is read once for that.
+void check_hash(const file_bytes& file, const mds_shard& shard, const std::string& index) {
+  const auto known =
+      std::find_if(shard.hashes.begin(), shard.hashes.end(), [](const auto& each) { return each.first == "xxh64"; });
+  if (known == shard.hashes.end()) {
+    throw error(errc::unsupported, str_cat(index, ": it has no hash of ", file.path(), " that leat computes (xxh64); ",
+                                           "write it with hashes=['xxh64'], or leave checksums out"));
+  }
+  constexpr std::size_t window_bytes = std::size_t{1} << 20;
+  std::vector<std::byte> window(window_bytes);
+  xxh64 sum;
+  for (std::uint64_t at = 0; at < file.size();) {
+    const std::size_t bytes = file.read(at, window);
+    if (bytes == 0) fail_at(file.path(), at, "the file ends earlier than it did");
+    sum.add(std::span(window).first(bytes));
+    at += bytes;
+  }
+  std::uint64_t said = 0;
+  const std::string& text = known->second;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), said, 16);
+  if (failure == std::errc{} && end == text.data() + text.size() && said == sum.value()) return;
+  throw error(errc::format,
+              str_cat(file.path(), ": its hash (xxh64) is another one than ", index, " has; copy the shard again"));
+}
+
 std::string index_path(const std::string& folder) {
   return str_cat(folder, folder.ends_with('/') ? "" : "/", "index.json");
 }
@@ -361,9 +392,15 @@ dataset open_mds_files(const input_files& files, const std::string& folder, cons
   for_each_parallel(shards.size(), threads_for_walking(options.threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = files.open(paths[i]);
     sized[i] = {paths[i], file->size(), file->version()};
+    if (options.checksums) check_hash(*file, shards[i], path);
     tables[i] = read_mds_shard(*file, shards[i]);
   });
   keep_what_was_asked(tables, files, options);
+  if (!options.checksums && !shards.front().hashes.empty()) {
+    tables.front().notes.push_back(str_cat(path,
+                                           ": checksums present, not verified: they are of whole shards; "
+                                           "--checksums (table_options::checksums) reads each through once"));
+  }
   return join_tables(std::move(tables), files, sized);
 }
 

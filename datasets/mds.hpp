@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace leat::datasets {
@@ -18,11 +19,13 @@ struct mds_column {
   std::uint32_t bytes = 0;
 };
 
+///   hashes   of the whole file: their kinds, and as digits
 struct mds_shard {
   std::string path;
   std::uint64_t samples = 0;
   std::vector<mds_column> columns;
   std::string compression = {};  ///< as the index says: then `path` may be there, decompressed
+  std::vector<std::pair<std::string, std::string>> hashes = {};
 };
 
 /// The shards of a folder, as its index.json lists them.

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -128,6 +129,28 @@ void check_names(const npz_file& file, const std::string& path) {
   }
 }
 
+// A column is read whole in any case.
+void check_sum(const file_bytes& file, const npz_array& array) {
+  const zip_member& member = array.member;
+  if (member.deflated || crc32(file.read(member.offset, member.bytes)) == member.crc32) return;
+  throw error(errc::format, str_cat(file.path(), "/", array.name, ": the CRC-32 of its ", member.bytes,
+                                    " bytes is another one than the archive has; copy it again, or save it anew"));
+}
+
+// Rows are read where they lie, and the checksum is one of the whole member.
+std::string note_of_checksums(const npz_file& file, const std::string& path) {
+  std::string names;
+  for (const npz_array& each : file.arrays) {
+    if (each.member.deflated || each.is_column()) continue;
+    str_append(names, names.empty() ? "'" : ", '", each.name, "'");
+  }
+  if (names.empty()) return {};
+  return str_cat(
+      path, ": checksums present, not verified: rows of ", names,
+      " are read where they lie, and a checksum is one of a whole array; numpy.savez_compressed() writes arrays "
+      "that are verified");
+}
+
 // A member that is packed is one block: reading a row expands all of it.
 chunked_array as_chunks(const npz_array& from, std::uint32_t file) {
   chunked_array array;
@@ -213,13 +236,17 @@ dataset open_npz_files(const input_files& from, const npy_options& options) {
     std::size_t column = 0;
     for (const npz_array& array : files[i].arrays) {
       if (array.is_column()) {
-        append_to_column(*from.open(paths[i]), array.offset(), array.header.type, files[i].rows,
-                         table.columns[column++]);
+        const std::unique_ptr<file_bytes> file = from.open(paths[i]);
+        check_sum(*file, array);
+        append_to_column(*file, array.offset(), array.header.type, files[i].rows, table.columns[column++]);
       } else {
         run.offsets.push_back(array.offset());
       }
     }
     table.runs.push_back(std::move(run));
+  }
+  if (std::string note = note_of_checksums(files.front(), paths.front()); !note.empty()) {
+    table.notes.push_back(std::move(note));
   }
   table.files = std::move(placed.table);
   table.source = std::move(placed.source);

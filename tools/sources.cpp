@@ -146,8 +146,10 @@ void add_opening_options(CLI::App& app, open_options& opening) {
   add_text(app, "--root", opening.tables.root, "DIR",
            "what these paths are relative to, which may be an address (the table's folder)")
       ->needs(paths);
-  app.add_flag("--checksums", opening.tables.checksums,
-               "of TFRecord: the checksum of each record is verified, and a wrong one makes its sample corrupt");
+  app.add_flag(
+      "--checksums", opening.tables.checksums,
+      "all checksums of TFRecord, Parquet and MDS are verified (without it those of TFRecord's pictures, and of "
+      "Parquet's pages that are read whole): a wrong one makes its sample corrupt, or is an error on opening");
   app.add_option("--window", opening.arrays.window,
                  "of HDF5 and Zarr: a sample is so many rows side by side, [N, ...] (one row, without that axis)")
       ->type_name("N");

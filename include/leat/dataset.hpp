@@ -393,8 +393,9 @@ using zarr_options = array_options;
 ///   root      the folder or address that these paths are relative to. Empty (default): the folder of the table
 ///   types     of JSONL and CSV, the types of columns. Default: i64 if all numbers of the first 1,000 rows are whole,
 ///             else f64; text if one is no number. An empty cell is NaN if the numbers are real, else a corrupt sample
-///   checksums   of TFRecord, true: verify the checksum of each record; a wrong one makes its sample corrupt. Default:
-///               false
+///   checksums   verified in any case where that costs next to nothing: of TFRecord's records that pictures are picked
+///             out of, of pages of Parquet that are read whole. true: of every record and page, and of each shard of MDS
+///             as it is opened. Default: false
 ///   threads   threads that read headers and indexes. 0 (default): chosen from the machine
 ///   remote    for files at addresses
 struct table_options {
@@ -466,7 +467,7 @@ struct lmdb_options {
 
 /// Records of TFRecord files. A tf.train.Example has a field for each feature: its one value of bytes (a picture or
 /// text if the first one is), or its numbers as text, for leat::label. Other records have the field "value".
-/// table_options::checksums verifies checksums, each time a value is read.
+/// Checksums of records are verified each time a picture is read; of other values if table_options::checksums is set.
 ///   throws   error{errc::not_found}; error{errc::format} a length whose checksum is another one, with file and offset
 ///   source   tensorflow.org/tutorials/load_data/tfrecord; tensorflow/core/example
 [[nodiscard]] dataset open_tfrecord(std::span<const std::string> files, const table_options& options = {});

@@ -27,6 +27,7 @@ namespace {
 
 using ::testing::AllOf;
 using testing::bytes_of;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using testing::message_of;
 
@@ -86,6 +87,30 @@ TEST(mds, shards_of_its_own_library_are_read) {
 TEST(mds, shards_that_are_compressed_are_refused_by_name) {
   EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(shards_of("packed"))); }),
               AllOf(HasSubstr("index.json"), HasSubstr("compressed"), HasSubstr("zstd")));
+}
+
+TEST(mds, hashes_of_shards_are_verified_where_that_is_asked_for) {
+  const testing::temporary_directory root;
+  const std::filesystem::path folder = root.path() / "set";
+  std::filesystem::copy(shards_of("plain"), folder);
+  std::ifstream from(folder / "index.json");
+  std::string index{std::istreambuf_iterator<char>(from), {}};
+  // As Python's xxhash has them.
+  for (const char* const hash : {"6a0529c255f5e348", "8a23c7d8ad44d3fc"}) {
+    const std::string none = R"("hashes": {}})";
+    index.replace(index.find(none), none.size(), str_cat(R"("hashes": {"xxh64": ")", hash, R"("}})"));
+  }
+  std::ofstream(folder / "index.json") << index;
+  EXPECT_THAT(open_mds(folder.string()).notes(), Contains(HasSubstr("checksums present, not verified")));
+  EXPECT_EQ(open_mds(folder.string(), {.checksums = true}).size(), 20U);
+  std::fstream shard(folder / "shard.00001.mds", std::ios::in | std::ios::out | std::ios::binary);
+  shard.seekp(-1, std::ios::end);
+  shard.put('?');
+  shard.close();
+  EXPECT_THAT(message_of(errc::format, [&] { (void)open_mds(folder.string(), {.checksums = true}); }),
+              AllOf(HasSubstr("shard.00001.mds"), HasSubstr("xxh64")));
+  EXPECT_THAT(message_of(errc::unsupported, [] { (void)open_mds(shards_of("plain"), {.checksums = true}); }),
+              HasSubstr("hashes=['xxh64']"));
 }
 
 TEST(mds, shards_that_were_changed_or_cut_come_to_an_end) {

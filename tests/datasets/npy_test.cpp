@@ -25,6 +25,7 @@ namespace {
 
 using ::testing::AllOf;
 using testing::bytes_of;
+using ::testing::Contains;
 using testing::counting;
 using ::testing::ElementsAre;
 using testing::has_program;
@@ -281,6 +282,20 @@ TEST(npz_files, members_are_fields_and_one_dimensional_integers_columns) {
     EXPECT_EQ(both.read(2, "z").at(0), std::byte{'c'});
     EXPECT_EQ(both.column(2, "y"), 7);
   }
+}
+
+TEST(npz_files, the_checksum_of_a_stored_column_is_verified_and_of_rows_it_is_said_that_it_is_not) {
+  const temporary_directory root;
+  std::string content = xy_archive();
+  const std::string path = write_file(root.path() / "a.npz", content);
+  EXPECT_THAT(open_npz(path).notes(),
+              Contains(AllOf(HasSubstr("checksums present, not verified"), HasSubstr("'x', 'z'"))));
+  const std::string seven = bytes_of<std::int64_t>({7});
+  const std::size_t at = content.find(seven);
+  ASSERT_NE(at, std::string::npos);
+  content[at] = 6;
+  EXPECT_THAT(message_of(errc::format, [&] { (void)open_npz(write_file(root.path() / "a.npz", content)); }),
+              AllOf(HasSubstr("a.npz/y"), HasSubstr("CRC-32")));
 }
 
 TEST(npz_files, archives_follow_one_another_whatever_the_order_of_their_members) {

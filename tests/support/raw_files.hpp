@@ -69,6 +69,16 @@ inline std::string npy_dict(const std::string& descr, const std::string& shape, 
          "), }";
 }
 
+/// As zip has it, bit by bit.
+inline std::uint32_t crc32_of(std::string_view bytes) {
+  std::uint32_t sum = ~std::uint32_t{0};
+  for (const char each : bytes) {
+    sum ^= static_cast<unsigned char>(each);
+    for (int bit = 0; bit < 8; ++bit) sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0xEDB88320U : 0U);
+  }
+  return ~sum;
+}
+
 /// A zip archive of stored members. `zip64`: sizes and offsets stand in the extra fields, as for members of 4 GiB.
 inline std::string zip_text(const std::vector<std::pair<std::string, std::string>>& members, bool zip64 = false,
                             std::uint16_t method = 0) {
@@ -81,14 +91,14 @@ inline std::string zip_text(const std::vector<std::pair<std::string, std::string
     const std::string local_extra =
         zip64 ? little<std::uint16_t>(1) + little<std::uint16_t>(16) + little(bytes) + little(bytes) : "";
     file += little<std::uint32_t>(0x04034b50) + little<std::uint16_t>(45) + little<std::uint16_t>(0) + little(method) +
-            little<std::uint32_t>(0) + little<std::uint32_t>(0) + little(shown) + little(shown) +
+            little<std::uint32_t>(0) + little(crc32_of(content)) + little(shown) + little(shown) +
             little(static_cast<std::uint16_t>(name.size())) + little(static_cast<std::uint16_t>(local_extra.size())) +
             name + local_extra + content;
     const std::string extra =
         zip64 ? little<std::uint16_t>(1) + little<std::uint16_t>(24) + little(bytes) + little(bytes) + little(offset)
               : "";
     directory += little<std::uint32_t>(0x02014b50) + little<std::uint16_t>(45) + little<std::uint16_t>(45) +
-                 little<std::uint16_t>(0) + little(method) + little<std::uint32_t>(0) + little<std::uint32_t>(0) +
+                 little<std::uint16_t>(0) + little(method) + little<std::uint32_t>(0) + little(crc32_of(content)) +
                  little(shown) + little(shown) + little(static_cast<std::uint16_t>(name.size())) +
                  little(static_cast<std::uint16_t>(extra.size())) + little<std::uint16_t>(0) +
                  little<std::uint16_t>(0) + little<std::uint16_t>(0) + little<std::uint32_t>(0) +
