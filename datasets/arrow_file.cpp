@@ -91,7 +91,9 @@ class schema_reader {
  public:
   explicit schema_reader(arrow_contents& out) : out_(out) {}
 
-  void read(const flat_table& schema, const std::string& path) {
+  ///   version   of the metadata, as the message or the footer around the schema has it
+  void read(const flat_table& schema, std::int16_t version, const std::string& path) {
+    version_ = version;
     if (schema.number<std::int16_t>(0) != 0) {
       throw error(errc::unsupported,
                   str_cat(path, ": its numbers are big-endian; read it where it was written, and write it anew"));
@@ -208,6 +210,8 @@ class schema_reader {
       }
       case type_id::one_of:
         buffers_ += type && type->number<std::int16_t>(0) != 0 ? 2 : 1;
+        // Up to V4 unions had validity of their own.
+        if (version_ < version_5) buffers_ += 1;
         column.not_read = "is a union";
         descend(false, {});
         return add(std::move(column), wanted);
@@ -231,21 +235,28 @@ class schema_reader {
         column.what = id == type_id::text_view ? arrow_column::kind::text : arrow_column::kind::bytes;
         column.view = views_.size();
         return add(std::move(column), wanted);
-      case type_id::none:
       case type_id::list_view:
       case type_id::large_list_view:
+        buffers_ += 3;
+        column.not_read = "is of views of lists; cast it to lists, and write it anew";
+        descend(false, {});
+        return add(std::move(column), wanted);
+      case type_id::none:
         break;
     }
-    throw error(errc::unsupported,
-                str_cat("the column '", column.path,
-                        "' is of views of lists, or of a type that is not known; cast it to lists, and write it anew"));
+    // How many buffers it has nobody knows, and so where those of the columns behind it lie.
+    throw error(errc::unsupported, str_cat("the column '", column.path,
+                                           "' is of a type that is not known; cast it to another, and write it anew"));
   }
 
   void add(arrow_column column, bool wanted) {
     if (wanted) out_.columns.push_back(std::move(column));
   }
 
+  static constexpr std::int16_t version_5 = 4;
+
   arrow_contents& out_;
+  std::int16_t version_ = version_5;
   std::size_t buffers_ = 0;
   std::vector<std::size_t> views_;
   std::size_t seen_ = 0;
@@ -306,7 +317,7 @@ class message_walker {
     if (!header) message.fail("a message without a header");
     if (kind == schema && !has_schema_) {
       has_schema_ = true;
-      schema_.read(*header, file_.path());
+      schema_.read(*header, message.number<std::int16_t>(0), file_.path());
     } else if (kind == record_batch) {
       if (!has_schema_) message.fail("a batch before the schema");
       refuse_old_compression(message);
@@ -332,9 +343,17 @@ class message_walker {
     const std::optional<flat_table> schema = footer.table(1);
     if (!schema) footer.fail("a footer without a schema");
     has_schema_ = true;
-    schema_.read(*schema, file_.path());
     constexpr std::size_t block_bytes = 24;
     const flat_table::elements blocks = footer.vector(3, block_bytes);
+    // A footer may have another version than the batches, whose buffers are laid out by theirs.
+    auto version = footer.number<std::int16_t>(0);
+    if (blocks.count != 0) {
+      const auto first = footer.number_at<std::uint64_t>(blocks, 0);
+      const message_bytes message = first > end ? message_bytes() : message_at(first, end);
+      if (!message.metadata.empty())
+        version = flat_table::root(file_.path(), message.metadata, message.at).number<std::int16_t>(0);
+    }
+    schema_.read(*schema, version, file_.path());
     // In any order, each with bytes of its own: else a few bytes of file would be any number of rows.
     std::map<std::uint64_t, std::uint64_t> taken;  // begin, end
     for (std::size_t i = 0; i < blocks.count; ++i) {

@@ -191,6 +191,17 @@ TEST(arrow, what_is_not_read_is_named_with_what_to_do) {
 }
 
 // A stream with a schema and nothing else, written by hand: no writer at hand makes one.
+TEST(arrow, a_column_of_a_union_is_left_out_whichever_buffers_it_has) {
+  for (const char* const file : {"union-4.arrow", "union-5.arrow"}) {
+    const dataset samples = open_arrow(path_of(file));
+    ASSERT_EQ(samples.size(), 3U) << file;
+    EXPECT_EQ(samples.read(2, "text").size(), 3U) << file;
+    EXPECT_EQ(samples.read(1, "text").size(), 2U) << file;
+    EXPECT_THAT(message_of(errc::unsupported, [&] { (void)open_arrow(path_of(file), {.fields = {"union"}}); }),
+                HasSubstr("is a union"));
+  }
+}
+
 TEST(arrow, numbers_that_are_big_endian_are_refused_by_name) {
   const testing::temporary_directory root;
   const std::string path = (root.path() / "big.arrow").string();

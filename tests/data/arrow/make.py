@@ -91,3 +91,11 @@ for name, columns in {
 datasets.Dataset.from_dict({"text": [f"text {i}" for i in range(10)], "label": [i % 3 for i in range(10)]},
                            features=datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=NAMES)})
                            ).save_to_disk("saved", num_shards=2)
+
+# A column of a union among others, in both forms that its buffers had.
+union = pa.UnionArray.from_sparse(pa.array([0, 1, 0], pa.int8()), [pa.array([1, 2, 3]), pa.array(["a", "b", "c"])])
+table = pa.table({"union": union, "text": ["x", "yy", "zzz"]})
+for version in 4, 5:
+    how = pa.ipc.IpcWriteOptions(metadata_version=getattr(pa.ipc.MetadataVersion, f"V{version}"))
+    with pa.ipc.new_file(f"union-{version}.arrow", table.schema, options=how) as writer:
+        writer.write_table(table)
