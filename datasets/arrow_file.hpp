@@ -70,7 +70,7 @@ struct arrow_contents {
 
 /// Metadata are read, of a file those that its footer names, of a stream one message after another; no buffer is. Buffers lie within the
 /// file.
-///   throws   error{errc::format} damage, with file and offset; error{errc::unsupported} big-endian files, other codecs, and views of lists,
+///   throws   error{errc::format} damage, with file and offset; error{errc::unsupported} big-endian files, and other codecs,
 ///            each with what to do
 ///   source   arrow.apache.org: Columnar format; format/{Schema,Message,File}.fbs
 [[nodiscard]] arrow_contents read_arrow(const file_bytes& file);
