@@ -77,6 +77,19 @@ TEST(raw_sources, tables_name_their_paths_folders_and_columns) {
   const ended unknown = run({"inspect", table, "--columns", "scores"});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err, AllOf(HasSubstr("'scores'"), HasSubstr("did you mean 'score'")));
+  const auto bytes_as = [&](const char* types) {
+    return run_json({"epoch", table, "--fields", "score", "--types", types}).at("bytes_delivered");
+  };
+  EXPECT_EQ(bytes_as("score=f32"), 2 * 4);
+  EXPECT_EQ(bytes_as("score=f64"), 2 * 8);
+  for (const char* const types : {"score", "score=u8", "=f32"}) {
+    EXPECT_THAT(run({"epoch", table, "--types", types}).err, HasSubstr("is no NAME=TYPE")) << types;
+  }
+  // Whatever takes no such option says so.
+  const ended passed_over =
+      run({"epoch", std::string(LEAT_TEST_DATA) + "/same/bare.parquet", "--path-column", "image"});
+  EXPECT_EQ(passed_over.exit_code, 2);
+  EXPECT_THAT(passed_over.err, HasSubstr("--path-column is of JSONL and CSV, and this is Parquet"));
 }
 
 TEST(raw_sources, of_tokens_without_a_length_say_what_to_give) {
