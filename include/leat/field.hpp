@@ -124,7 +124,8 @@ class image {
   /// in torchvision.
   [[nodiscard]] image exif_orientation(bool on = true) const;
   /// Lets the JPEG decoder reduce the picture to 1/2, 1/4 or 1/8 while the crop stays at least as large as the output:
-  /// faster, and slightly other pixels. Default: on if a crop or flip is random, else off.
+  /// faster, and slightly other pixels. Default: on if a crop or flip is random, else off (a flip of probability 0 or 1
+  /// is not random).
   [[nodiscard]] image decimate(bool on) const;
   /// What decodes JPEG files. Default: turbo. nvjpeg has to be asked for: its pixels differ slightly from turbo's, and
   /// may differ between GPUs and versions of the library.

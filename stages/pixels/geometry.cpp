@@ -103,6 +103,7 @@ void geometry_check::check(const tr::random_resized_crop& step) {
   check_range(name, "scale", step.scale);
   check_range(name, "ratio", step.ratio);
   scale(name);
+  random_ = true;
   size_ = std::pair{step.height, step.width};
 }
 
@@ -125,6 +126,7 @@ void geometry_check::check(const tr::random_crop& step) {
   if (step.padding < 0 || step.padding > side_max) {
     refuse(name, "padding " + std::to_string(step.padding) + ": must be 0.." + std::to_string(side_max));
   }
+  random_ = random_ || step.padding != 0 || size_ != std::pair{step.height, step.width};
   crop(name, step.height, step.width, step.padding);
 }
 
@@ -132,6 +134,7 @@ void geometry_check::check(const tr::random_flip& step) {
   if (!(step.probability >= 0 && step.probability <= 1)) {
     refuse("random_flip", "probability " + std::to_string(step.probability) + ": must be 0..1");
   }
+  random_ = random_ || (step.probability > 0 && step.probability < 1);
 }
 
 geometry_folding::geometry_folding(int width, int height) noexcept

@@ -58,12 +58,15 @@ class geometry_check {
 
   /// Height and width, where the chain fixes them.
   [[nodiscard]] const std::optional<std::pair<int, int>>& size() const noexcept { return size_; }
+  /// Whether two draws of one picture can differ. A flip that is always or never done, and a crop that has one place only, do not.
+  [[nodiscard]] bool random() const noexcept { return random_; }
 
  private:
   void scale(const char* name);
   void crop(const char* name, int height, int width, int padding);
 
   bool scaled_ = false;
+  bool random_ = false;
   std::optional<std::pair<int, int>> cropped_;  // height, width of the last crop
   std::optional<std::pair<int, int>> size_;
 };

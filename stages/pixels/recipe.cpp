@@ -754,9 +754,7 @@ pipeline::pipeline(std::vector<transform> steps) {
             if constexpr (is_geometry<Step>) geometry.check(step);
           },
           what.what());
-      if (what.get_if<tr::resize>() == nullptr && what.get_if<tr::center_crop>() == nullptr) {
-        random_ = geometry_is_random_ = true;
-      }
+      if (what.get_if<tr::resize>() == nullptr && what.get_if<tr::center_crop>() == nullptr) random_ = true;
     } else {
       colour.check(what, 0);
     }
@@ -768,6 +766,7 @@ pipeline::pipeline(std::vector<transform> steps) {
                 "center_crop(size), random_crop(size) or resize(height, width)");
   }
   std::tie(out_height_, out_width_) = *geometry.size();
+  geometry_is_random_ = geometry.random();
   if (colour.passes() > recipe::passes_max) {
     throw error(errc::usage, str_cat("a picture's transforms are ", colour.passes(),
                                      " steps of colour, groups and jitters counted by "

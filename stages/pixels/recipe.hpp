@@ -132,9 +132,10 @@ class pipeline {
 
   [[nodiscard]] int out_width() const noexcept { return out_width_; }
   [[nodiscard]] int out_height() const noexcept { return out_height_; }
-  /// Whether anything is drawn: such views of a picture are numbered.
+  /// Whether a step draws by its kind: such views of a picture are numbered. It depends on no probability, so that another
+  /// probability in one view does not change what the others draw.
   [[nodiscard]] bool random() const noexcept { return random_; }
-  /// Whether the geometry is drawn: decimation's default.
+  /// Whether two draws of one picture can differ in geometry, by the steps' parameters: decimation's default.
   [[nodiscard]] bool geometry_is_random() const noexcept { return geometry_is_random_; }
   /// Whether there is anything behind the geometry.
   [[nodiscard]] bool has_colour() const noexcept { return !colour_.empty(); }

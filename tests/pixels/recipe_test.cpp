@@ -240,6 +240,26 @@ TEST(recipe, turns_decimation_on_for_a_random_geometry_alone) {
   EXPECT_TRUE(pipeline({tr::random_resized_crop{}}).geometry_is_random());
 }
 
+TEST(recipe, turns_decimation_on_by_parameters_and_not_by_the_kind_of_a_step) {
+  const auto is_random = [](std::vector<transform> steps) { return pipeline(std::move(steps)).geometry_is_random(); };
+  for (const double probability : {0.0, 1.0}) {
+    EXPECT_FALSE(is_random({tr::resize{.shorter_side = 72}, tr::center_crop{64, 64}, tr::random_flip{probability}}));
+    EXPECT_TRUE(is_random({tr::random_crop{64, 64}, tr::random_flip{probability}}));
+  }
+  EXPECT_TRUE(is_random({tr::resize{.shorter_side = 72}, tr::center_crop{64, 64}, tr::random_flip{0.5}}));
+  // A crop of the size that is there has one place; with padding it has many.
+  EXPECT_FALSE(is_random({tr::resize{.height = 64, .width = 48}, tr::random_crop{64, 48}}));
+  EXPECT_TRUE(is_random({tr::resize{.height = 64, .width = 48}, tr::random_crop{64, 48, 4}}));
+  EXPECT_TRUE(is_random({tr::resize{.height = 64, .width = 48}, tr::random_crop{64, 40}}));
+  EXPECT_TRUE(is_random({tr::resize{.shorter_side = 64}, tr::random_crop{64, 64}}));
+}
+
+TEST(recipe, numbers_views_alike_whatever_a_probability_is) {
+  for (const double probability : {0.0, 0.5, 1.0}) {
+    EXPECT_TRUE(pipeline({tr::center_crop{64, 64}, tr::random_flip{probability}}).random());
+  }
+}
+
 // For ever and on every machine: computed once, by this code, and written down.
 TEST(recipe, draws_what_it_drew_when_this_was_written) {
   const pipeline chain =
