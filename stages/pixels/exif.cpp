@@ -31,12 +31,16 @@ std::optional<int> exif_orientation(byte_span tiff) noexcept {
     if (at + 12 > tiff.size()) return std::nullopt;
     if (u16(at) != 0x0112) continue;
     if (u32(at + 4) != 1) return 1;
-    switch (u16(at + 2)) {  // SHORT by the standard; BYTE and LONG occur
+    switch (
+        u16(at + 2)) {  // SHORT by the standard; BYTE, LONG and the signed types occur. What is negative is not in 1..8
       case 1:
+      case 6:
         return valid_or_upright(byte_at(tiff, at + 8));
       case 3:
+      case 8:
         return valid_or_upright(u16(at + 8));
       case 4:
+      case 9:
         return valid_or_upright(u32(at + 8));
       default:
         return 1;

@@ -17,15 +17,13 @@ namespace leat::pixels {
 /// The first tiff:Orientation of an XMP packet, as an attribute or an element; 1 if its value is not in 1..8.
 [[nodiscard]] std::optional<int> xmp_orientation(std::string_view packet) noexcept;
 
-/// Combines the orientations in a file: EXIF's if there is one, else XMP's, else 1.
+/// Combines the orientations in a file: that of the first EXIF that has one, else that of the last XMP packet, else 1.
 class orientation_finder {
  public:
   void see_exif(byte_span tiff) noexcept {
     if (!exif_) exif_ = exif_orientation(tiff);
   }
-  void see_xmp(std::string_view packet) noexcept {
-    if (!xmp_) xmp_ = xmp_orientation(packet);
-  }
+  void see_xmp(std::string_view packet) noexcept { xmp_ = xmp_orientation(packet); }
   [[nodiscard]] int found() const noexcept { return exif_.value_or(xmp_.value_or(1)); }
 
  private:

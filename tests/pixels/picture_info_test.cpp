@@ -137,6 +137,52 @@ TEST(picture_info, finds_the_orientation_where_pillow_does) {
   EXPECT_EQ(peek(jpeg, pixels::look_for::size)->orientation, 1) << "nobody asked";
 }
 
+// A JPEG with a segment in front of the frame header, or behind it.
+std::vector<std::byte> with_app1(std::vector<std::byte> jpeg, const std::string& content, bool behind_frame) {
+  const std::size_t length = content.size() + 2;
+  std::vector<std::byte> segment = {std::byte{0xFF}, std::byte{0xE1}, static_cast<std::byte>(length >> 8),
+                                    static_cast<std::byte>(length & 0xFF)};
+  for (const std::byte each : bytes_of(content)) segment.push_back(each);
+  std::size_t at = 2;
+  while (behind_frame && jpeg[at + 1] != std::byte{0xDA}) {
+    at += 2 + std::to_integer<std::size_t>(jpeg[at + 2]) * 256 + std::to_integer<std::size_t>(jpeg[at + 3]);
+  }
+  jpeg.insert(jpeg.begin() + static_cast<std::ptrdiff_t>(at), segment.begin(), segment.end());
+  return jpeg;
+}
+
+std::string exif_of(char type, char value) {
+  using namespace std::string_literals;
+  const std::string shown = type == 4 || type == 9   ? "\0\0\0"s + value
+                            : type == 3 || type == 8 ? "\0"s + value + "\0\0"s
+                                                     : value + "\0\0\0"s;
+  return "Exif\0\0MM\0*\0\0\0\x08\0\1\1\x12\0"s + type + "\0\0\0\1"s + shown + "\0\0\0\0"s;
+}
+
+TEST(picture_info, finds_the_orientation_of_a_jpeg_behind_its_frame_header_and_in_any_integer_type) {
+  const auto jpeg = testing::make_jpeg(testing::make_texture(1, 16, 16), {});
+  for (const bool behind_frame : {false, true}) {
+    for (const char type : {'\1', '\3', '\4', '\6', '\10', '\11'}) {
+      EXPECT_EQ(peek(with_app1(jpeg, exif_of(type, '\6'), behind_frame))->orientation, 6) << int{type};
+      EXPECT_EQ(peek(with_app1(jpeg, exif_of(type, '\377'), behind_frame))->orientation, 1) << int{type};
+    }
+    EXPECT_EQ(peek(with_app1(jpeg, exif_of('\5', '\6'), behind_frame))->orientation, 1) << "no integer";
+    // Damage behind the frame header is for the decoder to find.
+    auto cut = with_app1(jpeg, exif_of('\3', '\6'), behind_frame);
+    cut.resize(cut.size() / 2);
+    EXPECT_TRUE(peek(cut));
+  }
+  // The first EXIF counts, and the last XMP.
+  auto both = with_app1(with_app1(jpeg, exif_of('\3', '\5'), true), exif_of('\3', '\7'), false);
+  EXPECT_EQ(peek(both)->orientation, 7);
+  using namespace std::string_literals;
+  const auto xmp = [](const char* value) {
+    return "http://ns.adobe.com/xap/1.0/\0<x tiff:Orientation=\""s + value + "\"/>";
+  };
+  both = with_app1(with_app1(jpeg, xmp("3"), true), xmp("8"), false);
+  EXPECT_EQ(peek(both)->orientation, 3);
+}
+
 TEST(picture_info, names_what_it_cannot_read) {
   EXPECT_THAT(peek({}).reason(), HasSubstr("zero bytes"));
   EXPECT_EQ(peek({}).kind(), outcome_kind::corrupt);
