@@ -21,6 +21,7 @@ constexpr std::uint32_t name_of(const char (&text)[5]) noexcept {
 
 // A chunk's length and name come before its content, the CRC of name and content after it.
 constexpr std::size_t chunk_frame_bytes = 12;
+constexpr std::size_t chunk_head_bytes = 8;
 constexpr std::size_t signature_bytes = 8;
 
 // Two bits for 258 bytes: the longest match of the shortest codes.
@@ -108,18 +109,32 @@ stages::outcome<void> png_data::open(bytes_view encoded, const std::atomic<bool>
   encoded_ = encoded;
   palette_ = {};
   data_ = 0;
+  cut_ = false;
   std::uint64_t data_bytes = 0;
   bool data_over = false;
   for (std::size_t at = signature_bytes;;) {
     if (stop != nullptr && stop->load(std::memory_order_relaxed)) return stages::cancelled();
-    if (encoded.size() - at < chunk_frame_bytes) return stages::corrupt("PNG: premature end of file");
+    const std::size_t left = encoded.size() - at;
+    if (left < chunk_head_bytes) {
+      cut_ = true;
+      break;
+    }
     const std::size_t length = big32(encoded, at);
     const std::uint32_t name = big32(encoded, at + 4);
     const bool first = at == signature_bytes;
     if (first != (name == name_of("IHDR")) || (first && length != 13))
       return stages::corrupt("PNG: header chunks out of place");
     if (!is_name(name)) return stages::corrupt("PNG: a chunk with an impossible name");
-    if (length > encoded.size() - at - chunk_frame_bytes) return stages::corrupt("PNG: premature end of file");
+    if (left < chunk_frame_bytes || length > left - chunk_frame_bytes) {
+      if (name == name_of("IDAT") && !data_over) {
+        // Of data only the chunk's CRC may be missing: the data has a checksum of its own.
+        if (length > left - chunk_head_bytes) return stages::corrupt("PNG: premature end of file");
+        if (data_ == 0) data_ = at;
+        data_bytes += length;
+      }
+      cut_ = true;
+      break;
+    }
     if (is_critical(name) && !is_whole(encoded, at, length))
       return stages::corrupt("PNG: " + text_of(name) + ": CRC error");
     if (name == name_of("IEND")) break;
@@ -137,15 +152,16 @@ stages::outcome<void> png_data::open(bytes_view encoded, const std::atomic<bool>
     }
     at += chunk_frame_bytes + length;
   }
-  if (data_ == 0) return stages::corrupt("PNG: no image data");
+  if (data_ == 0) return stages::corrupt(cut_ ? "PNG: premature end of file" : "PNG: no image data");
   constexpr std::byte indexed{3};
   if (encoded[signature_bytes + 8 + 9] != indexed)
     palette_ = {};  // A palette of another colour type is only a suggestion.
   bytes_ = line_bytes_of(encoded);
   if (bytes_ == 0) return stages::corrupt("PNG: invalid IHDR data");
   if (bytes_ > times(data_bytes, expansion_max)) {
-    return stages::corrupt("PNG: too short for its picture: " + std::to_string(data_bytes) +
-                           " bytes of data cannot hold " + std::to_string(bytes_) + " bytes of lines");
+    return stages::corrupt("PNG: " + std::string(cut_ ? "premature end of file, " : "") +
+                           "too short for its picture: " + std::to_string(data_bytes) + " bytes of data cannot hold " +
+                           std::to_string(bytes_) + " bytes of lines");
   }
   return {};
 }
@@ -160,9 +176,10 @@ const char* png_data::start(scratch_arena& arena) noexcept {
   return inflateInit2(&stream_, MAX_WBITS) == Z_OK ? nullptr : "out of scratch memory";
 }
 
-// Chunks have been checked to lie inside of the file.
+// Chunks have been checked to lie inside of the file, but for the CRC of the last one of a file that ends early.
 bool png_data::next_chunk() noexcept {
   while (stream_.avail_in == 0) {
+    if (data_ > encoded_.size() || encoded_.size() - data_ < chunk_head_bytes) return false;
     if (big32(encoded_, data_ + 4) != name_of("IDAT")) return false;
     const std::size_t length = big32(encoded_, data_);
     stream_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(encoded_.data() + data_ + 8));
@@ -175,7 +192,7 @@ bool png_data::next_chunk() noexcept {
 // Until the room is full or the data ends.
 const char* png_data::inflate_some() noexcept {
   while (stream_.avail_out > 0 && !ended_) {
-    if (!next_chunk()) return "IDAT: not enough image data";
+    if (!next_chunk()) return cut_ ? "premature end of file" : "IDAT: not enough image data";
     const int result = inflate(&stream_, Z_NO_FLUSH);
     if (result == Z_STREAM_END) {
       ended_ = true;

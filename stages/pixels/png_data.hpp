@@ -21,7 +21,9 @@ class png_data {
  public:
   /// Walks over all chunks and checks the CRC of those that pixels depend on. Takes no memory.
   ///   encoded   a PNG by its signature; stays where it is until finish()
-  ///   returns   corrupt: what libpng calls an error, a CRC, no end chunk, fewer bytes than can hold the lines; cancelled
+  ///             A file that ends early is accepted as far as this goes: read() and finish() tell whether its lines are whole, and
+  ///             their checksum is there
+  ///   returns   corrupt: what libpng calls an error, a CRC, no data, fewer bytes than can hold the lines; cancelled
   ///   source    W3C PNG 3rd edition, sections 5 and 11.2
   stages::outcome<void> open(std::span<const std::byte> encoded, const std::atomic<bool>* stop);
 
@@ -58,6 +60,7 @@ class png_data {
   std::size_t data_;  // where the next chunk with data begins, if it is one
   z_stream stream_;
   bool ended_;
+  bool cut_;  // the file ends before its end chunk does
 };
 
 }  // namespace leat::pixels

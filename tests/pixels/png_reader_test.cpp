@@ -16,6 +16,7 @@ namespace leat {
 namespace {
 
 using stages::outcome_kind;
+using ::testing::HasSubstr;
 using testing::one_decoder;
 using testing::plain_box;
 using testing::png_colours;
@@ -244,7 +245,7 @@ TEST(png_reader, looks_at_the_checksum_of_the_data_wherever_chunks_begin) {
   }
 }
 
-TEST(png_reader, wants_the_whole_file_and_overlooks_what_changes_no_pixel) {
+TEST(png_reader, wants_all_of_the_data_and_overlooks_what_changes_no_pixel) {
   one_decoder one;
   const rgb_picture texture = testing::make_texture(4, 40, 30);
   rgb_picture seen;
@@ -253,10 +254,22 @@ TEST(png_reader, wants_the_whole_file_and_overlooks_what_changes_no_pixel) {
   const auto decode = [&](const std::vector<std::byte>& png) { return one.decode(png, plain_box(0, 0, 20, 10)); };
   const rgb_picture expected = testing::crop(seen, 0, 0, 20, 10);
 
-  for (std::size_t size = 33; size < whole.size(); ++size) {
-    decode({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)});
-    ASSERT_EQ(one.kind, outcome_kind::corrupt) << size;
-  }
+  // Without the end chunk, or the checksum of the last data chunk, the data's own checksum says that all is there.
+  const auto each_cut = [&](const std::vector<std::byte>& png, std::size_t data_end) {
+    for (std::size_t size = 33; size < png.size(); ++size) {
+      const rgb_picture got = decode({png.begin(), png.begin() + static_cast<std::ptrdiff_t>(size)});
+      if (size < data_end) {
+        ASSERT_EQ(one.kind, outcome_kind::corrupt) << size;
+        ASSERT_THAT(one.reason, HasSubstr("premature end of file")) << size;
+      } else {
+        ASSERT_EQ(one.reason, "") << size;
+        ASSERT_EQ(got, expected) << size;
+      }
+    }
+  };
+  constexpr std::size_t crc_bytes = 4;
+  constexpr std::size_t end_bytes = 12;
+  each_cut(whole, whole.size() - end_bytes - crc_bytes);
   auto longer = whole;
   longer.resize(longer.size() + 100, std::byte{7});
   EXPECT_EQ(decode(longer), expected) << one.reason;
@@ -267,6 +280,8 @@ TEST(png_reader, wants_the_whole_file_and_overlooks_what_changes_no_pixel) {
     return png_of(chunks);
   };
   ASSERT_EQ(good.size(), 3U);  // IHDR, IDAT, IEND
+  each_cut(with(2, {"teXt", std::vector<std::byte>(50, std::byte{1})}), whole.size() - end_bytes - crc_bytes);
+  each_cut(with(2, {"IDAT", {}}), whole.size() - end_bytes - crc_bytes);
   for (const std::size_t before : {1U, 2U}) {
     auto odd = with(before, {"teXt", std::vector<std::byte>(50, std::byte{1})});
     EXPECT_EQ(decode(odd), expected) << one.reason;
