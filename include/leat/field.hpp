@@ -50,7 +50,7 @@ enum class jpeg_decoder : std::uint8_t { turbo, nvjpeg };
 ///              jpe, and the picture of a folder
 ///   output     `name`: f32 [rows, 3, height, width]; as() changes dtype and layout. u8 is the pixel, 0..255. Floats
 ///              are u8 / 255, or (u8 / 255 - mean) / deviation after normalize()
-///   corrupt    cut or damaged inside the region that is decoded, an unsupported format, more than pixels_max() pixels
+///   corrupt    cut, or damaged inside the region that is decoded; an unsupported format; more than pixels_max() pixels
 ///   limit      a picture that takes more than a quarter of host_bytes_max to decode ends the run when next() comes to
 ///              its batch. The error names the budget that works
 ///   views      several image fields of one member are views of it, each with its own random numbers. Views are

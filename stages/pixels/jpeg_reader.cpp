@@ -15,6 +15,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -70,12 +71,14 @@ struct frame {
   // Where we are.
   int scans;  // as check_jpeg_claims() counted them
   bool several_scans;
+  bool has_end;  // an end marker behind the scan, or several scans, which are read to their end in any case
   bool in_headers;
   bool skipping;
   JDIMENSION needed_mcu_row;  // the first iMCU row that has a part in the region
   int lines_left;
   JSAMPROW rows[strip_lines];
   int row_count;
+  JSAMPROW below;             // a line of those behind the region, where they are looked at
   std::size_t column_offset;  // bytes before the region in a decoded line
 };
 static_assert(std::is_trivially_destructible_v<frame> && std::is_standard_layout_v<frame>);
@@ -329,6 +332,9 @@ void start_step(frame& f) {
     f.rows[i] =
         static_cast<JSAMPROW>(c.mem->alloc_large(reinterpret_cast<j_common_ptr>(&c), JPOOL_IMAGE, line_bytes(c)));
   }
+  if (!f.has_end) {
+    f.below = static_cast<JSAMPROW>(c.mem->alloc_large(reinterpret_cast<j_common_ptr>(&c), JPOOL_IMAGE, line_bytes(c)));
+  }
 
   const auto above = static_cast<JDIMENSION>(f.region.y);
   const auto rows_per_mcu = static_cast<JDIMENSION>(c.max_v_samp_factor * dct_size_min(c));
@@ -369,19 +375,31 @@ void cmyk_to_rgb(JSAMPROW line, JDIMENSION pixels) noexcept {
   }
 }
 
-void read_step(frame& f) {
+int read_some(frame& f, JSAMPROW* rows, int wanted) {
   jpeg_decompress_struct& c = f.cinfo;
+  const JDIMENSION got = jpeg_read_scanlines(&c, rows, static_cast<JDIMENSION>(wanted));
+  if (got == 0) {
+    c.err->msg_code = JERR_INPUT_EOF;
+    c.err->error_exit(reinterpret_cast<j_common_ptr>(&c));
+  }
+  return static_cast<int>(got);
+}
+
+// A file that was cut is corrupt whatever the region. Without an end marker only its last line tells whether it was.
+// (jpeg_skip_scanlines() would not look at lines that it skips up to the end.)
+void look_below_step(frame& f) {
+  while (f.cinfo.output_scanline < f.cinfo.output_height) {
+    check_stop(f);
+    read_some(f, &f.below, 1);
+  }
+}
+
+void read_step(frame& f) {
+  const jpeg_decompress_struct& c = f.cinfo;
   check_stop(f);
   const int wanted = std::min(f.lines_left, strip_lines);
   f.row_count = 0;
-  while (f.row_count < wanted) {
-    const JDIMENSION got = jpeg_read_scanlines(&c, f.rows + f.row_count, static_cast<JDIMENSION>(wanted - f.row_count));
-    if (got == 0) {
-      c.err->msg_code = JERR_INPUT_EOF;
-      c.err->error_exit(reinterpret_cast<j_common_ptr>(&c));
-    }
-    f.row_count += static_cast<int>(got);
-  }
+  while (f.row_count < wanted) f.row_count += read_some(f, f.rows + f.row_count, wanted - f.row_count);
   f.lines_left -= f.row_count;
   if (c.output_components == 4) {
     for (int i = 0; i < f.row_count; ++i) cmyk_to_rgb(f.rows[i], c.output_width);
@@ -415,7 +433,7 @@ std::size_t bytes_of(frame& f, bool packed) {
   }
   if (f.is_pack) bytes += scratch_arena::rounded(photo_row::scratch_bytes(f.pack.row_blocks()));
   if (f.recoded) bytes += scratch_arena::rounded(photo_source::buffer_bytes);
-  return bytes + strip_lines * scratch_arena::rounded(line_bytes(c));
+  return bytes + (strip_lines + (f.has_end ? 0 : 1)) * scratch_arena::rounded(line_bytes(c));
 }
 
 // After size_step().
@@ -466,6 +484,20 @@ std::optional<photo_layout> layout_of(const frame& f) {
     return std::nullopt;
   }
   return to;
+}
+
+// Whether an end marker stands behind the scan; after it there may be anything.
+bool has_end_marker(std::span<const JOCTET> scan) noexcept {
+  const std::size_t size = scan.size();
+  if (size >= 2 && scan[size - 2] == 0xFF && scan[size - 1] == JPEG_EOI) return true;  // nearly always
+  const JOCTET* at = scan.data();
+  const JOCTET* const end = at + size;
+  while ((at = static_cast<const JOCTET*>(std::memchr(at, 0xFF, static_cast<std::size_t>(end - at)))) != nullptr) {
+    while (at != end && *at == 0xFF) ++at;
+    if (at == end) return false;
+    if (*at++ == JPEG_EOI) return true;
+  }
+  return false;
 }
 
 stages::failure failure_of(const frame& f) {
@@ -538,6 +570,8 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
     return stages::corrupt("JPEG: two frame headers that differ");
   }
   f.several_scans = jpeg_has_multiple_scans(&f.cinfo) != FALSE;
+  f.has_end =
+      f.is_pack || f.several_scans || has_end_marker({f.cinfo.src->next_input_byte, f.cinfo.src->bytes_in_buffer});
   if (f.is_pack) {  // The layout has been checked: each row has bytes for its blocks.
     f.scans = 1;
     if (f.several_scans) return stages::corrupt("photo pack: its JPEG has more than one scan");
@@ -592,6 +626,7 @@ std::optional<photo_layout> jpeg_reader::layout(int decimation) {
 stages::outcome<lines> jpeg_reader::read() {
   frame& f = state_->f;
   if (!run(f, read_step)) return state_->why();
+  if (f.lines_left == 0 && !f.has_end && !run(f, look_below_step)) return state_->why();
   // Lines are taken from the arena one after the other, so they lie at the same distance.
   const auto stride = static_cast<std::size_t>(f.rows[1] - f.rows[0]);
   return lines{f.rows[0] + f.column_offset, stride, f.row_count};

@@ -105,9 +105,9 @@ class picture_decoder {
   ///             is unspecified unless the outcome is ok
   ///   stop      looked at every few lines; may be null
   ///   returns   corrupt: damaged inside the region that was decoded (libjpeg's warnings of premature end, bad codes and
-  ///             lost restart markers), of a PNG anywhere in what its pixels depend on; or no picture. Damage of a JPEG
-  ///             outside the region, extraneous bytes before a marker, and a missing end marker behind complete data are
-  ///             nothing. unsupported: other formats, more than pixels_max pixels. over_budget: more scratch than the
+  ///             lost restart markers), of a PNG anywhere in what its pixels depend on; a file that lost its end; or no
+  ///             picture. Damage of a JPEG outside the region, extraneous bytes before a marker, and a missing end (of a PNG: end
+  ///             chunk) behind complete data are nothing. unsupported: other formats, more than pixels_max pixels. over_budget: more scratch than the
   ///             budget can ever give. cancelled: `stop`, or the budget's stop()
   ///   throws    what a function of the user's does (transforms::lookup, transforms::edit)
   ///   source    libjpeg.txt "Partial decompression"; Pillow's Resample.c

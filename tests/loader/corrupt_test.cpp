@@ -405,20 +405,23 @@ TEST(corrupt, samples_are_replaced_by_larger_ones) {
   expect_counted(train.stats());
 }
 
-// Damage that the decoder never meets is none: bytes after the picture, and rows below the crop.
+// Damage that the decoder never meets is none: bytes after the picture, and rows below the crop. A file that was cut is corrupt in any case.
 TEST(corrupt, is_what_was_decoded_and_not_what_lies_beside_it) {
   const testing::watchdog dog("damage outside the crop");
   const testing::rgb_picture picture = testing::make_texture(3, 64, 256);
   std::vector<std::byte> whole = testing::make_jpeg(picture, {.quality = 95});
-  std::vector<fake_sample> samples(3);
+  std::vector<fake_sample> samples(4);
   for (fake_sample& each : samples) each.members = {{"jpg", whole}};
   for (int i = 0; i < 100; ++i) samples[1].find("jpg")->bytes.push_back(std::byte{0xFF});  // after the end
-  samples[2].find("jpg")->bytes.resize(whole.size() * 3 / 4);                              // the lower rows are missing
+  for (const std::size_t at : {0, 1}) {  // an end marker in the lower rows
+    samples[2].find("jpg")->bytes[whole.size() * 3 / 4 + at] = at == 0 ? std::byte{0xFF} : std::byte{0xD9};
+  }
+  samples[3].find("jpg")->bytes.resize(whole.size() * 3 / 4);  // the lower rows are missing
   const fake_dataset set(samples);
   loader_options options = testing::small_options();
   options.shuffle = false;
   options.on_corrupt = corrupt_policy::skip;
-  options.batch_size = 3;
+  options.batch_size = 4;
   {
     // The upper left eighth of a picture that is 64 wide and 256 high.
     loader upper(set, options, image("jpg").center_crop(64).as(dtype::u8));

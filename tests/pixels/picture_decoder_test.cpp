@@ -311,7 +311,11 @@ TEST(picture_decoder, calls_truncated_pictures_corrupt_and_damage_below_the_crop
   one.decode(cut(encoded, half), plain_box(0, 0, 160, 160));
   EXPECT_EQ(one.kind, outcome_kind::corrupt);
   EXPECT_THAT(one.reason, HasSubstr("premature end"));
-  EXPECT_EQ(one.decode(cut(encoded, half), plain_box(20, 10, 100, 40)), testing::crop(whole, 20, 10, 100, 40));
+  one.decode(cut(encoded, half), plain_box(20, 10, 100, 40));
+  EXPECT_EQ(one.kind, outcome_kind::corrupt) << "above the cut";
+  auto damaged = encoded;
+  damaged[half] ^= std::byte{0x55};
+  EXPECT_EQ(one.decode(damaged, plain_box(20, 10, 100, 40)), testing::crop(whole, 20, 10, 100, 40));
   EXPECT_EQ(one.reason, "");
 
   // Headers cut anywhere are corrupt; so is a scan without data.
@@ -333,6 +337,38 @@ TEST(picture_decoder, calls_truncated_pictures_corrupt_and_damage_below_the_crop
     one.decode(cut(other, other.size() * 2 / 3), plain_box(0, 0, 160, 160));
     if (options.arithmetic && one.kind == outcome_kind::unsupported) continue;
     EXPECT_EQ(one.kind, outcome_kind::corrupt);
+  }
+}
+
+// Otherwise a picture would be good in one epoch and corrupt in the next, by its crop.
+TEST(picture_decoder, says_of_a_jpeg_that_was_cut_the_same_whatever_the_crop) {
+  one_decoder one;
+  const rgb_picture texture = testing::make_texture(6, 64, 80);
+  const jpeg_options kinds[] = {{},
+                                {.h = 1, .v = 1},
+                                {.colours = testing::jpeg_colours::grey, .h = 1, .v = 1},
+                                {.restart_interval = 3},
+                                {.progressive = true},
+                                {.colours = testing::jpeg_colours::ycck}};
+  for (const jpeg_options& options : kinds) {
+    const auto encoded = testing::make_jpeg(texture, options);
+    const std::size_t begin = scan_begin(encoded);
+    int good = 0;
+    for (std::size_t size = begin; size <= encoded.size(); size += size + 12 < encoded.size() ? 7 : 1) {
+      const auto file = cut(encoded, size);
+      for (const bool own_huffman : {true, false}) {
+        one.decode(file, plain_box(0, 0, 64, 80), {.own_huffman = own_huffman});
+        const outcome_kind whole = one.kind;
+        good += whole == outcome_kind::ok ? 1 : 0;
+        for (const geometry& crop : {plain_box(0, 0, 8, 1), plain_box(40, 30, 20, 20), plain_box(3, 70, 40, 10),
+                                     testing::scaled_box({0, 0, 64, 16}, 16, 4, filter::bilinear)}) {
+          one.decode(file, crop, {.decimate = true, .own_huffman = own_huffman});
+          ASSERT_EQ(one.kind, whole) << size << " of " << encoded.size() << ", line " << crop.box.y << ": "
+                                     << one.reason;
+        }
+      }
+    }
+    EXPECT_GE(good, options.progressive ? 2 : 6) << "all, and without one or both bytes of the end marker";
   }
 }
 
