@@ -264,9 +264,10 @@ void note_loose_pictures(const std::string& folder, const folder_listing& listin
                           " no class (", names, "); move them into one"));
 }
 
-// Extensions of picture formats that leat does not read, and torchvision does not take for samples.
+// Extensions of picture formats that leat does not read; torchvision takes the first four for samples.
 const std::vector<std::string>& foreign_extensions() {
-  static const std::vector<std::string> all = {".gif", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".svg", ".psd"};
+  static const std::vector<std::string> all = {".ppm",  ".pgm",  ".tif", ".tiff", ".gif", ".heic",
+                                               ".heif", ".avif", ".jxl", ".jp2",  ".svg", ".psd"};
   return all;
 }
 
@@ -283,6 +284,10 @@ void note_foreign_pictures(const std::string& folder, const std::string& counts,
   if (counts.empty()) return;
   notes.push_back(
       str_cat(folder, ": left out: pictures that are not read: ", counts, "; convert them to JPEG, PNG, WebP or BMP"));
+}
+
+void note_hidden(const std::string& folder, const hidden_files& hidden, std::vector<std::string>& notes) {
+  if (const std::string text = hidden.text(); !text.empty()) notes.push_back(str_cat(folder, ": left out: ", text));
 }
 
 std::vector<std::string> classes_without_pictures(const std::vector<std::string>& classes,
@@ -367,6 +372,8 @@ walked_folder walk_folder(const std::string& path, const Root& root, const folde
       std::vector<std::string> notes;
       note_loose_pictures(path, listing, notes);
       note_foreign_pictures(path, counts_text(walk.counted, found.counted), notes);
+      found.hidden.add(listing.hidden);
+      note_hidden(path, found.hidden, notes);
       found.visited.push_back({"", listing.modified_ns});
       return {std::make_shared<folder_model>(path, listing.folders, found.directories, std::move(notes), place),
               std::move(found.visited)};
@@ -375,19 +382,22 @@ walked_folder walk_folder(const std::string& path, const Root& root, const folde
   folder_contents found = walk_folders(root, {""}, walk);
   if (found.directories.empty()) {
     const std::string foreign = counts_text(walk.counted, found.counted);
+    const std::string hidden = found.hidden.text();
     throw error(errc::not_found,
                 str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions),
-                        foreign.empty() ? "" : "; not read: " + foreign, ")", advice_about_files(path, root, {})));
+                        foreign.empty() ? "" : "; not read: " + foreign, hidden.empty() ? "" : "; left out: " + hidden,
+                        ")", advice_about_files(path, root, {})));
   }
   std::vector<std::string> notes;
   note_foreign_pictures(path, counts_text(walk.counted, found.counted), notes);
+  note_hidden(path, found.hidden, notes);
   return {std::make_shared<folder_model>(path, std::vector<std::string>{}, found.directories, std::move(notes), place),
           std::move(found.visited)};
 }
 
 digest key_of(const std::string& path, const folder_options& options, const folder_walk_options& walk) {
   hasher key;
-  key.add("folder");
+  key.add("folder without hidden files");
   key.add(static_cast<std::uint64_t>(options.classes));
   key.add(static_cast<std::uint64_t>(options.allow_empty_classes));
   key.add(walk.extensions.size());
@@ -418,10 +428,9 @@ folder_walk_options walk_options_of(const folder_options& options) {
   folder_walk_options walk;
   walk.threads = threads_for_walking(options.threads);
   walk.extensions = options.extensions;
-  // torchvision/datasets/folder.py, IMG_EXTENSIONS; and JPEGs as photo packs.
+  // torchvision/datasets/folder.py, IMG_EXTENSIONS, as far as they are read; and JPEGs as photo packs.
   if (walk.extensions.empty()) {
-    walk.extensions = {".jpg", ".jpeg", ".png",  ".ppm",  ".bmp",   ".pgm",
-                       ".tif", ".tiff", ".webp", ".fjpg", ".fjpeg", ".fjpe"};
+    walk.extensions = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".fjpg", ".fjpeg", ".fjpe"};
     walk.counted = foreign_extensions();
   }
   return walk;

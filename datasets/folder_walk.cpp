@@ -83,6 +83,7 @@ struct node {
   };
   std::vector<child> children;
   std::vector<std::uint64_t> counted;
+  hidden_files hidden;
 };
 
 enum class entry_type : std::uint8_t { directory, linked_directory, other };
@@ -147,6 +148,15 @@ void count(std::string_view name, const std::vector<std::string>& extensions, st
   }
 }
 
+// A hidden file that would be no picture is not worth a word.
+void leave_out(std::string_view path, bool is_folder, const folder_walk_options& options, hidden_files& hidden) {
+  if (is_folder) {
+    hidden.add_folder(path);
+  } else if (has_extension(path, options.extensions)) {
+    hidden.add_file(path);
+  }
+}
+
 void sort_directories(std::vector<picture_directory>& directories) {
   std::sort(directories.begin(), directories.end(), [](const picture_directory& a, const picture_directory& b) {
     return a.class_index != b.class_index ? a.class_index < b.class_index : python_less(a.path, b.path);
@@ -177,6 +187,7 @@ class walker {
     for (node& done : nodes_) {
       contents.visited.push_back({done.found.path, done.modified_ns});
       for (std::size_t i = 0; i < done.counted.size(); ++i) contents.counted[i] += done.counted[i];
+      contents.hidden.add(done.hidden);
       if (!done.found.pictures.empty()) directories.push_back(std::move(done.found));
     }
     nodes_.clear();
@@ -215,7 +226,9 @@ class walker {
     if (here.linked && is_own_ancestor(here)) return;
     read_directory(directory.get(), path, [&](const dirent& entry, entry_type type) {
       const std::string_view name = entry.d_name;
-      if (type != entry_type::other) {
+      if (is_hidden_name(name)) {
+        leave_out(join(here.found.path, name), type != entry_type::other, options_, here.hidden);
+      } else if (type != entry_type::other) {
         here.children.push_back({std::string(name), type == entry_type::linked_directory});
       } else if (has_extension(name, options_.extensions)) {
         add_picture(name, 0, here.found);
@@ -324,6 +337,10 @@ folder_listing list_folder(const std::string& root, const folder_walk_options& o
   folder_listing listing;
   listing.modified_ns = stamp_of(self).modified_ns;
   read_directory(directory.get(), root, [&](const dirent& entry, entry_type type) {
+    if (is_hidden_name(entry.d_name)) {
+      leave_out(entry.d_name, type != entry_type::other, options, listing.hidden);
+      return;
+    }
     if (type == entry_type::other) {
       if (has_extension(entry.d_name, options.extensions)) note_picture(entry.d_name, listing);
       return;
@@ -344,7 +361,12 @@ folder_listing list_folder(std::span<const listed_file> files, const folder_walk
   for (const listed_file& each : files) {
     if (!is_path(each.path)) continue;
     const std::size_t slash = each.path.find('/');
-    if (slash != std::string_view::npos) {
+    if (is_hidden_name(each.path.substr(0, slash))) {
+      const std::string_view hidden = each.path.substr(0, slash);
+      if (slash == std::string_view::npos || seen.insert(hidden).second) {
+        leave_out(hidden, slash != std::string_view::npos, options, listing.hidden);
+      }
+    } else if (slash != std::string_view::npos) {
       if (seen.insert(each.path.substr(0, slash)).second) listing.folders.emplace_back(each.path.substr(0, slash));
     } else if (has_extension(each.path, options.extensions)) {
       note_picture(each.path, listing);
@@ -367,6 +389,7 @@ folder_contents walk_folders(std::span<const listed_file> files, const std::vect
   folder_contents contents;
   contents.counted.assign(options.counted.size(), 0);
   absl::flat_hash_map<std::string_view, std::size_t> numbers;
+  absl::flat_hash_set<std::string_view> hidden_folders;
   for (const listed_file& each : files) {
     if (!is_path(each.path) || each.path.ends_with('/')) continue;
     const std::size_t slash = each.path.rfind('/');
@@ -374,6 +397,13 @@ folder_contents walk_folders(std::span<const listed_file> files, const std::vect
     const std::string_view name = each.path.substr(slash == std::string_view::npos ? 0 : slash + 1);
     const auto of = whole != classes.end() ? whole : classes.find(directory.substr(0, directory.find('/')));
     if (of == classes.end()) continue;
+    if (const std::string_view hidden = hidden_part(each.path); !hidden.empty()) {
+      const bool is_folder = hidden.size() < each.path.size();
+      if (!is_folder || hidden_folders.insert(hidden).second) {
+        leave_out(hidden, is_folder, options, contents.hidden);
+      }
+      continue;
+    }
     if (!has_extension(name, options.extensions)) {
       count(name, options.counted, contents.counted);
       continue;

@@ -1,6 +1,8 @@
 // The pictures below a folder, in torchvision's order, found by several threads.
 #pragma once
 
+#include "datasets/hidden_names.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -39,6 +41,7 @@ struct folder_walk_options {
 /// The contents of some folders.
 ///   directories   those with pictures in them
 ///   counted       the number of files for each of folder_walk_options::counted
+///   hidden        folders, and files that would be pictures, that were left out for their names
 ///   visited       all directories that were listed, with their times of modification before that
 struct folder_contents {
   struct visited_directory {
@@ -47,16 +50,18 @@ struct folder_contents {
   };
   std::vector<picture_directory> directories;
   std::vector<std::uint64_t> counted;
+  hidden_files hidden;
   std::vector<visited_directory> visited;
 };
 
-/// What lies directly in a folder: the names of the folders in it (links to folders too, but for those that lead back to
-/// the root), sorted; and how many pictures are beside them, with the names of the first few.
+/// What lies directly in a folder, without what is hidden: the names of the folders in it (links to folders too, but for those that lead
+/// back to the root), sorted; and how many pictures are beside them, with the names of the first few.
 struct folder_listing {
   static constexpr std::size_t names_max = 3;
   std::vector<std::string> folders;
   std::uint64_t pictures = 0;
   std::vector<std::string> picture_names;
+  hidden_files hidden;
   std::int64_t modified_ns = 0;  ///< of the folder, before it was listed
 };
 [[nodiscard]] folder_listing list_folder(const std::string& root, const folder_walk_options& options);

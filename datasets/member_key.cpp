@@ -1,5 +1,7 @@
 #include "datasets/member_key.hpp"
 
+#include "datasets/hidden_names.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -29,12 +31,31 @@ std::optional<char> escaped_letter(std::string_view escape) noexcept {
 
 }  // namespace
 
+namespace {
+
+// What an escape stands for: a dot, a percent sign, or the first letter of a hidden name.
+char escaped(std::string_view escape) noexcept {
+  if (escape == "%2E") return '.';
+  if (escape == "%25") return '%';
+  if (escape == "%5F") return '_';
+  if (escape == "%54") return 'T';
+  if (escape == "%40") return '@';
+  return '\0';
+}
+
+}  // namespace
+
 std::string encode_key(std::string_view stem) {
   const std::size_t base = stem.rfind('/') + 1;  // npos + 1 is 0.
   std::string key;
   key.reserve(stem.size() + 8);
   for (std::size_t i = 0; i < stem.size(); ++i) {
-    if (stem[i] == '%') {
+    const bool begins_part = i == 0 || stem[i - 1] == '/';
+    if (begins_part && is_hidden_name(stem.substr(i, stem.find('/', i) - i))) {
+      constexpr std::string_view digits = "0123456789ABCDEF";
+      const auto byte = static_cast<unsigned char>(stem[i]);
+      ((key += '%') += digits[byte / 16]) += digits[byte % 16];
+    } else if (stem[i] == '%') {
       key += "%25";
     } else if (stem[i] == '.' && i >= base) {
       key += "%2E";
@@ -62,8 +83,8 @@ std::string decode_key(std::string_view key) {
   stem.reserve(key.size());
   for (std::size_t i = 0; i < key.size(); ++i) {
     const std::string_view escape = key.substr(i, 3);
-    if (escape == "%2E" || escape == "%25") {
-      stem += escape == "%2E" ? '.' : '%';
+    if (const char meant = escaped(escape); meant != '\0') {
+      stem += meant;
       i += 2;
     } else if (key[i] == '%' && i + 1 == key.size() && (i == 0 || key[i - 1] == '/')) {
       continue;

@@ -1,6 +1,8 @@
-// Paths as keys of shards and back, and names of fields as members' extensions. A key ends at the first dot of its last part, so dots there are written %2E; a percent
-// sign is written %25 wherever it stands. Two escapes more keep samples apart that would get the same key side by side:
-// a lone % at the end is a name of nothing but an extension (".jpg"), and %~N counts equal neighbours ("a.jpg", "a.png").
+// Paths as keys of shards and back, and names of fields as members' extensions. A key ends at the first dot of its last
+// part, so dots there are written %2E; a percent sign is written %25 wherever it stands; of a folder that readers leave
+// out as hidden the first letter is written so: %2Ecache/1. Two escapes more keep samples apart that would get the same
+// key side by side: a lone % at the end is a name of nothing but an extension (".jpg"), and %~N counts equal neighbours
+// ("a.jpg", "a.png").
 #pragma once
 
 #include <cstdint>

@@ -363,7 +363,7 @@ std::shared_ptr<const io::file_table> table_of(const std::vector<std::string>& p
 
 digest key_of(const std::vector<std::string>& paths, at_end_marker at_marker) {
   hasher key;
-  key.add("tar");
+  key.add("tar without hidden members");
   key.add(static_cast<std::uint64_t>(at_marker));
   add_paths(key, paths);
   return key.finish();
@@ -371,7 +371,7 @@ digest key_of(const std::vector<std::string>& paths, at_end_marker at_marker) {
 // An address is the same wherever one stands.
 digest key_of_objects(const std::vector<std::string>& names, at_end_marker at_marker) {
   hasher key;
-  key.add("tar of objects");
+  key.add("tar of objects without hidden members");
   key.add(static_cast<std::uint64_t>(at_marker));
   for (const std::string& each : names) key.add(each);
   return key.finish();

@@ -88,6 +88,10 @@ void shard_grouper::add(const tar_member& member) {
     photo_indexes_.back() = {archive_offset_, member.data_offset, member.size_bytes};
     return;
   }
+  if (!hidden_part(member.name).empty()) {
+    hidden_.add_file(member.name);
+    return;
+  }
   const std::optional<member_name> name = split_member_name(member.name);
   if (!name) {
     ++index_.members_skipped;
@@ -178,6 +182,12 @@ void shard_grouper::note_skipped() {
   index_.notes.push_back(std::move(note));
 }
 
+void shard_grouper::note_hidden() {
+  if (const std::string text = hidden_.text(); !text.empty()) {
+    index_.notes.push_back(str_cat(path_, ": left out: ", text));
+  }
+}
+
 shard_index shard_grouper::finish(const tar_walk& walk) {
   if (walk.cut_in_header()) {
     const std::string what = str_cat("the shard ends inside a header at offset ", walk.position(), ": it was cut");
@@ -191,6 +201,7 @@ shard_index shard_grouper::finish(const tar_walk& walk) {
 shard_index shard_grouper::finish() {
   end_sample();
   note_skipped();
+  note_hidden();
   index_.records.shrink_to_fit();
   std::sort(index_.photos.begin(), index_.photos.end(),
             [](const photo_place& a, const photo_place& b) { return a.block < b.block; });

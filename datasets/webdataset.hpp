@@ -2,6 +2,7 @@
 #pragma once
 
 #include "datasets/extent_table.hpp"
+#include "datasets/hidden_names.hpp"
 #include "datasets/photo_places.hpp"
 #include "datasets/tar_walk.hpp"
 
@@ -80,12 +81,14 @@ class shard_grouper {
   void end_sample();
   void note_end(const tar_walk& walk);
   void note_skipped();
+  void note_hidden();
   void mark_defect(std::uint64_t offset, std::string reason);
   [[nodiscard]] std::uint16_t field_number(std::string_view extension);
 
   std::string path_;
   std::uint32_t file_;
   shard_index index_;
+  hidden_files hidden_;
   bool open_ = false;
   bool last_cut_ = false;  // The last member of all.
   std::string key_;

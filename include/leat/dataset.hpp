@@ -233,8 +233,8 @@ struct folder_options {
   };
   class_folders classes = class_folders::automatic;
   bool allow_empty_classes = false;  ///< false: a class folder without a picture is an error
-  /// File names end in one of these, in any case; give them in lower case with the dot. Empty (default): torchvision's,
-  /// .jpg .jpeg .png .ppm .bmp .pgm .tif .tiff .webp, and photo packs, .fjpg .fjpeg .fjpe.
+  /// File names end in one of these, in any case; give them in lower case with the dot. Empty (default): what is read,
+  /// .jpg .jpeg .png .bmp .webp, and photo packs, .fjpg .fjpeg .fjpe.
   std::vector<std::string> extensions = {};
   unsigned threads = 0;  ///< threads that walk the folder; 0 (default): chosen from the machine
   index_options index = {};
@@ -244,9 +244,8 @@ struct folder_options {
 /// Pictures in a folder: the field "jpg" (of any picture format), and the column "cls" if there are classes.
 ///   order    as torchvision: classes by name, then directories by their whole path, then file names. Symbolic links
 ///            are followed, but a link to a folder that it lies in is not
-///   notes    pictures that are no samples: those beside class folders, and .gif, .heic and other formats that leat
-///            does not read. Files .tif, .tiff, .ppm and .pgm are samples, as in torchvision; they are corrupt unless
-///            their content is of a format that leat reads
+///   notes    pictures that are no samples: those beside class folders, .gif, .tif, .ppm, .heic and other formats that
+///            leat does not read, and hidden files and folders: names that begin with a dot, __MACOSX, Thumbs.db, @eaDir
 ///   throws   error{errc::not_found} no such folder, no picture, or (named) class folders without one;
 ///            error{errc::permission} naming the directory that could not be read
 ///   source   torchvision/datasets/folder.py: find_classes, make_dataset

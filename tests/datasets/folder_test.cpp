@@ -146,11 +146,11 @@ TEST(folder, pictures_that_nobody_reads_are_counted_in_a_note) {
   for (const std::string name : {"a/1.jpg", "a/2.tif", "a/3.gif", "a/below/4.GIF", "b/5.heic", "b/6.webp"})
     put(root.path() / name);
   const dataset classes = open_folder(root.path().string());
-  EXPECT_THAT(names(classes), ElementsAre("a/1.jpg", "a/2.tif", "b/6.webp"));
+  EXPECT_THAT(names(classes), ElementsAre("a/1.jpg", "b/6.webp"));
   EXPECT_THAT(classes.notes(),
-              ElementsAre(HasSubstr("left out: pictures that are not read: 2 .gif, 1 .heic; convert them")));
+              ElementsAre(HasSubstr("left out: pictures that are not read: 1 .tif, 2 .gif, 1 .heic; convert them")));
   EXPECT_THAT(open_folder(root.path().string(), {.classes = folder_options::class_folders::no}).notes(),
-              ElementsAre(HasSubstr("2 .gif, 1 .heic")));
+              ElementsAre(HasSubstr("1 .tif, 2 .gif, 1 .heic")));
   EXPECT_THAT(open_folder(root.path().string(), {.allow_empty_classes = true, .extensions = {".gif", ".jpg"}}).notes(),
               IsEmpty());
   const temporary_directory only;
@@ -284,11 +284,82 @@ TEST(folder, the_same_however_many_threads_walk_it) {
   }
 }
 
+// Jupyter, macOS, Windows and NAS boxes leave such.
+TEST(folder, what_is_hidden_is_neither_class_nor_sample_and_is_counted) {
+  const temporary_directory flat;
+  for (const char* name : {"1.jpg", "2.jpg", "._1.jpg", ".DS_Store", "Thumbs.db", ".ipynb_checkpoints/1-checkpoint.jpg",
+                           "__MACOSX/._1.jpg", "@eaDir/1.jpg/SYNOPHOTO_THUMB_M.jpg"}) {
+    put(flat.path() / name);
+  }
+  const dataset pictures = open_folder(flat.path().string());
+  EXPECT_THAT(names(pictures), ElementsAre("1.jpg", "2.jpg"));
+  EXPECT_THAT(pictures.classes(), IsEmpty());
+  EXPECT_THAT(pictures.notes(), ElementsAre(HasSubstr("left out: 3 hidden folders and 1 hidden file (._1.jpg, "
+                                                      ".ipynb_checkpoints, @eaDir and 1 more)")));
+
+  const temporary_directory classes;
+  for (const char* name :
+       {"a/1.jpg", "a/.git/2.jpg", "b/1.jpg", "b/._1.jpg", "b/Thumbs.db", ".ipynb_checkpoints/1.jpg"}) {
+    put(classes.path() / name);
+  }
+  const dataset of_classes = open_folder(classes.path().string());
+  EXPECT_THAT(of_classes.classes(), ElementsAre("a", "b"));
+  EXPECT_THAT(names(of_classes), ElementsAre("a/1.jpg", "b/1.jpg"));
+  EXPECT_THAT(labels(of_classes), ElementsAre(0, 1));
+  EXPECT_THAT(of_classes.notes(), ElementsAre(HasSubstr("left out: 2 hidden folders and 1 hidden file "
+                                                        "(.ipynb_checkpoints, a/.git, b/._1.jpg)")));
+
+  const temporary_directory only;
+  put(only.path() / ".cache/1.jpg");
+  EXPECT_THAT(failure_of(only.path(), errc::not_found), HasSubstr("left out: 1 hidden folder (.cache)"));
+}
+
+TEST(folder, a_folder_that_is_hidden_itself_is_opened_by_its_name) {
+  const temporary_directory root;
+  put(root.path() / ".cache/set/1.jpg");
+  EXPECT_THAT(names(open_folder((root.path() / ".cache/set").string())), ElementsAre("1.jpg"));
+  EXPECT_THAT(names(open_folder((root.path() / ".cache").string())), ElementsAre("set/1.jpg"));
+}
+
+// The same of a listing, with every tree of a few names.
+TEST(folder, a_listing_leaves_out_what_a_walk_leaves_out) {
+  const temporary_directory root;
+  std::vector<std::string> paths;
+  for (const std::string first : {"", "a/", ".git/", "__MACOSX/"}) {
+    for (const std::string second : {"", "b/", "@eaDir/"}) {
+      for (const std::string name : {"1.jpg", ".1.jpg", "._2.png", "Thumbs.db", "3.gif"}) {
+        paths.push_back(first + second + name);
+        put(root.path() / paths.back());
+      }
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<datasets::listed_file> files;
+  for (const std::string& each : paths) files.push_back({each, 7});
+  const datasets::folder_walk_options options{.extensions = {".jpg", ".png"}, .counted = {".gif"}, .threads = 2};
+  const datasets::folder_listing walked_top = datasets::list_folder(root.path().string(), options);
+  const datasets::folder_listing listed_top = datasets::list_folder(files, options);
+  EXPECT_THAT(walked_top.folders, ElementsAre("a", "b"));
+  EXPECT_EQ(listed_top.folders, walked_top.folders);
+  EXPECT_EQ(listed_top.hidden.text(), walked_top.hidden.text());
+  for (const std::vector<std::string>& starts : {std::vector<std::string>{""}, walked_top.folders}) {
+    const datasets::folder_contents walked = datasets::walk_folders(root.path().string(), starts, options);
+    const datasets::folder_contents listed = datasets::walk_folders(files, starts, options);
+    EXPECT_EQ(listed.hidden.text(), walked.hidden.text());
+    EXPECT_EQ(listed.counted, walked.counted);
+    ASSERT_EQ(listed.directories.size(), walked.directories.size());
+    for (std::size_t i = 0; i < walked.directories.size(); ++i) {
+      EXPECT_EQ(listed.directories[i].path, walked.directories[i].path);
+      EXPECT_EQ(listed.directories[i].names, walked.directories[i].names);
+    }
+  }
+}
+
 // What torchvision/datasets/folder.py does, without torchvision: find_classes and make_dataset.
 constexpr const char* image_folder_script = R"(
 import os, sys
 root = sys.argv[1]
-extensions = ('.jpg', '.jpeg', '.png', '.ppm', '.bmp', '.pgm', '.tif', '.tiff', '.webp')
+extensions = ('.jpg', '.jpeg', '.png', '.bmp', '.webp')  # of its list, those that are read
 classes = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
 out = open(sys.argv[2], 'wb')
 for index, name in enumerate(classes):

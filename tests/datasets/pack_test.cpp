@@ -1,6 +1,7 @@
 #include "datasets/pack.hpp"
 
 #include "base/text.hpp"
+#include "datasets/hidden_names.hpp"
 #include "datasets/member_key.hpp"
 #include "datasets/model.hpp"
 #include "datasets/tar_writer.hpp"
@@ -213,7 +214,7 @@ TEST_F(packing, a_folder_keeps_its_order_paths_and_labels) {
 }
 
 TEST_F(packing, dots_and_percent_signs_in_names_come_back) {
-  for (const char* name : {"c.1/a.b.c.jpg", "c.1/50%.jpg", "c.1/%2E.jpg", "c.1/.hidden.jpg", "c.1/.jpg", "d/%.jpg"}) {
+  for (const char* name : {"c.1/a.b.c.jpg", "c.1/50%.jpg", "c.1/%2E.jpg", "c.1/%5F.jpg", "d/%.jpg"}) {
     put(root_.path() / name, name);
   }
   const dataset folder = open_folder(root_.path().string());
@@ -664,8 +665,10 @@ TEST_F(packing, a_failed_write_leaves_the_shard_that_was_there) {
 }
 
 TEST(member_key, comes_back) {
-  for (const char* stem : {"a", "a/b.c", "a.b/c.d%e", "", "a/", "%2E", "%25.", "a/%", "%", "x%~3y"}) {
+  for (const char* stem : {"a", "a/b.c", "a.b/c.d%e", "", "a/", "%2E", "%25.", "a/%", "%", "x%~3y", "%5F", ".cache/1",
+                           "a/.git/b", "__MACOSX/x", "@eaDir/a/y.z", "b/Thumbs.db/1"}) {
     const std::string key = encode_key(stem);
+    EXPECT_EQ(hidden_part(key + ".jpg"), "") << key;
     const std::size_t base = key.rfind('/') + 1;
     EXPECT_EQ(key.find('.', base), std::string::npos) << key;
     EXPECT_GT(key.size(), base) << key;

@@ -108,6 +108,23 @@ TEST_F(tar, what_is_no_regular_file_or_has_no_key_is_skipped_and_counted) {
   EXPECT_THAT(one.notes(), ElementsAre(AllOf(HasSubstr("4 members skipped"), HasSubstr("1 symbolic link"))));
 }
 
+// As macOS' tar writes a folder that has attributes: their files would take the labels of others.
+TEST_F(tar, hidden_members_belong_to_no_sample_and_are_counted) {
+  archive shard;
+  for (const std::string number : {"0", "1", "2"}) {
+    shard.file("./train/._" + number + ".jpg", "Mac").file("./train/" + number + ".jpg", "J" + number);
+    shard.file("./train/._" + number + ".cls", "Mac").file("./train/" + number + ".cls", number);
+  }
+  shard.file("train/.DS_Store", "x").file("train/Thumbs.db", "x").file("__MACOSX/train/0.jpg", "x");
+  shard.file("train/@eaDir/0.jpg", "x").file(".git/x.json", "{}").end();
+  const dataset one = opened(shard);
+  EXPECT_THAT(samples(one),
+              ElementsAre("./train/0: jpg=J0 cls=0", "./train/1: jpg=J1 cls=1", "./train/2: jpg=J2 cls=2"));
+  EXPECT_EQ(one.fields().size(), 2U);
+  EXPECT_THAT(one.notes(), ElementsAre(HasSubstr("left out: 11 hidden files (./train/._0.cls, ./train/._0.jpg, "
+                                                 "./train/._1.cls and 8 more)")));
+}
+
 TEST_F(tar, empty_members_and_odd_sizes_lie_where_they_are) {
   archive shard;
   shard.file("a.jpg", "").file("a.txt", std::string(513, 'x')).file("b.jpg", std::string(512, 'y')).end();

@@ -191,7 +191,7 @@ TEST(inspect, pictures_are_counted_by_their_content) {
   const std::filesystem::path one_class = photos.files().front().parent_path();
   using namespace std::string_literals;
   write(one_class / "page.jpg", "GIF89a, or so it says"s);
-  write(one_class / "scan.tif", "II*\0\x08\0\0\0"s);
+  write(one_class / "scan.png", "II*\0\x08\0\0\0"s);
   write(one_class / "old.webp", "BM\x36\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0"s);
   write(one_class / "none.png", "<html>not found</html>"s);
   write(one_class / "phone.heic", "left out"s);
