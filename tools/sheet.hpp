@@ -41,7 +41,8 @@ struct crop_box {
 ///   seen         by the trainer, back from the tensor; unset when the sample is not in the batch
 ///   decimation   by how much the decoder shrank the original: 1, 2, 4 or 8
 ///   problem      why there is no picture
-///   texts        the sample's texts, by name
+///   texts        the sample's other fields, by name
+///   drawings     of some of these, by name
 struct sheet_cell {
   std::uint64_t sample = 0;
   std::string name = {};
@@ -53,6 +54,7 @@ struct sheet_cell {
   int decimation = 1;
   std::string problem = {};
   std::vector<std::pair<std::string, std::string>> texts = {};
+  std::vector<std::pair<std::string, rgb_picture>> drawings = {};
 };
 
 struct sheet {
@@ -61,13 +63,16 @@ struct sheet {
   std::vector<sheet_cell> cells;
 };
 
-/// A page is not larger, and a page of more than 64 cells has so much for each 64: mails and browsers take it.
+/// A page is not larger, and a page of more than 64 cells has so much for each 64, up to the second: mails and browsers take it.
+/// Thousands of cells may need more for their words alone.
 inline constexpr std::size_t page_bytes_max = 4'000'000;
+inline constexpr std::size_t page_bytes_most = 8'000'000;
 inline constexpr int original_side_max = 360;
 
 /// One page that needs nothing beside it: pictures are data: addresses, all text is escaped. What the trainer sees is there
 /// pixel by pixel (PNG), and originals as they are, as far as page_bytes_max allows; else originals are the small ones,
-/// then what the trainer sees is JPEG, of less and less quality, and smaller at last. The page says which.
+/// then what the trainer sees is JPEG, of less and less quality, and smaller at last. The page says which. Long texts are cut
+/// where there are many.
 [[nodiscard]] std::string sheet_html(const sheet& shown);
 
 /// The pictures as the trainer sees them in a plain grid; a missing one is a grey cell with a cross.

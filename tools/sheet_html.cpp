@@ -38,9 +38,7 @@ figure { margin: 0; background: var(--card); border: 1px solid var(--line); bord
         image-rendering: auto }
 .original { position: relative; height: 190px; display: flex; align-items: center; justify-content: center;
             padding: 10px; min-width: 0 }
-.frame { position: relative; max-width: 100%; max-height: 100%; aspect-ratio: var(--w) / var(--h) }
-.frame.wide { width: 100% }
-.frame.tall { height: 100% }
+.frame { position: relative; width: min(100%, calc(170px * var(--w) / var(--h))); aspect-ratio: var(--w) / var(--h) }
 .frame img, .frame svg { position: absolute; inset: 0; width: 100%; height: 100%; display: block }
 .frame img { image-orientation: none; border-radius: 3px }
 .frame svg { overflow: visible }
@@ -55,6 +53,9 @@ figcaption { padding: 9px 12px 11px; display: flex; flex-direction: column; gap:
 .chips span { background: var(--chip); border-radius: 20px; padding: 1px 9px }
 .chips .label { color: var(--ink); font-weight: 600 }
 .text { font-size: 13px; overflow-wrap: anywhere; max-height: 9em; overflow: auto; white-space: pre-wrap }
+.drawing { font-size: 12px }
+.drawing b { font-weight: 600; color: var(--faint) }
+.drawing img { display: block; max-width: 100%; height: auto; image-rendering: pixelated; border-radius: 3px }
 .text b { font-weight: 600; color: var(--faint); margin-right: .5em }
 footer { margin-top: 26px; color: var(--faint); font-size: 12px }
 )";
@@ -125,14 +126,19 @@ std::vector<std::byte> encoded(const rgb_picture& seen, const picture_form& form
   return {bytes.begin(), bytes.end()};
 }
 
+// Of a page of so many cells.
+std::size_t bytes_of_page(std::size_t cells) {
+  constexpr std::size_t cells_usual = 64;
+  return std::min(page_bytes_max / cells_usual * std::max(cells, cells_usual), page_bytes_most);
+}
+
 /// The pictures of a page as files, in a form in which the page is not too large.
 class page_pictures {
  public:
-  explicit page_pictures(const sheet& shown) {
-    constexpr std::size_t cells_usual = 64;
-    constexpr std::size_t words_bytes = 2000;  // of a cell, beside its pictures
-    const std::size_t cells = std::max(shown.cells.size(), cells_usual);
-    const std::size_t room = page_bytes_max / cells_usual * cells - words_bytes * (shown.cells.size() + 4);
+  ///   words_bytes   what the page has beside them
+  page_pictures(const sheet& shown, std::size_t words_bytes) {
+    const std::size_t all = bytes_of_page(shown.cells.size());
+    const std::size_t room = all - std::min(all, words_bytes);
     for (const picture_form& form : forms) {
       form_ = form;
       if (encode(shown, room)) return;
@@ -140,6 +146,7 @@ class page_pictures {
   }
 
   [[nodiscard]] const std::vector<std::byte>& seen(std::size_t cell) const { return seen_[cell]; }
+  [[nodiscard]] const std::vector<std::byte>& drawing(std::size_t cell, std::size_t k) const { return drawn_[cell][k]; }
   [[nodiscard]] std::string_view seen_type() const { return form_.jpeg_quality == 0 ? "image/png" : "image/jpeg"; }
 
   /// Empty where there is none that can be shown.
@@ -187,18 +194,25 @@ class page_pictures {
     const bool same = !seen_.empty() && form_.jpeg_quality == encoded_.jpeg_quality && form_.part == encoded_.part;
     if (!same) {
       seen_.clear();
+      drawn_.clear();
       for (const sheet_cell& cell : shown.cells) {
         seen_.push_back(cell.seen ? encoded(*cell.seen, form_) : std::vector<std::byte>());
+        std::vector<std::vector<std::byte>>& drawn = drawn_.emplace_back();
+        for (const auto& [name, picture] : cell.drawings) drawn.push_back(encoded(picture, form_));
       }
       encoded_ = form_;
     }
     for (const std::vector<std::byte>& file : seen_) bytes += bytes_on_page(file.size());
+    for (const auto& drawn : drawn_) {
+      for (const std::vector<std::byte>& file : drawn) bytes += bytes_on_page(file.size());
+    }
     return bytes <= room;
   }
 
   picture_form form_;
   picture_form encoded_;
   std::vector<std::vector<std::byte>> seen_;
+  std::vector<std::vector<std::vector<std::byte>>> drawn_;
 };
 
 // The original, dimmed but for the box.
@@ -206,10 +220,8 @@ std::string original_html(const sheet_cell& cell, const page_pictures& pictures)
   const original_picture& original = cell.original;
   const int width = original.width;
   const int height = original.height;
-  // Whether the place beside the picture or its height is the limit; the place is about 220 x 170.
-  const bool wide = width * 170 >= height * 220;
-  std::string html = str_cat("<div class=\"original\"><div class=\"frame ", wide ? "wide" : "tall",
-                             "\" style=\"--w:", width, ";--h:", height, "\"><img alt=\"the original\" src=\"",
+  std::string html = str_cat("<div class=\"original\"><div class=\"frame\" style=\"--w:", width, ";--h:", height,
+                             "\"><img alt=\"the original\" src=\"",
                              data_address(pictures.original_type(original), pictures.original(original)), "\">");
   if (cell.box) {
     const crop_box& box = *cell.box;
@@ -236,7 +248,40 @@ std::string pair_html(const sheet_cell& cell, std::size_t number, const page_pic
 
 std::string chip(std::string_view text) { return str_cat("<span>", html_text(text), "</span>"); }
 
-std::string caption_html(const sheet_cell& cell) {
+// How much of each text is shown: less where all together would take more than a third of the page.
+std::size_t text_bytes_of(const sheet& shown) {
+  constexpr std::size_t least = 32;
+  const auto all = [&](std::size_t most) {
+    std::size_t bytes = 0;
+    for (const sheet_cell& cell : shown.cells) {
+      for (const auto& [name, text] : cell.texts) bytes += std::min(text.size(), most);
+    }
+    return bytes;
+  };
+  std::size_t most = 4096;
+  while (most > least && all(most) > bytes_of_page(shown.cells.size()) / 3) most /= 2;
+  return most;
+}
+
+// Not in the middle of a character.
+std::string cut(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+  return str_cat(text.substr(0, most), " ...");
+}
+
+std::string drawings_html(const sheet_cell& cell, std::size_t number, const page_pictures& pictures) {
+  std::string html;
+  for (std::size_t k = 0; k < cell.drawings.size(); ++k) {
+    const auto& [name, picture] = cell.drawings[k];
+    str_append(html, "<div class=\"drawing\"><b>", html_text(name), "</b><img alt=\"drawn\" width=\"", picture.width,
+               "\" height=\"", picture.height, "\" src=\"",
+               data_address(pictures.seen_type(), pictures.drawing(number, k)), "\"></div>");
+  }
+  return html;
+}
+
+std::string caption_html(const sheet_cell& cell, std::size_t text_bytes_max) {
   std::string html = str_cat("<figcaption><div class=\"name\">", html_text(cell.name), "</div><div class=\"chips\">");
   if (!cell.label.empty()) str_append(html, "<span class=\"label\">", html_text(cell.label), "</span>");
   html += chip(str_cat("sample ", cell.sample));
@@ -252,9 +297,10 @@ std::string caption_html(const sheet_cell& cell) {
   if (cell.decimation > 1) html += chip(str_cat("decoded at 1/", cell.decimation));
   html += "</div>";
   for (const auto& [name, text] : cell.texts) {
-    str_append(html, "<div class=\"text\"><b>", html_text(name), "</b>", html_text(text), "</div>");
+    str_append(html, "<div class=\"text\"><b>", html_text(name), "</b>", html_text(cut(text, text_bytes_max)),
+               "</div>");
   }
-  return html + "</figcaption>";
+  return html;
 }
 
 }  // namespace
@@ -313,7 +359,15 @@ std::string sheet_html(const sheet& shown) {
       "</h1>\n<p class=\"facts\">");
   for (const std::string& fact : shown.facts) html += chip(fact);
   html += "</p>\n<div class=\"sheet\">\n";
-  const page_pictures pictures(shown);
+  constexpr std::size_t frame_bytes = 1200;  // of a cell: its elements, and the box on the original
+  const std::size_t text_bytes_max = text_bytes_of(shown);
+  std::vector<std::string> captions;
+  std::size_t words_bytes = html.size() + frame_bytes * (shown.cells.size() + 1);
+  for (const sheet_cell& cell : shown.cells) {
+    captions.push_back(caption_html(cell, text_bytes_max));
+    words_bytes += captions.back().size() + html_text(cell.problem).size();
+  }
+  const page_pictures pictures(shown, words_bytes);
   bool has_pictures = false;
   for (std::size_t number = 0; number < shown.cells.size(); ++number) {
     const sheet_cell& cell = shown.cells[number];
@@ -322,7 +376,7 @@ std::string sheet_html(const sheet& shown) {
     html += "<figure>";
     // A sample of texts alone has no place for pictures.
     if (has_picture || !cell.problem.empty()) html += pair_html(cell, number, pictures);
-    str_append(html, caption_html(cell), "</figure>\n");
+    str_append(html, captions[number], drawings_html(cell, number, pictures), "</figcaption></figure>\n");
   }
   return str_cat(html, "</div>\n<footer>", has_pictures ? pictures.words(shown) + " " : "",
                  "Made by leat show.</footer>\n</html>\n");

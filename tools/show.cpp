@@ -9,6 +9,7 @@
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/recipe.hpp"
 #include "tools/arguments.hpp"
+#include "tools/array_picture.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/fields.hpp"
 #include "tools/flags.hpp"
@@ -289,12 +290,24 @@ class onlooker {
   pixels::picture_decoder decoder_;
 };
 
+bool ends_with(std::string_view path, std::string_view end) {
+  return path.size() > end.size() && path.substr(path.size() - end.size()) == end;
+}
+
+// The label that is a class: by its name, or the only one that there is. A number that tells samples apart is none.
+std::string class_label_of(const std::vector<std::string>& labels) {
+  for (const std::string_view name : {"cls", "label", "labels", "class", "target", "fine_label", "y"}) {
+    if (std::find(labels.begin(), labels.end(), name) != labels.end()) return std::string(name);
+  }
+  return labels.size() == 1 && !ends_with(labels.front(), "id") && labels.front() != "ids" ? labels.front()
+                                                                                           : std::string();
+}
+
 // "daisy (3)", "3", "0.25": the label as a person would say it.
-std::vector<std::string> labels_by_row(const dataset& samples, const chosen_fields& fields, const shown_batch& shown) {
+std::vector<std::string> labels_by_row(const dataset& samples, const std::string& name, const shown_batch& shown) {
   std::vector<std::string> labels;
-  if (fields.labels.empty() || !shown.delivered) return labels;
-  for (const auto& label : labels_of((*shown.delivered)[fields.labels.front()]))
-    labels.push_back(label_text(samples, label));
+  if (name.empty() || !shown.delivered) return labels;
+  for (const auto& label : labels_of((*shown.delivered)[name])) labels.push_back(label_text(samples, label));
   return labels;
 }
 
@@ -332,7 +345,8 @@ class sheet_maker {
         fields_(fields),
         shown_(shown),
         rows_(shown.rows()),
-        labels_(labels_by_row(samples, fields, shown)) {
+        class_label_(class_label_of(fields.labels)),
+        labels_(labels_by_row(samples, class_label_, shown)) {
     for (const image& field : fields.pictures) onlookers_.push_back(std::make_unique<onlooker>(arguments, field.get()));
   }
 
@@ -356,13 +370,31 @@ class sheet_maker {
       return cell;
     }
     if (*row < labels_.size()) cell.label = labels_[*row];
-    for (const std::string& name : fields_.texts)
-      cell.texts.emplace_back(name, text_of(shown_.delivered->bytes(name, *row)));
-    for (const std::string& name : fields_.arrays)
-      cell.texts.emplace_back(name, numbers_text((*shown_.delivered)[name], *row, numbers_max));
-    for (const std::string& name : fields_.windows)
-      cell.texts.emplace_back(name, numbers_text((*shown_.delivered)[name], *row, tokens_max));
+    for (const std::string& output : shown_.delivered->outputs()) add_field(output, *row, cell);
     return cell;
+  }
+
+  // Every output of the batch but the pictures and the class is a text, and one of numbers a drawing besides.
+  void add_field(const std::string& name, std::size_t row, sheet_cell& cell) const {
+    const auto is_in = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    const bool is_picture = std::any_of(fields_.pictures.begin(), fields_.pictures.end(),
+                                        [&](const image& each) { return each.get().name == name; });
+    if (is_picture || name == class_label_) return;
+    const batch& delivered = *shown_.delivered;
+    if (is_in(fields_.labels) && delivered[name].shape.size() == 1) {
+      cell.texts.emplace_back(name, element_text(delivered[name], row));
+    } else if (is_in(fields_.arrays) || is_in(fields_.labels)) {
+      cell.texts.emplace_back(name, numbers_text(delivered[name], row, numbers_max));
+      if (std::optional<rgb_picture> drawn = draw_row(delivered[name], row)) {
+        cell.drawings.emplace_back(name, std::move(*drawn));
+      }
+    } else if (is_in(fields_.windows)) {
+      cell.texts.emplace_back(name, numbers_text(delivered[name], row, tokens_max));
+    } else {
+      cell.texts.emplace_back(name, bytes_or_text(delivered.bytes(name, row)));
+    }
   }
 
   sheet_cell with_picture(std::size_t place, std::size_t k, sheet_cell cell) {
@@ -386,6 +418,7 @@ class sheet_maker {
   const chosen_fields& fields_;
   const shown_batch& shown_;
   const std::vector<std::optional<std::size_t>> rows_;
+  const std::string class_label_;
   const std::vector<std::string> labels_;
   std::vector<std::unique_ptr<onlooker>> onlookers_;
 };
@@ -428,10 +461,6 @@ std::vector<std::string> facts_of(const namer& names, const dataset& samples, co
   add_contents(arguments, fields, facts);
   if (!shown.reasons.empty()) facts.push_back(counted(shown.reasons.size(), "corrupt sample", "corrupt samples"));
   return facts;
-}
-
-bool ends_with(std::string_view path, std::string_view end) {
-  return path.size() > end.size() && path.substr(path.size() - end.size()) == end;
 }
 
 // One sample, step by step.

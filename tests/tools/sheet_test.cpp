@@ -1,7 +1,9 @@
 #include "tools/sheet.hpp"
 
 #include "stages/pixels/store.hpp"
+#include "tools/array_picture.hpp"
 #include "tools/pixels_back.hpp"
+#include "tools/row_text.hpp"
 
 #include <leat/error.hpp>
 
@@ -11,6 +13,7 @@
 #include <png.h>
 
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -86,6 +89,90 @@ TEST(sheet, the_box_is_drawn_where_the_crop_was) {
   EXPECT_THAT(page, HasSubstr("class=\"box\" d=\"M12 34h100.5v80h-100.5z\""));
   EXPECT_THAT(page, HasSubstr(">flipped<"));
   EXPECT_THAT(page, HasSubstr("decoded at 1/2"));
+}
+
+// As wide as the place allows, or as the 170 pixels of its height do: the ratio is the picture's in any window.
+TEST(sheet, an_original_keeps_its_shape_at_any_width) {
+  sheet_cell cell;
+  cell.original = {.file = {std::byte{1}}, .media_type = "image/jpeg", .width = 500, .height = 400};
+  const std::string page = sheet_html({.title = "t", .facts = {}, .cells = {cell}});
+  EXPECT_THAT(page, HasSubstr("class=\"frame\" style=\"--w:500;--h:400\""));
+  EXPECT_THAT(page, HasSubstr(".frame { position: relative; width: min(100%, calc(170px * var(--w) / var(--h))); "
+                              "aspect-ratio: var(--w) / var(--h) }"));
+  EXPECT_THAT(page, Not(HasSubstr("max-height: 100%"))) << "which would take the ratio away";
+}
+
+TEST(sheet, of_512_cells_is_at_most_8_mb_also_with_texts_and_drawings) {
+  sheet shown{.title = "many", .facts = {}, .cells = {}};
+  for (std::uint32_t i = 0; i < 512; ++i) {
+    sheet_cell cell;
+    cell.name = std::to_string(i);
+    cell.texts = {{"txt", std::string(3000, '<')}};
+    rgb_picture noise{96, 96, {}};
+    for (std::uint32_t k = 0; k < 3 * 96 * 96; ++k) {
+      noise.rgb.push_back(static_cast<std::uint8_t>((k * 2654435761U + i * 40503U) >> 13));
+    }
+    cell.seen = noise;
+    cell.drawings = {{"x", noise}};
+    shown.cells.push_back(cell);
+  }
+  const std::string page = sheet_html(shown);
+  EXPECT_LE(page.size(), page_bytes_most);
+  EXPECT_THAT(page, HasSubstr("class=\"drawing\""));
+}
+
+tensor row_of(dtype type, const dimensions& shape, void* data) {
+  tensor rows;
+  rows.type = type;
+  rows.shape.push_back(1);
+  for (const std::int64_t extent : shape) rows.shape.push_back(extent);
+  rows.data = data;
+  return rows;
+}
+
+TEST(array_picture, of_levels_is_the_picture_whatever_axis_has_the_channels) {
+  std::vector<std::uint8_t> last(std::size_t{10} * 12 * 3);
+  std::vector<std::uint8_t> first(last.size());
+  for (std::size_t k = 0; k < last.size(); ++k) last[k] = static_cast<std::uint8_t>(k);
+  for (std::size_t at = 0; at < 120; ++at) {
+    for (std::size_t channel = 0; channel < 3; ++channel) first[channel * 120 + at] = last[at * 3 + channel];
+  }
+  const auto one = draw_row(row_of(dtype::u8, {10, 12, 3}, last.data()), 0);
+  const auto other = draw_row(row_of(dtype::u8, {3, 10, 12}, first.data()), 0);
+  ASSERT_TRUE(one && other);
+  EXPECT_EQ(one->width, 12U);
+  EXPECT_EQ(one->height, 10U);
+  EXPECT_EQ(one->rgb, last);
+  EXPECT_EQ(other->rgb, last);
+}
+
+TEST(array_picture, of_numbers_is_a_heat_map_or_a_line_and_of_few_nothing) {
+  std::vector<float> numbers(std::size_t{300} * 20);
+  for (std::size_t k = 0; k < numbers.size(); ++k) numbers[k] = static_cast<float>(k);
+  numbers[5] = std::numeric_limits<float>::quiet_NaN();
+  const auto heat = draw_row(row_of(dtype::f32, {300, 20}, numbers.data()), 0);
+  ASSERT_TRUE(heat);
+  EXPECT_LE(heat->height, 128U);
+  EXPECT_GT(heat->rgb[heat->rgb.size() - 3], heat->rgb[0]) << "more is lighter";
+  const auto line = draw_row(row_of(dtype::f32, {600}, numbers.data()), 0);
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->width, 128U);
+  EXPECT_FALSE(draw_row(row_of(dtype::f32, {4}, numbers.data()), 0));
+  std::vector<std::uint8_t> same(64, 3);
+  EXPECT_TRUE(draw_row(row_of(dtype::i8, {8, 8}, same.data()), 0)) << "all alike is no division by zero";
+}
+
+TEST(row_text, floats_have_four_digits_and_integers_all) {
+  double third = 1.0 / 3;
+  EXPECT_EQ(element_text(row_of(dtype::f64, {1}, &third), 0), "0.3333");
+  float two = 2;
+  EXPECT_EQ(element_text(row_of(dtype::f32, {1}, &two), 0), "2.0");
+  std::uint64_t large = 18446744073709551615U;
+  EXPECT_EQ(element_text(row_of(dtype::u64, {1}, &large), 0), "18446744073709551615");
+  std::uint16_t half = 0x3E00;
+  EXPECT_EQ(element_text(row_of(dtype::f16, {1}, &half), 0), "1.5");
+  bool yes = true;
+  EXPECT_EQ(element_text(row_of(dtype::boolean, {1}, &yes), 0), "1");
 }
 
 TEST(sheet, a_missing_picture_says_why) {

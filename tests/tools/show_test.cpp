@@ -226,6 +226,29 @@ TEST(show, of_tokens_it_shows_windows_and_of_arrays_numbers_and_says_so) {
   }
 }
 
+// Nothing of a batch is left out, and a number that tells samples apart is no class.
+TEST(show, every_field_of_the_batch_is_there) {
+  const temporary_directory directory;
+  const std::string table = (directory.path() / "a.jsonl").string();
+  std::ofstream(table) << R"({"id": 1001, "label": 3, "text": "first", "score": 0.123456789})"
+                          "\n"
+                       << R"({"id": 1002, "label": 4, "text": "second", "score": 2.5})"
+                          "\n";
+  const std::string file = (directory.path() / "sheet.html").string();
+  const ended process = run({"show", table, "-o", file, "--no-shuffle"});
+  ASSERT_EQ(process.exit_code, 0) << process.err;
+  const std::string page = text_of(file);
+  EXPECT_THAT(page, AllOf(HasSubstr("<span class=\"label\">3</span>"), HasSubstr("<b>id</b>1001<"),
+                          HasSubstr("<b>text</b>first<"), HasSubstr("<b>score</b>0.1235<")));
+
+  const photo_folder photos;
+  const std::string shard = (directory.path() / "p.tar").string();
+  ASSERT_EQ(run({"pack", photos.path().string(), shard}).exit_code, 0);
+  const ended packed = run({"show", shard, "-o", file, "--size", "32"});
+  ASSERT_EQ(packed.exit_code, 0) << packed.err;
+  EXPECT_EQ(count_of(text_of(file), "class=\"label\""), 12U);
+}
+
 TEST(show, a_page_that_cannot_be_written_is_named) {
   const photo_folder photos;
   const ended process = run({"show", photos.path().string(), "-o", "/no/such/place/sheet.html", "--size", "32"});
