@@ -333,6 +333,7 @@ class loader::pipeline final : public line_events {
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept { return batches_per_epoch_; }
   [[nodiscard]] const loader_plan& plan() const noexcept { return plan_; }
   [[nodiscard]] loader_stats stats() const;
+  [[nodiscard]] verdict verdict_of_run() const;
   [[nodiscard]] std::vector<loader_window> windows() const;
   [[nodiscard]] std::vector<std::string> reads_under_way();
   [[nodiscard]] depth_control& depths() noexcept { return depths_; }
@@ -543,6 +544,11 @@ void loader::pipeline::end_window() {
   windows_.end(now, setting(now));
 }
 
+verdict loader::pipeline::verdict_of_run() const {
+  const line_counts now = counts(delivery_.count(), rows_.count(), read_times());
+  return windows_.judge_run(now, setting(now));
+}
+
 std::vector<loader_window> loader::pipeline::windows() const {
   const line_counts now = counts(delivery_.count(), rows_.count(), read_times());
   return windows_.all(now, setting(now));
@@ -731,6 +737,7 @@ batch loader::batch_at(std::uint32_t epoch, std::uint64_t index) const {
   return check_process().batch_at(epoch, index);
 }
 loader_stats loader::stats() const { return pipeline_->stats(); }
+verdict loader::verdict_of_run() const { return pipeline_->verdict_of_run(); }
 std::vector<loader_window> loader::windows() const { return pipeline_->windows(); }
 std::vector<std::string> loader::reads_under_way() const { return pipeline_->reads_under_way(); }
 void loader::stop() noexcept {

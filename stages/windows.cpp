@@ -47,6 +47,10 @@ verdict windows::judge_last(const line_counts& counts, const line_setting& setti
   return none;
 }
 
+verdict windows::judge_run(const line_counts& counts, const line_setting& setting) const {
+  return counts.batches >= options_.first_batches ? judge(counts, setting) : judge_last(counts, setting);
+}
+
 std::vector<loader_window> windows::all(const line_counts& counts, const line_setting& setting) const {
   std::deque<ended> kept;
   line_counts before;

@@ -40,6 +40,8 @@ class windows {
 
   /// Of the last window that has ended; of the open one where there is none, or where nothing comes any more.
   [[nodiscard]] verdict judge_last(const line_counts& counts, const line_setting& setting) const;
+  /// Of the whole run so far; as judge_last() where too little was handed out.
+  [[nodiscard]] verdict judge_run(const line_counts& counts, const line_setting& setting) const;
   /// Those that are kept, the oldest first, and the open one.
   [[nodiscard]] std::vector<loader_window> all(const line_counts& counts, const line_setting& setting) const;
 

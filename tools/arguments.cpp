@@ -23,7 +23,8 @@ CLI::Option* add_sources(CLI::App& app, std::vector<std::string>& sources, const
 }
 
 void refuse(const std::string& option, std::string_view given, std::string_view wanted) {
-  throw CLI::ValidationError(option, str_cat("'", given, "' will not do; give ", wanted));
+  // Of "--block,--bs" the first is ours.
+  throw CLI::ValidationError(option.substr(0, option.find(',')), str_cat("'", given, "' will not do; give ", wanted));
 }
 
 std::uint64_t parse_number(const std::string& option, std::string_view given, std::uint64_t least, std::uint64_t most) {

@@ -13,6 +13,7 @@
 #include "tools/fields.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
+#include "tools/run_record.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
@@ -46,11 +47,13 @@ struct bench_read_arguments {
   std::string plot;
   window_options windows;
   bool no_shuffle = false;
+  bool histogram = false;
   bool block_is_asked = false;
   bool fio = false;
   bool rungs = false;
   bool sweep = false;
   bool json = false;
+  asked_for asked;
 };
 
 /// All that a run found.
@@ -61,6 +64,7 @@ struct bench_read_result {
   std::vector<read_row> rows;
   std::vector<const read_row*> knees;
   std::vector<std::string> fio_lines;
+  std::vector<std::string> holes;
 };
 
 constexpr int fio_rounds = 3;
@@ -128,7 +132,7 @@ std::vector<const read_row*> knees_of(const std::vector<read_row>& rows) {
                                  : "check the path, or make a file there: --create 8GiB"));
 }
 
-// A drive as a whole has no size that stat(2) tells, a directory is a dataset, and the mere opening of a pipe would wait.
+// A directory is a dataset, and the mere opening of a pipe would wait.
 void check_paths(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     struct stat found{};
@@ -137,9 +141,8 @@ void check_paths(const std::vector<std::string>& paths) {
       throw io::explain_open(errno, path);
     }
     if (S_ISBLK(found.st_mode)) {
-      throw error(errc::usage, str_cat(path,
-                                       " is a block device; give a file that lies on it, which --create makes: "
-                                       "what a file system adds is part of what is measured"));
+      if (block_device_bytes(path) != 0) continue;  // It is read only.
+      throw error(errc::usage, str_cat(path, " is a block device of 0 bytes: nothing is in it; give another one"));
     }
     if (S_ISDIR(found.st_mode)) {
       throw error(errc::usage, str_cat(path,
@@ -153,6 +156,15 @@ void check_paths(const std::vector<std::string>& paths) {
       throw error(errc::usage, str_cat(path, " is a ", what,
                                        "; give a regular file on the drive to be measured, which --create makes"));
     }
+  }
+}
+
+void check_verified(const bench_read_arguments& arguments) {
+  for (const std::string& path : arguments.how.verify ? arguments.paths : std::vector<std::string>()) {
+    if (is_bench_file(path)) continue;
+    throw error(errc::usage, str_cat("--verify: ", path,
+                                     " is no file that --create made, so nobody knows what is to be in it; "
+                                     "make one: --create 8GiB"));
   }
 }
 
@@ -236,10 +248,12 @@ void measure_all(const bench_read_arguments& arguments, const wanted_reads& want
   if (arguments.sweep) result.knees = knees_of(result.rows);
 }
 
-std::string as_json(const bench_read_result& result) {
+nlohmann::ordered_json as_json(const bench_read_result& result) {
   json all = json::array();
   for (const read_row& row : result.rows) all.push_back(as_json(row));
   json made = {{"rows", all}, {"rungs", rungs_json(result.rows.front().rungs)}};
+  json& caveats = made["caveats"] = caveats_of(result.rows);
+  for (const std::string& each : result.holes) caveats.push_back(each);
   if (result.epoch) {
     made["epoch"] = {{"samples", result.epoch->samples_all},
                      {"samples_planned", result.epoch->samples},
@@ -253,7 +267,7 @@ std::string as_json(const bench_read_result& result) {
     made["smallest_depths"].push_back({{"block", each->asked.block_bytes}, {"depth", each->asked.depth}});
   }
   if (!result.fio_lines.empty()) made["fio_commands"] = result.fio_lines;
-  return json_text(made) + "\n";
+  return made;
 }
 
 std::string epoch_text(const epoch_reads& epoch) {
@@ -269,24 +283,23 @@ std::string epoch_text(const epoch_reads& epoch) {
 std::string training_text(const epoch_reads& epoch, const std::vector<read_row>& rows) {
   double best = 0;
   for (const read_row& row : rows) {
-    if (row.off_label.empty() && (row.rung.empty() || row.rung == all_rungs))
-      best = std::max(best, row.samples_per_s());
+    if (row.is_the_drive() && (row.rung.empty() || row.rung == all_rungs)) best = std::max(best, row.samples_per_s());
   }
   if (best <= 0) return {};
   return str_cat("  the drive gives training ", count_text(static_cast<std::uint64_t>(best + 0.5)),
                  " samples/s: an epoch in ", seconds_text(static_cast<double>(epoch.samples_all) / best), "\n");
 }
 
-// fio pays more for a large block on 4 KiB pages than we do on huge ones.
+// Beside a caveat of the rows, which is there already.
 std::string unfair_text(const std::vector<read_row>& rows) {
-  std::uint64_t pages = 0;
+  std::string text;
+  const std::vector<std::string> said = caveats_of(rows);
   for (const read_row& row : rows) {
-    if (row.fio && !row.fio->huge_pages && row.rungs.huge_pages.use != "off")
-      pages = std::max(pages, fio_huge_pages(row));
+    for (const std::string& each : row.fio ? why_unfair(row) : std::vector<std::string>()) {
+      if (std::find(said.begin(), said.end(), each) == said.end()) str_append(text, "  ", each, "\n");
+    }
   }
-  if (pages == 0) return {};
-  return str_cat("  fio had no huge pages and we had: no fair comparison; `sysctl vm.nr_hugepages=", pages,
-                 "` gives it some\n");
+  return text;
 }
 
 std::string as_text(const bench_read_arguments& arguments, const bench_read_result& result) {
@@ -297,6 +310,13 @@ std::string as_text(const bench_read_arguments& arguments, const bench_read_resu
       str_cat(what, ", ", seconds_text(arguments.how.seconds),
               arguments.fio ? str_cat(" of each in turn, ", fio_rounds, " times; the round of the median rate") : "",
               "\n", as_table(result.rows));
+  for (const std::string& each : result.holes) str_append(text, "  ", each, "\n");
+  if (arguments.histogram) {
+    for (const read_row& row : result.rows) {
+      str_append(text, "  latency of reads of ", bytes_text(row.asked.block_bytes), ", depth ", row.asked.depth, "\n",
+                 histogram_text(row));
+    }
+  }
   if (result.epoch) text += training_text(*result.epoch, result.rows);
   for (const read_row* each : result.knees) {
     str_append(text, "  ", bytes_text(each->asked.block_bytes), ": depth ", each->asked.depth,
@@ -314,10 +334,11 @@ std::string as_text(const bench_read_arguments& arguments, const bench_read_resu
 int bench_read(const bench_read_arguments& arguments, interruption& stop) {
   bench_read_result result;
   if (arguments.how.pattern == read_pattern::extents) {
-    if (arguments.fio || arguments.create_bytes > 0 || arguments.block_is_asked) {
+    const bool of_files = arguments.create_bytes > 0 || arguments.how.size_bytes > 0 || arguments.how.verify;
+    if (arguments.fio || arguments.block_is_asked || of_files) {
       throw error(errc::usage,
                   "--pattern extents reads what a dataset has, and fio cannot follow it; leave --block, "
-                  "--create and --fio away");
+                  "--create, --size, --verify and --fio away");
     }
     result.epoch = open_epoch(arguments, stop);
   } else if (arguments.windows.length != 0 || arguments.no_shuffle) {
@@ -325,6 +346,7 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
                 "--tokens and --no-shuffle say what an epoch reads; give --pattern extents as well, which replays it");
   } else if (arguments.create_bytes == 0) {
     as_named([&] { check_paths(arguments.paths); });
+    check_verified(arguments);
   }
   const wanted_reads wanted = wanted_of(arguments);
   check(arguments, wanted, result.epoch);
@@ -341,8 +363,10 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
   }
   if (arguments.create_bytes > 0 && !create(arguments, stop)) return stop.exit_code();
   const std::stop_callback leaving(stop.token(), leave);
+  result.holes = hole_caveats(result.epoch ? result.epoch->files : arguments.paths);
   measure_all(arguments, wanted, child_process, result);
-  print(arguments.json ? as_json(result) : as_text(arguments, result));  // First: what was measured is not lost.
+  print(arguments.json ? report_text(as_json(result), arguments.asked)
+                       : as_text(arguments, result));  // First: what was measured is not lost.
   if (!arguments.plot.empty()) {
     const std::string title = str_cat(name(arguments.how.pattern), " reads, ", result.rows.front().rungs.backend.use,
                                       ", O_DIRECT ", result.rows.front().rungs.direct.use);
@@ -354,37 +378,50 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
   return exit_done;
 }
 
+void add_seconds(CLI::App& app, const std::string& names, double& value, double least, const std::string& help) {
+  app.add_option_function<std::string>(
+         names,
+         [&value, names, least](std::string given) {
+           if (given.ends_with("s")) given.pop_back();  // as fio has it
+           if (!absl::SimpleAtod(given, &value) || !(value >= least && value <= 86400)) {
+             refuse(names, given, str_cat("seconds, from ", least, " to 86400"));
+           }
+         },
+         help)
+      ->type_name("N");
+}
+
 void add_bench_read(CLI::App& bench, chosen_command& chosen) {
   auto arguments = std::make_shared<bench_read_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *bench.add_subcommand("read", "how fast files can be read, through the reader that the loader uses");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option("PATH", arguments->paths,
-                 "files on the drive to be measured; with --pattern extents a dataset, also as a quoted pattern")
+                 "files on the drive to be measured, or block devices, which are only read; with --pattern extents a "
+                 "dataset, also as a quoted pattern")
       ->required()
       ->type_name("");
-  CLI::Option* const block =
-      add_bytes(app, "--block", arguments->how.block_bytes, "bytes of a read: 4K, 112K (a photograph), 1M, 8M (1M)");
-  CLI::Option* const depth = add_number(app, "--depth", arguments->how.depth, 1,
+  CLI::Option* const block = add_bytes(app, "--block,--bs", arguments->how.block_bytes,
+                                       "bytes of a read: 4K, 112K (a photograph), 1M, 8M (1M)");
+  CLI::Option* const depth = add_number(app, "--depth,--iodepth", arguments->how.depth, 1,
                                         "reads in flight, for each thread (7 MiB of them, 8 to 128)", 4096);
-  add_number(app, "--threads", arguments->how.threads, 1, "I/O threads, one ring each (1)", 64);
+  add_number(app, "--threads,--numjobs", arguments->how.threads, 1, "I/O threads, one ring each (1)", 64);
   add_choice(
-      app, "--pattern", arguments->how.pattern,
-      {{"random", read_pattern::random}, {"sequential", read_pattern::sequential}, {"extents", read_pattern::extents}},
-      "random: on multiples of 4096; extents: what an epoch of a dataset reads (random)");
-  app.add_option_function<std::string>(
-         "--seconds",
-         [arguments](const std::string& given) {
-           double& seconds = arguments->how.seconds;
-           if (!absl::SimpleAtod(given, &seconds) || !(seconds >= 0.01 && seconds <= 86400)) {
-             refuse("--seconds", given, "seconds, from 0.01 to 86400");
-           }
-         },
-         "of measuring (5)")
-      ->type_name("N");
+      app, "--pattern,--rw", arguments->how.pattern,
+      {{"random", read_pattern::random},
+       {"sequential", read_pattern::sequential},
+       {"extents", read_pattern::extents},
+       {"randread", read_pattern::random},
+       {"read", read_pattern::sequential}},
+      "random: on multiples of 4096; extents: what an epoch of a dataset reads; the last two are fio's words (random)");
+  add_seconds(app, "--seconds,--runtime", arguments->how.seconds, 0.01, "of measuring (5)");
+  add_seconds(app, "--ramp,--ramp-time", arguments->how.ramp_seconds, 0,
+              "of reading before that, which do not count (0)");
+  add_bytes(app, "--size", arguments->how.size_bytes, "read only so much of each file, from its begin (all)");
+  app.add_flag("--verify", arguments->how.verify, "compare each byte with what --create wrote; this takes CPU");
   add_window_options(app, arguments->windows);
   app.add_flag("--no-shuffle", arguments->no_shuffle, "extents in the dataset's order");
   add_choice(app, "--direct", arguments->how.direct, {{"on", choice::on}, {"off", choice::off}},
-             "O_DIRECT, or through the page cache, emptied of these files (on, where it can be had)");
+             "O_DIRECT, or through the page cache, emptied before it serves a byte twice (on, where it can be had)");
   add_choice(
       app, "--reader", arguments->how.backend,
       {{"auto", read_backend::automatic}, {"io_uring", read_backend::io_uring}, {"preadv", read_backend::preadv}},
@@ -405,6 +442,7 @@ void add_bench_read(CLI::App& bench, chosen_command& chosen) {
   app.add_flag(
       "--fio", arguments->fio,
       "fio in turn with us, with the same settings: its command line and the ratios; with --rungs beside all of them");
+  app.add_flag("--histogram", arguments->histogram, "how many reads took how long");
   app.add_flag("--json", arguments->json, "all that was measured, as one JSON object");
   app.footer(
       "  leat bench read /data/leat.bench --create 8GiB\n"
@@ -412,7 +450,8 @@ void add_bench_read(CLI::App& bench, chosen_command& chosen) {
       "  leat bench read train.bin --pattern extents --tokens 1024 --windows random\n"
       "  leat bench read /data/leat.bench --sweep --plot curve.svg\n"
       "  leat bench read /data/leat.bench --block 4K --depth 128 --threads 2 --json");
-  app.callback([arguments, block, &chosen] {
+  app.callback([arguments, block, &app, &chosen] {
+    arguments->asked = asked_of(app);
     arguments->block_is_asked = block->count() > 0;
     chosen = [arguments](interruption& stop) { return bench_read(*arguments, stop); };
   });

@@ -25,6 +25,15 @@ drive drive_of(const std::string& file, const fs::path& devices) {
   return made;
 }
 
+std::uint64_t block_device_bytes(const std::string& path, const fs::path& devices) {
+  constexpr std::uint64_t sector_bytes = 512;  // whatever the drive's own are
+  struct stat found{};
+  if (::stat(path.c_str(), &found) != 0 || !S_ISBLK(found.st_mode)) return 0;
+  std::uint64_t sectors = 0;
+  std::ifstream(devices / str_cat(major(found.st_rdev), ":", minor(found.st_rdev)) / "size") >> sectors;
+  return sectors * sector_bytes;
+}
+
 std::string shortcuts_text(const drive& on, const std::string& in_use) {
   const std::string name = on.name.empty() ? "the file lies on no block device" : "the drive is " + on.name;
   std::string text = "  polling ";

@@ -1,6 +1,7 @@
 // What the kernel says of the drive that a file lies on.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -15,6 +16,10 @@ struct drive {
 
 ///   throws   nothing: what cannot be found out is not there
 [[nodiscard]] drive drive_of(const std::string& file, const std::filesystem::path& devices = "/sys/dev/block");
+
+/// The size of a block device, as /sys has it; 0 where the path is none.
+[[nodiscard]] std::uint64_t block_device_bytes(const std::string& path,
+                                               const std::filesystem::path& devices = "/sys/dev/block");
 
 /// A line for each way to a drive that goes round what is in use, and why it is left out.
 ///   in_use   the backend's reason, as the reader reports it

@@ -183,4 +183,31 @@ bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::
   return true;
 }
 
+bool is_bench_file(const std::string& path) {
+  const descriptor there(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat found{};
+  return there.get() >= 0 && ::fstat(there.get(), &found) == 0 && S_ISREG(found.st_mode) &&
+         static_cast<std::uint64_t>(found.st_size) >= page_bytes &&
+         is_ours(there.get(), static_cast<std::uint64_t>(found.st_size));
+}
+
+std::optional<std::uint64_t> first_wrong_byte(std::span<const std::byte> read, std::uint64_t offset) {
+  constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
+  std::uint64_t expected[page_bytes / word_bytes];
+  for (std::uint64_t at = offset; !read.empty();) {
+    const std::uint64_t skipped = at % word_bytes;
+    fill(expected, at - skipped);
+    const std::size_t size = std::min<std::size_t>(sizeof expected - skipped, read.size());
+    const std::span<const std::byte> right = std::as_bytes(std::span(expected)).subspan(skipped, size);
+    if (const auto [wrong, ignored] =
+            std::mismatch(read.begin(), read.begin() + static_cast<std::ptrdiff_t>(size), right.begin());
+        wrong - read.begin() < static_cast<std::ptrdiff_t>(size)) {
+      return at + static_cast<std::uint64_t>(wrong - read.begin());
+    }
+    read = read.subspan(size);
+    at += size;
+  }
+  return std::nullopt;
+}
+
 }  // namespace leat::tools

@@ -1,8 +1,11 @@
 // A file to read from, for who has none at hand.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 
@@ -25,5 +28,11 @@ struct bench_file_news {
 ///             making now), limit (no room), permission, io; cancelled on stop
 bool create_bench_file(const std::string& path, std::uint64_t bytes, const std::stop_token& stop,
                        const bench_file_news& news = {});
+
+/// Whether such a file is what is there: some pages of it are looked at.
+[[nodiscard]] bool is_bench_file(const std::string& path);
+
+/// The first byte, counted from the file's begin, that is not what such a file has at `offset`.
+[[nodiscard]] std::optional<std::uint64_t> first_wrong_byte(std::span<const std::byte> read, std::uint64_t offset);
 
 }  // namespace leat::tools

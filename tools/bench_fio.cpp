@@ -35,6 +35,11 @@ std::vector<std::string> fio_arguments(const std::vector<std::string>& paths, co
       str_cat("--runtime=", static_cast<std::uint64_t>(asked.seconds * 1000), "ms"),
       // Jobs that are processes lead sessions of their own, and would outlive Ctrl-C.
       "--thread", "--output-format=json"};
+  if (asked.ramp_seconds > 0) {
+    made.push_back(str_cat("--ramp_time=", static_cast<std::uint64_t>(asked.ramp_seconds * 1000), "ms"));
+  }
+  // Of several files fio takes the sum.
+  if (asked.size_bytes > 0) made.push_back(str_cat("--size=", asked.size_bytes * paths.size()));
   if (random) {
     for (const char* each : {"--blockalign=4096", "--norandommap=1", "--randrepeat=0"}) made.emplace_back(each);
   }

@@ -7,8 +7,12 @@
 #include "io/budget_refusal.hpp"
 #include "io/io_threads.hpp"
 #include "io/queue_depth.hpp"
+#include "tools/bench_drive.hpp"
 #include "tools/bench_extents.hpp"
+#include "tools/bench_file.hpp"
+#include "tools/bench_fio.hpp"
 #include "tools/human.hpp"
+#include "tools/page_cache.hpp"
 #include "tools/process.hpp"
 
 #include <leat/error.hpp>
@@ -22,18 +26,20 @@
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
+#include <sys/stat.h>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <deque>
 #include <exception>
 #include <fstream>
 #include <future>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <thread>
@@ -46,6 +52,7 @@ using namespace leat::literals;
 namespace {
 
 constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t parts_of_random = 16;  // of a pass, after each of which the page cache is emptied
 
 std::uint64_t mix(std::uint64_t x) noexcept {
   x += 0x9E3779B97F4A7C15U;
@@ -61,21 +68,16 @@ double machine_cpu_s() {
   return busy_cpu_s(line, static_cast<double>(::sysconf(_SC_CLK_TCK)));
 }
 
-void drop_from_page_cache(const std::vector<std::string>& paths) {
-  for (const std::string& path : paths) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) continue;  // The reader will say why.
-    ::fdatasync(file);
-    ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
-    ::close(file);
-  }
-}
-
 /// What all threads share.
 struct bench_run {
   explicit bench_run(const read_places& from) : places(from) {}
   const read_places& places;
+  const page_cache_of* cache = nullptr;  // that is read through
+  std::uint64_t drop_after_bytes = 0;
+  bool verify = false;
+  std::uint64_t from_ns = 0;
   std::uint64_t until_ns = 0;
+  std::atomic<std::uint64_t> bytes_with_ramp{0};
   std::atomic<std::uint64_t> next{0};
   std::atomic<std::uint64_t> reads{0};
   std::atomic<std::uint64_t> bytes{0};
@@ -106,6 +108,21 @@ struct line {
   lease memory;
 };
 
+/// The page cache serves no byte twice: whoever reads past the next mark drops it.
+void drop_what_was_read(bench_run& shared, std::uint64_t bytes) {
+  const std::uint64_t before = shared.bytes_with_ramp.fetch_add(bytes, std::memory_order_relaxed);
+  if (before / shared.drop_after_bytes != (before + bytes) / shared.drop_after_bytes) shared.cache->drop();
+}
+
+void verify_bytes(const read_completion& read, bench_run& shared) {
+  if (const auto wrong = first_wrong_byte(read.data, read.offset)) {
+    shared.failed.store(true);
+    throw error(errc::corrupt, str_cat("--verify: a read of ", read.bytes, " bytes at ", read.offset,
+                                       " has not what --create wrote, from byte ", *wrong,
+                                       " of the file on: the file was changed, or its drive gives wrong bytes"));
+  }
+}
+
 /// Keeps `depth` reads in flight until the time is over. On the queue's own executor, where nothing hops between threads.
 /// A read's latency is from the push to when it is given back, with those that ended beside it.
 asio::awaitable<void> drive(line& on, std::uint32_t depth, bench_run& shared) {
@@ -133,15 +150,19 @@ asio::awaitable<void> drive(line& on, std::uint32_t depth, bench_run& shared) {
     if (ended.empty()) co_return;
     now_ns = leat::now_ns();
     std::uint64_t bytes = 0;
+    const bool counts = now_ns >= shared.from_ns;
     for (const read_completion& each : ended) {
       if (each.failure != 0) {
         shared.failed.store(true);
         throw error(queue.explain(each));
       }
-      shared.latency.record(now_ns - began_ns[each.tag]);
+      if (shared.verify) verify_bytes(each, shared);
+      if (counts) shared.latency.record(now_ns - began_ns[each.tag]);
       bytes += each.bytes;
       idle.push_back(each.tag);
     }
+    if (shared.cache != nullptr) drop_what_was_read(shared, bytes);
+    if (!counts) continue;
     shared.reads.fetch_add(ended.size(), std::memory_order_relaxed);
     shared.bytes.fetch_add(bytes, std::memory_order_relaxed);
   }
@@ -172,11 +193,15 @@ read_places::read_places(read_pattern pattern, const std::vector<reader::file>& 
                           bytes_text(block_bytes), "; give a smaller --block or a larger file (--create)"));
     }
     ends_.push_back(count += (files[k].size_bytes - block_bytes) / step_bytes_ + 1);
+    bytes_of_pass_ += files[k].size_bytes;
   }
 }
 
 read_places::read_places(std::span<const place> listed) : listed_(listed) {
-  for (const place& each : listed) lease_bytes_ = std::max(lease_bytes_, reader::lease_bytes(each.offset, each.bytes));
+  for (const place& each : listed) {
+    lease_bytes_ = std::max(lease_bytes_, reader::lease_bytes(each.offset, each.bytes));
+    bytes_of_pass_ += each.bytes;
+  }
 }
 
 read_places::place read_places::at(std::uint64_t n) const noexcept {
@@ -236,7 +261,6 @@ std::deque<line> open_lines(const std::vector<std::string>& paths, const read_se
                                .direct = asked.direct,
                                .poll = asked.poll,
                                .queue_depth = ring_depth(asked.depth, slot_bytes)};
-  drop_from_page_cache(paths);
   std::deque<line> lines;
   // Whole pieces, which huge pages fit into.
   constexpr std::size_t piece = io::arena::piece_bytes;
@@ -246,6 +270,19 @@ std::deque<line> open_lines(const std::vector<std::string>& paths, const read_se
     add_line(lines, paths, memory_bytes, options, k < rings_before ? until_ns : 0);
   }
   return lines;
+}
+
+/// What is read of each file: of a device as a whole its size, which a reader does not know, or what was asked for.
+void set_sizes(const std::vector<std::string>& paths, std::uint64_t wanted, std::vector<reader::file>& files) {
+  for (std::size_t k = 0; k < files.size(); ++k) {
+    std::uint64_t& size = files[k].size_bytes;
+    if (size == 0) size = block_device_bytes(paths[k]);
+    if (size < wanted) {
+      throw error(errc::usage, str_cat(paths[k], " has ", bytes_text(size), ", less than --size ", bytes_text(wanted),
+                                       "; give a smaller one"));
+    }
+    if (wanted != 0) size = wanted;
+  }
 }
 
 /// With the depth that is used.
@@ -265,41 +302,85 @@ read_settings settled(read_settings asked, const epoch_reads& epoch, std::size_t
   return asked;
 }
 
-/// Keeps all lines busy for asked.seconds.
-read_row run_lines(std::deque<line>& lines, const read_places& places, const read_settings& asked) {
-  for (line& each : lines) each.take_memory(asked.depth, places.lease_bytes());
-  read_row row;
-  row.asked = asked;
-  bench_run shared(places);
-  const double machine_cpu = machine_cpu_s();  // reading /proc/stat takes some of ours
-  const double cpu = cpu_seconds();
-  const std::uint64_t began = now_ns();
-  shared.until_ns = began + static_cast<std::uint64_t>(asked.seconds * 1e9);
-  std::vector<std::future<void>> ends;
-  for (line& each : lines) {
-    ends.push_back(asio::co_spawn(each.disk.get_executor(), drive(each, asked.depth, shared), asio::use_future));
-  }
-  for (const std::future<void>& each : ends) each.wait();
-  row.wall_s = static_cast<double>(now_ns() - began) * 1e-9;
-  row.cpu_s = cpu_seconds() - cpu;
-  if (row.wall_s >= 1) row.system_cpu_s = machine_cpu_s() - machine_cpu;
-  for (std::future<void>& each : ends) each.get();  // throws what a read threw
+reader_report report_of(const std::deque<line>& lines) {
+  std::vector<reader_report> reports;
+  for (const line& each : lines) reports.push_back(each.disk.report());
+  return together(reports);
+}
 
-  row.reads = shared.reads.load();
-  row.bytes = shared.bytes.load();
-  const async::histogram::summary latency = shared.latency.summarize();
+void set_latency(const async::histogram::summary& latency, read_row& row) {
   const auto us = [](std::uint64_t ns) { return static_cast<double>(ns) * 1e-3; };
   row.p50_us = us(latency.p50_ns);
   row.p90_us = us(latency.p90_ns);
   row.p99_us = us(latency.p99_ns);
   row.p999_us = us(latency.p999_ns);
   row.max_us = us(latency.max_ns);
-  std::vector<reader_report> reports;
-  for (const line& each : lines) {
-    reports.push_back(each.disk.report());
-    if (has_ring(each)) ++row.rings;
+  for (const std::uint64_t bound : async::histogram::bounds_ns) row.latency.push_back({us(bound), 0});
+  row.latency.push_back({std::numeric_limits<double>::infinity(), 0});
+  for (std::size_t k = 0; k < row.latency.size(); ++k) row.latency[k].reads = latency.between[k];
+}
+
+/// What is read twice may come from the page cache the second time. A pass in order reads nothing twice; at random a part of it
+/// does so rarely (1/32 of what is read, with 1/16 of the files in the cache at most).
+std::uint64_t drop_after(const read_places& places, read_pattern pattern) {
+  return std::max<std::uint64_t>(places.bytes_of_pass() / (pattern == read_pattern::random ? parts_of_random : 1), 1);
+}
+
+/// Keeps all lines busy for asked.seconds.
+read_row run_lines(const std::vector<std::string>& paths, std::deque<line>& lines, const read_places& places,
+                   const read_settings& asked) {
+  for (line& each : lines) each.take_memory(asked.depth, places.lease_bytes());
+  read_row row;
+  row.asked = asked;
+  bench_run shared(places);
+  shared.verify = asked.verify;
+  const page_cache_of cache(paths);
+  cache.write_out();
+  cache.drop();
+  cached_run cached;
+  const bool through_cache = report_of(lines).direct.use != "on";
+  if (through_cache) {
+    shared.cache = &cache;
+    shared.drop_after_bytes = drop_after(places, asked.pattern);
+    cached.kept = cache.bytes();
+    for (const reader::file& each : lines.front().files) cached.file_bytes += each.size_bytes;
   }
-  row.rungs = together(reports);
+  const std::optional<std::uint64_t> from_drives = bytes_from_drives();
+  const std::uint64_t began = now_ns();
+  shared.from_ns = began + static_cast<std::uint64_t>(asked.ramp_seconds * 1e9);
+  shared.until_ns = shared.from_ns + static_cast<std::uint64_t>(asked.seconds * 1e9);
+  std::vector<std::future<void>> ends;
+  const auto start = [&] {
+    for (line& each : lines) {
+      ends.push_back(asio::co_spawn(each.disk.get_executor(), drive(each, asked.depth, shared), asio::use_future));
+    }
+  };
+  if (asked.ramp_seconds > 0) {
+    start();
+    std::this_thread::sleep_for(std::chrono::nanoseconds(shared.from_ns - began));
+  }
+  const double machine_cpu = machine_cpu_s();  // reading /proc/stat takes some of ours
+  const double cpu = cpu_seconds();
+  const std::uint64_t counted_from = now_ns();
+  if (ends.empty()) start();
+  for (const std::future<void>& each : ends) each.wait();
+  row.wall_s = static_cast<double>(now_ns() - counted_from) * 1e-9;
+  row.cpu_s = cpu_seconds() - cpu;
+  if (row.wall_s >= 1) row.system_cpu_s = machine_cpu_s() - machine_cpu;
+  for (std::future<void>& each : ends) each.get();  // throws what a read threw
+
+  row.reads = shared.reads.load();
+  row.bytes = shared.bytes.load();
+  set_latency(shared.latency.summarize(), row);
+  for (const line& each : lines) row.rings += has_ring(each) ? 1 : 0;
+  row.rungs = report_of(lines);
+  if (through_cache) {
+    cached.bytes = shared.bytes_with_ramp.load();
+    if (const auto now = bytes_from_drives(); now && from_drives) cached.drive = *now - *from_drives;
+    // Of a file system without a device of its own the kernel may count nothing.
+    if (cached.drive == 0U && drive_of(paths.front()).name.empty()) cached.drive.reset();
+    row.warm = why_warm(cached);
+  }
   return row;
 }
 
@@ -336,15 +417,16 @@ void mark_off_label(std::vector<read_row>& rows) {
 read_row measure_reads(const std::vector<std::string>& paths, const read_settings& asked, std::uint32_t rings_before) {
   const read_settings used = settled(asked);
   std::deque<line> lines = open_lines(paths, used, reader::lease_bytes(page_bytes - 1, used.block_bytes), rings_before);
+  for (line& each : lines) set_sizes(paths, used.size_bytes, each.files);
   const read_places places(used.pattern, lines.front().files, paths, used.block_bytes);
-  return run_lines(lines, places, used);
+  return run_lines(paths, lines, places, used);
 }
 
 read_row measure_reads(const epoch_reads& epoch, const read_settings& asked, std::uint32_t rings_before) {
   const read_places places(epoch.reads);
   const read_settings used = settled(asked, epoch, places.lease_bytes());
   std::deque<line> lines = open_lines(epoch.files, used, places.lease_bytes(), rings_before);
-  read_row row = run_lines(lines, places, used);
+  read_row row = run_lines(epoch.files, lines, places, used);
   row.samples_per_read = static_cast<double>(epoch.samples) / static_cast<double>(epoch.reads.size());
   return row;
 }
@@ -408,14 +490,70 @@ std::vector<read_settings> sweep_of(const read_settings& asked, bool block_is_as
 const read_row* smallest_depth(const std::vector<read_row>& rows, std::uint64_t block_bytes, double share) {
   double best = 0;
   for (const read_row& row : rows) {
-    if (row.asked.block_bytes == block_bytes && row.off_label.empty()) best = std::max(best, row.gib_per_s());
+    if (row.asked.block_bytes == block_bytes && row.is_the_drive()) best = std::max(best, row.gib_per_s());
   }
   const read_row* found = nullptr;
   for (const read_row& row : rows) {
-    if (row.asked.block_bytes != block_bytes || !row.off_label.empty() || row.gib_per_s() < share * best) continue;
+    if (row.asked.block_bytes != block_bytes || !row.is_the_drive() || row.gib_per_s() < share * best) continue;
     if (found == nullptr || row.asked.depth < found->asked.depth) found = &row;
   }
   return found;
+}
+
+std::vector<std::string> caveats_of(const std::vector<read_row>& rows) {
+  std::vector<std::string> made;
+  const auto add = [&made](std::string text) {
+    if (std::find(made.begin(), made.end(), text) == made.end()) made.push_back(std::move(text));
+  };
+  for (const read_row& row : rows) {
+    if (!row.off_label.empty()) add(str_cat("not what it is called: ", one_line(row.off_label)));
+    if (!row.warm.empty()) add(str_cat("page cache, warm, and not the drive: ", row.warm));
+  }
+  return made;
+}
+
+std::vector<std::string> hole_caveats(const std::vector<std::string>& paths) {
+  std::vector<std::string> made;
+  for (const std::string& path : paths) {
+    struct stat found{};
+    if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
+    const auto size = static_cast<std::uint64_t>(found.st_size);
+    const std::optional<std::uint64_t> there = bytes_on_drive(path);
+    if (!there || *there >= size) continue;
+    made.push_back(str_cat(one_line(path), " has holes: ", bytes_text(*there), " of its ", bytes_text(size),
+                           " are on the drive, and the rest is read from nowhere"));
+  }
+  return made;
+}
+
+// fio pays more for a large block on 4 KiB pages than we do on huge ones.
+std::vector<std::string> why_unfair(const read_row& row) {
+  std::vector<std::string> made;
+  if (row.fio && !row.fio->huge_pages && row.rungs.huge_pages.use != "off") {
+    made.push_back(str_cat("fio had no huge pages and we had: no fair comparison; `sysctl vm.nr_hugepages=",
+                           fio_huge_pages(row), "` gives it some"));
+  }
+  if (row.fio && row.rungs.direct.use != "on" && row.asked.pattern == read_pattern::random) {
+    made.push_back(str_cat("fio empties the page cache when it begins a pass over the files, and we ", parts_of_random,
+                           " times in each: no fair comparison; compare with --direct on"));
+  }
+  for (std::string& each : caveats_of({row})) made.push_back(std::move(each));
+  return made;
+}
+
+std::string histogram_text(const read_row& row) {
+  std::string text;
+  std::uint64_t so_far = 0;
+  for (const latency_class& each : row.latency) {
+    if (each.reads == 0) continue;
+    so_far += each.reads;
+    const double share = 100 * static_cast<double>(each.reads) / static_cast<double>(row.reads);
+    const std::string below = std::isinf(each.below_us) ? "longer" : "< " + seconds_text(each.below_us * 1e-6);
+    text += absl::StrFormat("  %10s %12s %6.2f %% %6.2f %%  %s\n", below, count_text(each.reads), share,
+                            100 * static_cast<double>(so_far) / static_cast<double>(row.reads),
+                            std::string(static_cast<std::size_t>(share / 2 + 0.5), '#'));
+  }
+  return text;
 }
 
 nlohmann::ordered_json as_json(const read_row& row) {
@@ -440,8 +578,18 @@ nlohmann::ordered_json as_json(const read_row& row) {
   if (row.samples_per_read > 0) made["samples_per_s"] = row.samples_per_s();
   if (!row.rung.empty()) made["rung"] = row.rung;
   if (!row.off_label.empty()) made["off_label"] = row.off_label;
+  made["page_cache"] = row.rungs.direct.use == "on" ? "not used" : row.warm.empty() ? "cold" : "warm";
+  if (!row.warm.empty()) made["why_warm"] = row.warm;
+  for (const latency_class& each : row.latency) {
+    made["latency"].push_back(
+        {{"below_us", std::isinf(each.below_us) ? nlohmann::ordered_json() : nlohmann::ordered_json(each.below_us)},
+         {"reads", each.reads}});
+  }
   if (row.fio) {
+    const std::vector<std::string> unfair = why_unfair(row);
     made["fio"] = {
+        {"fair", unfair.empty()},
+        {"why", unfair},
         {"gib_per_s", row.fio->gib_per_s},
         {"cpu_s_per_gib", row.fio->cpu_s_per_gib},
         {"ratio_throughput", row.gib_per_s() / row.fio->gib_per_s},
@@ -459,15 +607,12 @@ std::string as_table(const std::vector<read_row>& rows) {
                                      "depth", "threads", reader, "reader", "direct", "buffers", "huge", "GiB/s", "IOPS",
                                      "p50", "p90", "p99", "p99.9", "max", "CPU s/GiB (machine)");
   const auto took = [](double us) { return seconds_text(us * 1e-6); };
-  std::vector<std::string> notes;
   for (const read_row& row : rows) {
     const auto machine = row.system_cpu_s_per_gib();
     const reader_report& rungs = row.rungs;
     std::string note = row.rung.empty() ? "" : "  " + row.rung;
-    if (!row.off_label.empty()) {
-      note += "  (not what it is called, see below)";
-      if (std::find(notes.begin(), notes.end(), row.off_label) == notes.end()) notes.push_back(row.off_label);
-    }
+    if (!row.off_label.empty()) note += "  (not what it is called, see below)";
+    if (!row.warm.empty()) note += "  (page cache, warm, see below)";
     text += absl::StrFormat("  %8s %5u %7u  %-*s %-6s %-7s %-6s %8.3f %9s %9s %9s %9s %9s %9s  %.4f (%s)%s\n",
                             bytes_text(row.asked.block_bytes), row.asked.depth, row.asked.threads, reader,
                             rungs.backend.use, rungs.direct.use, rungs.registered_buffers.use, rungs.huge_pages.use,
@@ -484,7 +629,7 @@ std::string as_table(const std::vector<read_row>& rows) {
       text += "\n";
     }
   }
-  for (const std::string& each : notes) str_append(text, "  not what it is called: ", one_line(each), "\n");
+  for (const std::string& each : caveats_of(rows)) str_append(text, "  ", each, "\n");
   return text;
 }
 

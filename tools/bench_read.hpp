@@ -41,6 +41,8 @@ class read_places {
               std::uint64_t block_bytes);
 
   [[nodiscard]] place at(std::uint64_t n) const noexcept;
+  /// Of all places in their order once; at random as many bytes as the files have.
+  [[nodiscard]] std::uint64_t bytes_of_pass() const noexcept { return bytes_of_pass_; }
   /// Bytes of memory that any of them can be read into.
   [[nodiscard]] std::size_t lease_bytes() const noexcept { return lease_bytes_; }
 
@@ -50,6 +52,7 @@ class read_places {
   std::uint64_t block_bytes_ = 0;
   std::uint64_t step_bytes_ = 0;  // between neighbouring places
   std::size_t lease_bytes_ = 0;
+  std::uint64_t bytes_of_pass_ = 0;
   std::vector<std::uint64_t> ends_;  // number of the place after a file's last
 };
 
@@ -59,6 +62,9 @@ struct read_settings {
   std::uint32_t threads = 1;
   read_pattern pattern = read_pattern::random;
   double seconds = 5;
+  double ramp_seconds = 0;       ///< read before that, and not counted
+  std::uint64_t size_bytes = 0;  ///< of each file, from its begin; 0: all of it
+  bool verify = false;           ///< compare what is read with what --create wrote
   choice direct = choice::automatic;
   read_backend backend = read_backend::automatic;
   choice registered_buffers = choice::automatic;
@@ -73,6 +79,12 @@ struct fio_figures {
   bool huge_pages = false;  ///< its buffers; without them it pays more for a large block than we do
 };
 
+/// So many reads took less, and no less than the class before.
+struct latency_class {
+  double below_us = 0;  ///< of the last: infinite
+  std::uint64_t reads = 0;
+};
+
 /// What one measurement found. CPU is seconds per GiB read.
 struct read_row {
   read_settings asked;  ///< with the depth that was used
@@ -81,16 +93,20 @@ struct read_row {
   std::uint64_t bytes = 0;
   double wall_s = 0;
   double p50_us = 0, p90_us = 0, p99_us = 0, p999_us = 0, max_us = 0;
+  std::vector<latency_class> latency;
   double cpu_s = 0;  ///< this process, the kernel's work for it included
   std::optional<fio_figures> fio;
   double samples_per_read = 0;  ///< of extents: how many samples a read serves; else 0
   std::string rung;             ///< which one this row does without; empty: it is not about rungs
   std::uint32_t rings = 0;      ///< of the readers, one for each thread: how many have io_uring
+  std::string warm;             ///< why the page cache, not the drive, is what was measured; empty: it is the drive
   std::string off_label;        ///< another backend than the row is meant for, and why; empty: the one
   /// All CPUs of the machine, interrupts and other programs included; the kernel counts it in ticks of 10 ms, and of a run
   /// shorter than a second that says nothing.
   std::optional<double> system_cpu_s;
 
+  /// Its rates are those that it is called by: of the drive, on its backend.
+  [[nodiscard]] bool is_the_drive() const noexcept { return off_label.empty() && warm.empty(); }
   [[nodiscard]] double gib() const noexcept { return static_cast<double>(bytes) / (1 << 30); }
   [[nodiscard]] double gib_per_s() const noexcept { return wall_s > 0 ? gib() / wall_s : 0; }
   [[nodiscard]] double iops() const noexcept { return wall_s > 0 ? static_cast<double>(reads) / wall_s : 0; }
@@ -102,7 +118,7 @@ struct read_row {
 };
 
 /// Reads for `asked.seconds`: `threads` readers of one ring (or loop) each, `depth` reads in flight on each. What the
-/// page cache has of the files is dropped first, as far as that can be done.
+/// page cache has of the files is dropped first and, where it is read through, again before it serves a second read.
 ///   throws   error: what leat::reader throws; usage where a file is smaller than a block
 ///   rings_before   of the rows before; where less can be had because the kernel has not yet given their locked memory back
 ///                  (about 300 ms), it is waited for, at most a second
@@ -131,6 +147,15 @@ void check_memory(const read_settings& asked, const epoch_reads* epoch, const me
 /// Seconds that the CPUs of the machine have been busy, from the first line of /proc/stat; 0 where it is none.
 ///   ticks_per_s   sysconf(_SC_CLK_TCK)
 [[nodiscard]] double busy_cpu_s(std::string_view stat_line, double ticks_per_s);
+
+/// What makes the rates of rows others than the drive's, each in a line: a warm page cache, files of holes, a backend that is
+/// not the row's.
+[[nodiscard]] std::vector<std::string> caveats_of(const std::vector<read_row>& rows);
+/// Holes of these files, each named; those that are not there or have none are left out.
+[[nodiscard]] std::vector<std::string> hole_caveats(const std::vector<std::string>& paths);
+/// Why leat and fio were not measured alike in this row; empty: they were.
+[[nodiscard]] std::vector<std::string> why_unfair(const read_row& row);
+[[nodiscard]] std::string histogram_text(const read_row& row);
 
 /// The same settings, each rung of the ladder left out once, the first with all of them; with names.
 inline constexpr std::string_view all_rungs = "all rungs";

@@ -7,6 +7,7 @@
 #include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
+#include "tools/run_record.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
@@ -37,6 +38,7 @@ struct cache_arguments {
   std::vector<std::string> addresses;
   remote_options remote;
   bool json = false;
+  asked_for asked;
 };
 
 // Nothing is made where there is none.
@@ -90,7 +92,7 @@ int list(const cache_arguments& arguments) {
     }
   }
   if (arguments.json) {
-    print(json_text(json{{"cached_bytes", bytes}, {"objects", objects}}) + "\n");
+    print(report_text(json{{"cached_bytes", bytes}, {"objects", objects}}, arguments.asked));
   } else {
     print(str_cat("  ", counted(all.size(), "object", "objects"), ", ", bytes_text(bytes), "\n"));
   }
@@ -135,15 +137,15 @@ int warm(const cache_arguments& arguments, interruption& stop) {
   }();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   if (arguments.json) {
-    print(json_text(json{{"objects", addresses.size()},
-                         {"bytes", so_far.bytes_all.load()},
-                         {"read_bytes", so_far.bytes.load()},
-                         {"fetched_blocks", done.counts.cached_blocks},
-                         {"fetched_bytes", done.counts.bytes},
-                         {"requests", done.counts.requests},
-                         {"seconds", took.count()},
-                         {"whole", done.is_whole}}) +
-          "\n");
+    print(report_text(json{{"objects", addresses.size()},
+                           {"bytes", so_far.bytes_all.load()},
+                           {"read_bytes", so_far.bytes.load()},
+                           {"fetched_blocks", done.counts.cached_blocks},
+                           {"fetched_bytes", done.counts.bytes},
+                           {"requests", done.counts.requests},
+                           {"seconds", took.count()},
+                           {"whole", done.is_whole}},
+                      arguments.asked));
   } else {
     print(str_cat("  ", counted(addresses.size(), "object", "objects"), ", ", bytes_text(so_far.bytes_all), "; ",
                   counted(done.counts.cached_blocks, "block", "blocks"), " fetched, ", bytes_text(done.counts.bytes),
@@ -191,7 +193,10 @@ void add_cache(CLI::App& leat, chosen_command& chosen) {
       "cache drop /nvme/leat s3://bucket/train-");
   CLI::App& ls = add_one(cache, "ls", "list the objects in a cache", *arguments);
   ls.add_flag("--json", arguments->json, "as one JSON object");
-  ls.callback([arguments, &chosen] { chosen = [arguments](interruption&) { return list(*arguments); }; });
+  ls.callback([arguments, &ls, &chosen] {
+    arguments->asked = asked_of(ls);
+    chosen = [arguments](interruption&) { return list(*arguments); };
+  });
   add_one(cache, "verify", "read all that is cached, and take out what is damaged", *arguments)
       .callback(
           [arguments, &chosen] { chosen = [arguments](interruption& stop) { return verify(*arguments, stop); }; });
@@ -204,7 +209,10 @@ void add_cache(CLI::App& leat, chosen_command& chosen) {
   add_cache_sizes(fill, arguments->remote);
   add_remote_options(fill, arguments->remote);
   fill.add_flag("--json", arguments->json, "as one JSON object");
-  fill.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return warm(*arguments, stop); }; });
+  fill.callback([arguments, &fill, &chosen] {
+    arguments->asked = asked_of(fill);
+    chosen = [arguments](interruption& stop) { return warm(*arguments, stop); };
+  });
   add_one(cache, "drop", "remove what no process uses", *arguments).callback([arguments, &chosen] {
     chosen = [arguments](interruption&) { return drop(*arguments); };
   });

@@ -9,6 +9,7 @@
 #include "tools/doctor_probe.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
+#include "tools/run_record.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
@@ -29,6 +30,7 @@ struct doctor_arguments {
   std::vector<std::string> paths;  // and addresses
   remote_options remote;
   bool json = false;
+  asked_for asked;
 };
 
 // Of each address the first object that it names, or of a folder has.
@@ -89,7 +91,8 @@ int doctor(const doctor_arguments& arguments, interruption& stop) {
     return found;
   }();
   const std::vector<finding> findings = examine(facts);
-  print(arguments.json ? json_text(as_json(facts, findings)) + "\n" : as_text(terminal::of(stdout), findings));
+  print(arguments.json ? report_text(as_json(facts, findings), arguments.asked)
+                       : as_text(terminal::of(stdout), findings));
   const bool failing = std::any_of(findings.begin(), findings.end(),
                                    [](const finding& each) { return each.how == finding::grade::failing; });
   return failing ? exit_failed : exit_done;
@@ -109,7 +112,10 @@ void add_doctor(CLI::App& leat, chosen_command& chosen) {
   app.footer(
       "  leat doctor /data\n  leat doctor /data /scratch --json\n  leat doctor s3://bucket/train-000000.tar\n  leat "
       "doctor s3://bucket/train/");
-  app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return doctor(*arguments, stop); }; });
+  app.callback([arguments, &app, &chosen] {
+    arguments->asked = asked_of(app);
+    chosen = [arguments](interruption& stop) { return doctor(*arguments, stop); };
+  });
 }
 
 }  // namespace leat::tools

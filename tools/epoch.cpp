@@ -11,6 +11,7 @@
 #include "tools/meeting.hpp"
 #include "tools/output.hpp"
 #include "tools/process.hpp"
+#include "tools/run_record.hpp"
 #include "tools/sources.hpp"
 #include "tools/state_writer.hpp"
 #include "tools/status_line.hpp"
@@ -343,7 +344,7 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
   const auto leave = [&] {
     report.interrupted = true;
     report.measure_process();
-    if (arguments.json) print(json_text(report.as_json()) + "\n");
+    if (arguments.json) print(report_text(report.as_json(), arguments.asked));
     complain("epoch", str_cat("stopped by ", stop.name(), " while opening the sources"));
   };
   open_options opening = arguments.opening;
@@ -417,6 +418,7 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
   const auto settle = [&] {
     report.seconds = seconds_since(of.opened);
     report.stats = train.stats();
+    report.verdict_of_run = train.verdict_of_run();
     report.run_digest = train.state().run_digest;
   };
   try {
@@ -513,7 +515,7 @@ int epoch(const epoch_arguments& given, interruption& stop) {
     failure = std::current_exception();
   }
   report.measure_process();
-  const std::string shown = arguments.json ? json_text(report.as_json()) + "\n"
+  const std::string shown = arguments.json ? report_text(report.as_json(), arguments.asked)
                             : failure == nullptr || report.stats.batches > 0
                                 ? report.as_text(terminal::of(arguments.batches == "-" ? stderr : stdout))
                                 : "";
@@ -591,7 +593,10 @@ void add_epoch(CLI::App& leat, chosen_command& chosen) {
       "  leat epoch photos --transform eval --epochs 2 --json | jq .samples_per_s\n"
       "  leat epoch 'arrays/*.npy'\n"
       "  leat epoch train.bin --tokens 1024 --batch-size 12");
-  app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return epoch(*arguments, stop); }; });
+  app.callback([arguments, &app, &chosen] {
+    arguments->asked = asked_of(app);
+    chosen = [arguments](interruption& stop) { return epoch(*arguments, stop); };
+  });
 }
 
 }  // namespace leat::tools

@@ -4,6 +4,7 @@
 #include "tools/fields.hpp"
 #include "tools/order_choice.hpp"
 #include "tools/ranks.hpp"
+#include "tools/run_record.hpp"
 #include "tools/run_watch.hpp"
 #include "tools/state_writer.hpp"
 
@@ -58,6 +59,7 @@ struct epoch_arguments {
   std::optional<std::uint32_t> step_ms;
   bool plan = false;
   bool json = false;
+  asked_for asked;
 };
 
 /// What to load, what a batch holds and how it is loaded.

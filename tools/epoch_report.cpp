@@ -209,8 +209,8 @@ json epoch_report::as_json() const {
   object["host_bytes_max"] = host_bytes_max;
   object["arena_bytes"] = stats.arena_bytes;
   object["scratch_bytes_peak"] = stats.scratch_bytes_peak;
-  object["bottleneck"] = std::string(name(stats.verdict.who));
-  object["verdict"] = verdict_json(stats.verdict);
+  object["bottleneck"] = std::string(name(verdict_of_run.who));
+  object["verdict"] = verdict_json(verdict_of_run);
   object["next_wait_ms_p50"] = stats.next.p50_s * 1e3;
   object["next_wait_ms_p99"] = stats.next.p99_s * 1e3;
   json reader;
@@ -295,7 +295,7 @@ std::string epoch_report::as_text(const terminal& screen) const {
                 remote.damaged_reads > 0 ? str_cat(", ", count_text(remote.damaged_reads), " damaged reads") : "",
                 remote.cache == "on" ? "" : in_flags(one_line(remote.cache.substr(2)))));
   }
-  row(text, screen, "bottleneck", in_flags(emphasised(screen, stats.verdict)));
+  row(text, screen, "bottleneck", in_flags(emphasised(screen, verdict_of_run)));
   if (first_batch_ms) {
     row(text, screen, "waiting",
         str_cat("first batch after ", seconds_text(*first_batch_ms * 1e-3), ", then ", seconds_text(stats.next.p50_s),

@@ -28,6 +28,7 @@ namespace leat::tools {
 ///   notes             what is odd about the sources
 struct epoch_report {
   loader_stats stats;
+  verdict verdict_of_run;
   std::uint64_t planned_in_all = 0;  ///< samples, had it come to its end
   double seconds = 0;
   double open_seconds = 0;

@@ -7,6 +7,7 @@
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
+#include "tools/run_record.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
@@ -32,6 +33,7 @@ struct index_arguments {
   tar_options tar;
   remote_options remote;
   bool json = false;
+  asked_for asked;
 };
 
 std::vector<std::string> shards_of(const index_arguments& arguments) {
@@ -74,7 +76,7 @@ int index_sources(const index_arguments& arguments, interruption& stop) {
       indexes.push_back(
           {{"path", each.path}, {"shards", each.shards}, {"samples", each.samples}, {"bytes", each.bytes}});
     }
-    print(json_text(json{{"indexes", indexes}}) + "\n");
+    print(report_text(json{{"indexes", indexes}}, arguments.asked));
     return exit_done;
   }
   for (const datasets::written_index& each : written) {
@@ -101,8 +103,10 @@ void add_index(CLI::App& leat, chosen_command& chosen) {
   app.footer(
       "  leat index 'shards/train-*.tar'                    writes shards/train.index\n"
       "  leat index 's3://bucket/train-*.tar' --to .        then: aws s3 cp train.index s3://bucket/");
-  app.callback(
-      [arguments, &chosen] { chosen = [arguments](interruption& stop) { return index_sources(*arguments, stop); }; });
+  app.callback([arguments, &app, &chosen] {
+    arguments->asked = asked_of(app);
+    chosen = [arguments](interruption& stop) { return index_sources(*arguments, stop); };
+  });
 }
 
 }  // namespace leat::tools

@@ -9,6 +9,7 @@
 #include "tools/large_pictures.hpp"
 #include "tools/output.hpp"
 #include "tools/picture_survey.hpp"
+#include "tools/run_record.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
@@ -45,6 +46,7 @@ struct inspect_arguments {
   std::uint64_t host_bytes_max = host_bytes_usual;
   bool json = false;
   std::string references;  // a file to write
+  asked_for asked;
 };
 
 /// Samples by the bytes that lie in files for them.
@@ -610,7 +612,7 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
   }();
   if (!arguments.references.empty())
     write_references(arguments.sources, arguments.opening, arguments.references, stop.token());
-  print(arguments.json ? json_text(as_json(found)) + "\n" : as_text(found));
+  print(arguments.json ? report_text(as_json(found), arguments.asked) : as_text(found));
   return exit_done;
 }
 
@@ -633,8 +635,10 @@ void add_inspect(CLI::App& leat, chosen_command& chosen) {
       "write a JSON that says where the chunks of HDF5 or Zarr lie, as kerchunk does, for programs that use fsspec");
   app.add_flag("--json", arguments->json, "all of it, as one JSON object");
   app.footer("  leat inspect photos\n  leat inspect 'train-{000..127}.tar' --json");
-  app.callback(
-      [arguments, &chosen] { chosen = [arguments](interruption& stop) { return inspect(*arguments, stop); }; });
+  app.callback([arguments, &app, &chosen] {
+    arguments->asked = asked_of(app);
+    chosen = [arguments](interruption& stop) { return inspect(*arguments, stop); };
+  });
 }
 
 }  // namespace leat::tools

@@ -12,6 +12,7 @@
 #include "tools/pack_rows.hpp"
 #include "tools/photo_packing.hpp"
 #include "tools/ranks.hpp"
+#include "tools/run_record.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
@@ -48,6 +49,7 @@ struct pack_arguments {
   open_options opening;
   bool index = false;
   bool json = false;
+  asked_for asked;
 };
 
 std::optional<row_format> rows_of(pack_target to) {
@@ -324,7 +326,7 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
     add_ranks(all, here);
     if (arguments.transcode) all["transcoded"] = as_json(transcoded);
     if (packs_photos) all["photos"] = as_json(photos);
-    print(json_text(all) + "\n");
+    print(report_text(all, arguments.asked));
   } else {
     print(summary(made, here.world, arguments.to, seconds()) + (arguments.transcode ? text_of(transcoded) : "") +
           (packs_photos ? text_of(photos, arguments.photos) : ""));
@@ -408,7 +410,8 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
       "  mpirun -n 8 leat pack photos 'shards/photos-%06d.tar' --samples-per-shard 10000\n"
       "  leat pack 'arrays/*.npy' arrays.bin --to records\n"
       "  leat pack train.h5 train.zarr --to zarr --rows-per-chunk 16 --chunks-per-shard 64");
-  app.callback([=, &chosen] {
+  app.callback([=, &app, &chosen] {
+    arguments->asked = asked_of(app);
     for (const CLI::Option* const each : {codec, chunk, shard}) {
       if (each->count() != 0) arguments->zarr_option = each->get_name();
     }

@@ -10,6 +10,7 @@
 #include "tools/human.hpp"
 #include "tools/output.hpp"
 #include "tools/ranks.hpp"
+#include "tools/run_record.hpp"
 #include "tools/sources.hpp"
 #include "tools/state_writer.hpp"
 #include "tools/subcommand.hpp"
@@ -181,12 +182,12 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   const stages::bound_run run(samples, fields.all, options);
   const replayed_batch shown = replay_batch(run, *found, options.seed);
   if (arguments.run.json) {
-    print(json_text({{"epoch", arguments.epoch},
-                     {"batch", arguments.batch},
-                     {"digest", shown.digest},
-                     {"rows", json_of(shown.rows)},
-                     {"corrupt", json_of(shown.left_out)}}) +
-          "\n");
+    print(report_text({{"epoch", arguments.epoch},
+                       {"batch", arguments.batch},
+                       {"digest", shown.digest},
+                       {"rows", json_of(shown.rows)},
+                       {"corrupt", json_of(shown.left_out)}},
+                      arguments.run.asked));
     return exit_done;
   }
   const terminal screen = terminal::of(stdout);
@@ -215,7 +216,8 @@ void add_replay(CLI::App& leat, chosen_command& chosen) {
       "  leat replay photos --seed 7 --epoch 3 --batch 417\n"
       "  leat replay photos --seed 7 --state run.state --batch 12 --json | jq '.rows[].name'");
   const CLI::Option* const epochs = app.get_option("--epochs");
-  app.callback([arguments, epochs, &chosen] {
+  app.callback([arguments, epochs, &app, &chosen] {
+    arguments->run.asked = asked_of(app);
     arguments->has_epochs = epochs->count() > 0;
     chosen = [arguments](interruption& stop) { return replay(*arguments, stop); };
   });

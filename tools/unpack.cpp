@@ -13,6 +13,7 @@
 #include "tools/human.hpp"
 #include "tools/output.hpp"
 #include "tools/photo_packing.hpp"
+#include "tools/run_record.hpp"
 #include "tools/sources.hpp"
 #include "tools/subcommand.hpp"
 
@@ -48,6 +49,7 @@ struct unpack_arguments {
   bool overwrite = false;
   open_options opening;
   bool json = false;
+  asked_for asked;
 };
 
 // What a shard's member is called as a file: escapes of its key undone. Refuses what would lie outside of DIR.
@@ -221,12 +223,12 @@ int unpack_sources(const unpack_arguments& arguments, interruption& stop) {
   }
   std::sort(work.not_written.begin(), work.not_written.end());
   if (arguments.json) {
-    print(json_text({{"files", work.files},
-                     {"photos", work.photos},
-                     {"damaged", work.damaged},
-                     {"unsupported", work.unsupported},
-                     {"not_written", work.not_written}}) +
-          "\n");
+    print(report_text({{"files", work.files},
+                       {"photos", work.photos},
+                       {"damaged", work.damaged},
+                       {"unsupported", work.unsupported},
+                       {"not_written", work.not_written}},
+                      arguments.asked));
   } else {
     print(str_cat(counted(work.files, "file", "files"), ", ", counted(work.photos, "photo pack", "photo packs"),
                   " among them\n"));
@@ -254,7 +256,10 @@ void add_unpack(CLI::App& leat, chosen_command& chosen) {
   add_opening_options(app, arguments->opening);
   app.add_flag("--json", arguments->json, "what was written, as one JSON object");
   app.footer("  leat unpack 'photos-*.tar' photos");
-  app.callback([=, &chosen] { chosen = [arguments](interruption& stop) { return unpack_sources(*arguments, stop); }; });
+  app.callback([=, &app, &chosen] {
+    arguments->asked = asked_of(app);
+    chosen = [arguments](interruption& stop) { return unpack_sources(*arguments, stop); };
+  });
 }
 
 }  // namespace leat::tools

@@ -277,6 +277,8 @@ class loader {
   [[nodiscard]] const loader_options& options() const noexcept;
   [[nodiscard]] const loader_plan& plan() const noexcept;
   [[nodiscard]] loader_stats stats() const;
+  /// The verdict of the whole run so far. stats().verdict is of its last window.
+  [[nodiscard]] verdict verdict_of_run() const;
   /// The last 60 windows of the run, the oldest first, and then the window that has not ended. A window is at least 2 s
   /// and 24 batches.
   [[nodiscard]] std::vector<loader_window> windows() const;

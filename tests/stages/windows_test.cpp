@@ -71,6 +71,20 @@ TEST(windows, the_last_that_has_ended_is_judged_whatever_the_open_one_holds) {
   EXPECT_EQ(run.judge_last(later, setting).who, bottleneck::decode);
 }
 
+// 24 batches that waited for decoding, and a last window that waited for the trainer: the run as a whole is the former.
+TEST(windows, of_the_whole_run_the_verdict_is_not_that_of_its_last_seconds) {
+  windows run(window_options{});
+  run.end(after(240), setting);
+  line_counts end = after(264);
+  end.decode_ns = after(240).decode_ns;
+  end.stalled_ns = after(240).stalled_ns;
+  end.step_ns = after(240).step_ns + 24 * (second_ns / 10);
+  run.end(end, setting);
+  EXPECT_EQ(run.judge_last(end, setting).who, bottleneck::consumer);
+  EXPECT_EQ(run.judge_run(end, setting).who, bottleneck::decode);
+  EXPECT_EQ(windows(window_options{}).judge_run(after(7), setting).who, bottleneck::unknown);
+}
+
 // A disk that answers no more, say: what held the line up before is no news.
 TEST(windows, say_when_nothing_comes_any_more) {
   windows run(window_options{});

@@ -13,6 +13,7 @@
 #include "tools/bench_read.hpp"
 #include "tools/child.hpp"
 #include "tools/fields.hpp"
+#include "tools/page_cache.hpp"
 
 #include <leat/error.hpp>
 #include <leat/loader.hpp>
@@ -33,6 +34,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <sstream>
 #include <stop_token>
@@ -435,6 +437,63 @@ TEST(bench_sweep, walks_the_blocks_and_depths_within_256_mib_in_flight) {
   EXPECT_EQ(tools::sweep_of({.block_bytes = 64 << 10}, true).size(), 8U);
 }
 
+TEST(bench_page_cache, is_warm_where_its_pages_stay_or_serve_what_is_read) {
+  constexpr std::uint64_t mib = 1 << 20;
+  EXPECT_EQ(tools::why_warm({.bytes = 100 * mib, .file_bytes = 50 * mib, .kept = 0, .drive = 97 * mib}), "");
+  EXPECT_EQ(tools::why_warm({.bytes = 100 * mib, .file_bytes = 50 * mib, .kept = 0, .drive = std::nullopt}), "")
+      << "a file system that the kernel does not count: what is dropped has to be read again";
+  EXPECT_EQ(tools::why_warm({.bytes = 1000 * mib, .file_bytes = 50 * mib, .kept = 0, .drive = 50 * mib}),
+            "5 % of the bytes came from a drive");
+  EXPECT_EQ(tools::why_warm({.bytes = 100 * mib, .file_bytes = 50 * mib, .kept = 50 * mib, .drive = std::nullopt}),
+            "50.0 MiB of the files' 50.0 MiB stay in memory when they are dropped");
+  EXPECT_EQ(tools::why_warm({.bytes = 1, .file_bytes = 1, .kept = std::nullopt, .drive = std::nullopt}),
+            "the kernel does not tell what came from a drive");
+}
+
+TEST(bench_page_cache, counts_what_is_in_it_and_drops_it) {
+  const temporary_directory directory;
+  const std::string path = file_of(directory.path() / "f", 1 << 20);
+  const tools::page_cache_of cache({path, (directory.path() / "none").string()});
+  EXPECT_EQ(cache.bytes(), 1U << 20) << "just written";
+  cache.write_out();
+  cache.drop();
+  if (cache.bytes() == 1U << 20) GTEST_SKIP() << "the file system keeps its pages (tmpfs)";
+  EXPECT_EQ(cache.bytes(), 0U);
+}
+
+// What would be compared with fio, or taken for the drive's, and is not.
+TEST(bench_read, rows_that_are_not_the_drive_are_no_best_depth_and_no_fair_comparison) {
+  std::vector<read_row> rows = {measured(4096, 1, 1.0), measured(4096, 2, 8.0)};
+  for (read_row& row : rows) {
+    row.rungs.direct.use = "off";
+    row.fio = tools::fio_figures{.gib_per_s = 1, .cpu_s_per_gib = 1, .huge_pages = true};
+    row.asked.pattern = read_pattern::sequential;
+  }
+  rows[1].warm = "5 % of the bytes came from a drive";
+  EXPECT_EQ(tools::smallest_depth(rows, 4096, 0.95)->asked.depth, 1U);
+  EXPECT_EQ(tools::as_json(rows[0]).at("fio").at("fair"), true);
+  const auto unfair = tools::as_json(rows[1]).at("fio");
+  EXPECT_EQ(unfair.at("fair"), false);
+  EXPECT_THAT(unfair.at("why").dump(), HasSubstr("page cache, warm, and not the drive: 5 %"));
+  EXPECT_EQ(tools::as_json(rows[1]).at("page_cache"), "warm");
+  EXPECT_THAT(tools::as_table(rows), HasSubstr("  page cache, warm, and not the drive: 5 % of the bytes"));
+  rows[0].fio->huge_pages = false;
+  rows[0].rungs.huge_pages.use = "on";
+  EXPECT_THAT(tools::as_json(rows[0]).at("fio").at("why").dump(), HasSubstr("sysctl vm.nr_hugepages="));
+  rows[0].asked.pattern = read_pattern::random;
+  EXPECT_EQ(tools::why_unfair(rows[0]).size(), 2U) << "fio drops the page cache at another pace";
+}
+
+TEST(bench_read, the_histogram_has_each_read_once) {
+  read_row row;
+  row.reads = 4;
+  row.latency = {{4.096, 0}, {16.384, 3}, {std::numeric_limits<double>::infinity(), 1}};
+  EXPECT_EQ(tools::histogram_text(row),
+            "   < 16.4 us            3  75.00 %  75.00 %  ######################################\n"
+            "      longer            1  25.00 % 100.00 %  #############\n");
+  EXPECT_TRUE(tools::as_json(row).at("latency").at(2).at("below_us").is_null());
+}
+
 TEST(bench_plot, the_script_has_a_curve_for_each_block_and_a_mark_for_each_knee) {
   const std::vector<read_row> rows = {measured(4096, 1, 0.25), measured(4096, 2, 0.5), measured(1 << 20, 1, 1.5),
                                       measured(1 << 20, 2, 2)};
@@ -685,15 +744,100 @@ TEST(bench_command, replays_the_reads_of_an_epoch) {
   }
 }
 
-TEST(bench_command, a_block_device_is_told_from_a_file) {
+// It is read only, by its name; its size is what /sys says.
+TEST(bench_drive, a_block_device_has_the_size_that_sys_says) {
+  const temporary_directory directory;
+  EXPECT_EQ(tools::block_device_bytes(directory.path().string()), 0U) << "no device";
   for (const fs::directory_entry& each : fs::directory_iterator("/dev")) {
-    if (!each.is_block_file()) continue;
-    const ended refused = run({"bench", "read", each.path().string()});
-    EXPECT_EQ(refused.exit_code, 2);
-    expect_one_line(refused, "leat bench read: " + each.path().string() + " is a block device; give a file");
+    struct stat found{};
+    if (!each.is_block_file() || ::stat(each.path().c_str(), &found) != 0) continue;
+    const std::string number = std::to_string(major(found.st_rdev)) + ":" + std::to_string(minor(found.st_rdev));
+    fs::create_directories(directory.path() / number);
+    std::ofstream(directory.path() / number / "size") << "2048\n";
+    EXPECT_EQ(tools::block_device_bytes(each.path().string(), directory.path()), 1U << 20);
     return;
   }
   GTEST_SKIP() << "no block device in /dev";
+}
+
+TEST(bench_command, the_words_of_fio_are_understood) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  tools::create_bench_file(path, 1 << 20, {});
+  const ended process = run({"bench", "read", path, "--bs", "8k", "--rw", "read", "--runtime", "0.05s", "--numjobs",
+                             "2", "--iodepth", "4", "--ramp", "0.02", "--size", "64K", "--json"});
+  ASSERT_EQ(process.exit_code, 0) << process.err;
+  const json row = process.json().at("rows").at(0);
+  EXPECT_EQ(row.at("block"), 8192);
+  EXPECT_EQ(row.at("pattern"), "sequential");
+  EXPECT_EQ(row.at("threads"), 2);
+  EXPECT_EQ(row.at("depth"), 4);
+  std::uint64_t reads = 0;
+  for (const json& each : row.at("latency")) reads += each.at("reads").get<std::uint64_t>();
+  EXPECT_GT(reads, 0U);
+  const ended refused = run({"bench", "read", path, "--bs", "large"});
+  expect_one_line(refused, "leat bench read: --block 'large' will not do; give a size");
+  const ended too_large = run({"bench", "read", path, "--size", "2MiB"});
+  EXPECT_EQ(too_large.exit_code, 2);
+  expect_one_line(too_large, "leat bench read: " + path + " has 1.00 MiB, less than --size 2.00 MiB");
+  const ended text = run({"bench", "read", path, "--bs", "8k", "--seconds", "0.02", "--histogram"});
+  EXPECT_THAT(text.out, HasSubstr("latency of reads of 8.00 KiB"));
+  EXPECT_THAT(text.out, HasSubstr("100.00 %"));
+}
+
+TEST(bench_command, a_changed_byte_is_found_by_verify) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  tools::create_bench_file(path, 1 << 20, {});
+  const std::vector<std::string> verified = {"bench",      "read",      path,   "--block",  "5000",  "--pattern",
+                                             "sequential", "--seconds", "0.05", "--verify", "--json"};
+  const ended right = run(verified);
+  EXPECT_EQ(right.exit_code, 0) << right.err;
+  std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(100'001) << '?';
+  const ended wrong = run(verified);
+  EXPECT_EQ(wrong.exit_code, 1);
+  expect_one_line(
+      wrong, "leat bench read: --verify: a read of 5000 bytes at 100000 has not what --create wrote, from byte 100001");
+  const ended other = run({"bench", "read", file_of(directory.path() / "g", 1 << 20), "--verify"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("is no file that --create made"));
+}
+
+// Memory is no drive: what is read twice was dropped between, or the report says so.
+TEST(bench_command, through_the_page_cache_the_rate_is_the_drives_or_is_called_warm) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  tools::create_bench_file(path, 8 << 20, {});
+  for (const char* pattern : {"random", "sequential"}) {
+    const ended process = run({"bench", "read", path, "--direct", "off", "--block", "64K", "--depth", "2", "--pattern",
+                               pattern, "--seconds", "0.3", "--json"});
+    ASSERT_EQ(process.exit_code, 0) << process.err;
+    const json told = process.json();
+    const std::string cache = told.at("rows").at(0).at("page_cache");
+    if (cache == "warm") {
+      EXPECT_THAT(told.at("caveats").dump(), HasSubstr("page cache, warm, and not the drive"));
+      continue;
+    }
+    EXPECT_EQ(cache, "cold");
+    EXPECT_TRUE(told.at("caveats").empty()) << told.at("caveats");
+    const auto left = tools::page_cache_of({path}).bytes();
+    EXPECT_TRUE(!left || *left <= (8U << 20)) << "it was read";
+  }
+  const ended memory = run({"bench", "read", path, "--block", "64K", "--seconds", "0.05", "--json"});
+  const json row = memory.json().at("rows").at(0);
+  EXPECT_EQ(row.at("page_cache") == "not used", row.at("direct") == "on");
+}
+
+TEST(bench_command, a_file_of_holes_is_named) {
+  const temporary_directory directory;
+  const std::string path = (directory.path() / "f").string();
+  std::ofstream(path).flush();
+  fs::resize_file(path, 4 << 20);
+  if (tools::bytes_on_drive(path) == 4U << 20) GTEST_SKIP() << "the file system has no holes";
+  const ended told = run({"bench", "read", path, "--block", "64K", "--seconds", "0.02", "--json"});
+  ASSERT_EQ(told.exit_code, 0) << told.err;
+  EXPECT_THAT(told.json().at("caveats").dump(), HasSubstr("has holes: 0 B of its 4.00 MiB are on the drive"));
+  EXPECT_THAT(run({"bench", "read", path, "--block", "64K", "--seconds", "0.02"}).out, HasSubstr("has holes: 0 B of"));
 }
 
 TEST(bench_command, rungs_are_side_by_side_and_a_sweep_ends_with_depths) {
