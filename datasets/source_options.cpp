@@ -72,7 +72,9 @@ constexpr option_of_formats all_options[] = {
      [](const open_options& asked) { return !asked.tables.path_column.empty(); }},
     {"table_options::root", {jsonl, csv}, [](const open_options& asked) { return !asked.tables.root.empty(); }},
     {"table_options::types", {jsonl, csv}, [](const open_options& asked) { return !asked.tables.types.empty(); }},
-    {"table_options::checksums", {parquet, tfrecord, mds}, [](const open_options& asked) { return asked.tables.checksums; }},
+    {"table_options::checksums",
+     {parquet, tfrecord, mds},
+     [](const open_options& asked) { return asked.tables.checksums; }},
     {"lmdb_options::database", {lmdb}, [](const open_options& asked) { return !asked.lmdb.database.empty(); }},
 };
 

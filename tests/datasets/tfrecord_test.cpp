@@ -162,8 +162,9 @@ TEST(tfrecord, checksums_of_records_are_verified_where_that_is_asked_for) {
   std::ofstream(lines) << "{}\n";
   for (const std::string& other :
        {lines, std::string(LEAT_TEST_DATA) + "/arrow/file.arrow", std::string(LEAT_TEST_DATA) + "/lmdb/ocr.mdb"}) {
-    EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open({other}, {.tables = verified})); }),
-                AllOf(HasSubstr(other), HasSubstr("table_options::checksums is of Parquet, TFRecord and MDS, and this is ")));
+    EXPECT_THAT(
+        message_of(errc::usage, [&] { static_cast<void>(open({other}, {.tables = verified})); }),
+        AllOf(HasSubstr(other), HasSubstr("table_options::checksums is of Parquet, TFRecord and MDS, and this is ")));
   }
 }
 
