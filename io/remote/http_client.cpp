@@ -7,6 +7,7 @@
 #include "io/remote/connection_limit.hpp"
 #include "io/remote/http_head.hpp"
 #include "io/remote/name_answers.hpp"
+#include "io/remote/near_address.hpp"
 #include "io/remote/object_sum.hpp"
 #include "io/remote/ran_clock.hpp"
 #include "io/remote/renewed_keys.hpp"
@@ -19,6 +20,7 @@
 #include <leat/version.hpp>
 
 #include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
@@ -59,9 +61,11 @@ constexpr auto answers = asio::as_tuple(asio::use_awaitable);
 
 constexpr unsigned redirects_max = 5;
 constexpr auto connect_time_max = std::chrono::seconds(10);
+constexpr std::string_view more_descriptors = "; the process may open no more: raise `ulimit -n`";
 constexpr std::string_view without_tls = "; a server without TLS has an address of http://, which takes allow_http";
 constexpr std::chrono::milliseconds look_up_interval_max(16);
 constexpr auto watch_interval = std::chrono::milliseconds(20);
+constexpr auto wake_interval = std::chrono::milliseconds(200);
 constexpr auto keys_interval = std::chrono::milliseconds(20);
 // That a server which is silent, or away, has for letting a connection in.
 constexpr std::chrono::milliseconds knock_time_max(1500);
@@ -153,7 +157,8 @@ struct connection {
   tcp::socket socket;
   std::optional<tls_session> tls;
   const address to;
-  std::string received;  // of an answer: its head, and what came with it
+  bool may_be_near = true;  // an address that is_near()
+  std::string received;     // of an answer: its head, and what came with it
   int low_water = 1;
   std::uint64_t silent_since_ns = 0;
   std::uint64_t give_up_ns = 0;
@@ -218,8 +223,9 @@ std::uint64_t object_facts::version(const address& where) const {
 }
 
 struct fetch::progress {
-  address at;                  // where it is asked for now
-  bool is_remembered = false;  // `at` is what a redirect said before
+  address at;                   // where it is asked for now
+  bool is_remembered = false;   // `at` is what a redirect said before
+  bool came_from_near = false;  // by a redirect
   unsigned redirects = 0;
   bool was_begun_anew = false;                     // after a refusal where redirects had led, since the last wait
   std::shared_ptr<const access_keys> signed_with;  // of keys that are lent
@@ -266,8 +272,9 @@ class http_client::impl {
     ca_file_ = !options.ca_file.empty() || store == nullptr ? options.ca_file : store->ca_file;
     // What is wrong with that is said at once.
     if (!ca_file_.empty()) static_cast<void>(tls());
-    context_ = std::make_unique<asio::io_context>(1);
+    context_ = make_context();
     work_.emplace(context_->get_executor());
+    spawn(wake());
     thread_ = start_thread({.what = "network thread"}, [this] {
       ::pthread_setname_np(::pthread_self(), "leat-net");
       context_->run();
@@ -651,6 +658,36 @@ class http_client::impl {
     idle_.push_back(std::move(used));
   }
 
+  // Asio does not look at what epoll_ctl() says when it begins. Without its timers nothing here would ever end.
+  static std::unique_ptr<asio::io_context> make_context() {
+    constexpr auto look = std::chrono::milliseconds(50);
+    constexpr int looks = 5;
+    std::unique_ptr<asio::io_context> made;
+    bool is_fired = false;
+    try {
+      made = std::make_unique<asio::io_context>(1);
+      asio::steady_timer timer(*made, std::chrono::seconds(0));
+      timer.async_wait([&is_fired](const error_code&) { is_fired = true; });
+      for (int i = 0; i < looks && !is_fired; ++i) made->run_for(look);
+    } catch (const boost::system::system_error& refused) {
+      throw error(errc::limit, str_cat("the network cannot be waited for: ", refused.what(),
+                                       is_for_want_of_descriptors(refused.code()) ? more_descriptors : ""));
+    }
+    made->restart();
+    if (is_fired) return made;
+    throw error(errc::limit,
+                "the system has no memory for epoll (epoll_ctl), which waits for the network; see "
+                "/proc/sys/fs/epoll/max_user_watches, and what else runs here");
+  }
+  // Likewise it does not see that nobody would wake it: what was posted is found then all the same.
+  asio::awaitable<void> wake() {
+    asio::steady_timer timer(*context_);
+    for (;;) {
+      timer.expires_after(wake_interval);
+      co_await timer.async_wait(answers);
+    }
+  }
+
   void watch_connections() {
     if (!std::exchange(is_watching_, true)) spawn(watch());
   }
@@ -760,6 +797,7 @@ class http_client::impl {
     const auto is_over = [&] { return wanted->end != fetch_end::pending || at.is_cancelled || at.in_use != first; };
     if (is_over()) co_return;
     auto line = std::make_unique<connection>(*context_, at.at);
+    line->may_be_near = may_be_near(at);
     line->silent_since_ns = ran_ns();
     line->give_up_ns = at.give_up_ns;
     line->silence_max_ns = as_ns(std::min<std::chrono::milliseconds>(options_.silence_max, connect_time_max));
@@ -822,6 +860,22 @@ class http_client::impl {
     }
   }
 
+  // A server elsewhere that leads to this machine, to its link or to what a cloud answers there would have us ask what it cannot ask itself.
+  static std::string leads_near(const address& to) {
+    return str_cat("a redirect leads to ", to.host_header(),
+                   ", of this machine or its link, which is not followed from elsewhere; if it is meant, give that "
+                   "address");
+  }
+  static bool names_near(const address& to) {
+    error_code failure;
+    const asio::ip::address numbers = asio::ip::make_address(to.host, failure);
+    return !failure && is_near(numbers);
+  }
+  [[nodiscard]] bool may_be_near(const fetch::progress& at) const {
+    if (at.redirects > 0) return at.came_from_near;
+    return !at.is_remembered || near_.contains(at.at.host_header());
+  }
+
   // Names, TCP, TLS.
   asio::awaitable<step> open(connection& opened, std::string& why) {
     const address& to = opened.to;
@@ -845,12 +899,12 @@ class http_client::impl {
       for (const asio::ip::address& each : in_turns(found.addresses)) endpoints.emplace_back(each, to.port);
       opened.silent_since_ns = ran_ns();
     }
-    connecting race(*context_);
-    opened.opening = &race;
-    const error_code refused =
-        co_await race.run(std::move(endpoints), opened.socket,
-                          [this](const tcp::endpoint& silent) { names_.is_dead(silent.address(), ran_ns()); });
-    opened.opening = nullptr;
+    if (!opened.may_be_near) std::erase_if(endpoints, [](const auto& each) { return is_near(each.address()); });
+    if (endpoints.empty()) {
+      why = leads_near(to);
+      co_return step::give_up;
+    }
+    const error_code refused = co_await connect(opened, endpoints);
     opened.silent_since_ns = ran_ns();
     if (refused && is_name) names_.forget(to.host, ran_ns());
     if (refused) {
@@ -858,7 +912,12 @@ class http_client::impl {
       opened.lacks_descriptors = refused == std::errc::too_many_files_open;
       if (opened.lacks_descriptors) limit_.refused(opened.silent_since_ns, ran_ns());
       why = words_of(opened, refused, str_cat("while connecting to ", to.host_header()).c_str());
-      co_return step::again_later;
+      if (!is_for_want_of_descriptors(refused)) co_return step::again_later;
+      why += more_descriptors;
+      // Where no other connection will give its own back, nothing is to be waited for.
+      const bool is_alone =
+          std::none_of(active_.begin(), active_.end(), [](const connection* each) { return each->socket.is_open(); });
+      co_return is_alone ? step::give_up : step::again_later;
     }
     transfer_counts::add(counts_.connections, 1);
     opened.socket.set_option(tcp::no_delay(true), failure);
@@ -883,6 +942,29 @@ class http_client::impl {
     why = words_of(opened, unsafe, "while TLS began");
     // An alert of the server's comes again; a connection that broke may not.
     co_return tls_session::is_of_tls(unsafe) ? step::give_up : step::again_later;
+  }
+
+  static bool is_for_want_of_descriptors(const error_code& failure) {
+    return failure == std::errc::too_many_files_open || failure == std::errc::too_many_files_open_in_system;
+  }
+  asio::awaitable<error_code> connect(connection& opened, const std::vector<tcp::endpoint>& endpoints) {
+    for (;;) {
+      connecting race(*context_);
+      opened.opening = &race;
+      const error_code refused = co_await race.run(endpoints, opened.socket, [this](const tcp::endpoint& silent) {
+        names_.is_dead(silent.address(), ran_ns());
+      });
+      opened.opening = nullptr;
+      if (is_for_want_of_descriptors(refused) && !idle_.empty() && !opened.is_closed) {
+        idle_.clear();
+        continue;
+      }
+      error_code unknown;
+      if (!refused && is_near(opened.socket.remote_endpoint(unknown).address())) {
+        near_.insert(opened.to.host_header());
+      }
+      co_return refused;
+    }
   }
 
   // A server that has said nothing since the client began is hardly there: it is not tried as long as one that was reached before.
@@ -910,6 +992,7 @@ class http_client::impl {
     std::unique_ptr<connection> line = take_idle(at.at);
     const bool was_idle = line != nullptr;
     if (!was_idle) line = std::make_unique<connection>(*context_, at.at);
+    line->may_be_near = may_be_near(at);
     line->server = &server_of(at.at);
     line->silent_since_ns = ran_ns();
     line->give_up_ns = at.give_up_ns;
@@ -1153,6 +1236,9 @@ class http_client::impl {
         if (!next || (!next->tls && !options_.allow_http)) {
           return over(fetch_end::refused, str_cat(said, ", to an address that is not followed"));
         }
+        at.came_from_near = near_.contains(at.at.host_header());
+        if (!at.came_from_near && (names_near(*next) || near_.contains(next->host_header())))
+          return over(fetch_end::refused, str_cat(said, ": ", leads_near(*next)));
         if (++at.redirects > redirects_max)
           return over(fetch_end::refused, str_cat("more than ", redirects_max, " redirects"));
         at.at = *next;
@@ -1371,6 +1457,7 @@ class http_client::impl {
   std::vector<connection*> active_;
   std::vector<connection*> knocking_;
   absl::flat_hash_map<const address*, address> moved_;                       // where redirects have led
+  absl::flat_hash_set<std::string> near_;                                    // servers that is_near(), by host_header()
   absl::flat_hash_map<std::string, std::unique_ptr<known_server>> servers_;  // by scheme, name and port
   bool is_watching_ = false;
   std::minstd_rand random_{static_cast<std::minstd_rand::result_type>(ran_ns())};
