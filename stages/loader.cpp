@@ -267,6 +267,9 @@ class loader::pipeline final : public line_events {
                         .host_memory = arena_});
     plan_ = memory_.shown;
     if (cache_use_.warning) plan_.warnings.push_back(*cache_use_.warning);
+    if (remote_before_.cache.starts_with("off: ")) {
+      plan_.warnings.push_back(str_cat("the cache is not used: ", remote_before_.cache.substr(5)));
+    }
     plan_.notes = describe_shared_decodes(run_.programs());
     if (options_.reader.io_threads == 0 && io_.size() > 1) {
       plan_.notes.push_back(
