@@ -5,6 +5,8 @@
 
 #include <leat/error.hpp>
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -37,9 +39,13 @@ std::vector<candidate> candidates_of(const std::vector<chunked_array>& arrays,
                                      const std::vector<placed_values>& values) {
   std::vector<candidate> all;
   for (const chunked_array& each : arrays) {
-    all.push_back({&each.name, each.shape.empty() ? std::nullopt : std::optional(each.shape.front()), bytes_of(each)});
+    const bool has_rows = !each.shape.empty() && !each.is_single;
+    all.push_back({&each.name, has_rows ? std::optional(each.shape.front()) : std::nullopt, bytes_of(each)});
   }
-  for (const placed_values& each : values) all.push_back({&each.name, each.rows.size(), bytes_of(each)});
+  for (const placed_values& each : values) {
+    all.push_back(
+        {&each.name, each.is_single ? std::nullopt : std::optional<std::uint64_t>(each.rows.size()), bytes_of(each)});
+  }
   return all;
 }
 
@@ -61,10 +67,11 @@ std::vector<bool> chosen_of(const std::vector<candidate>& all, const std::vector
     bool found = false;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const std::string& its = *all[i].name;
-      if (its != name && !its.starts_with(name + "/")) continue;
+      if (!is_named_by(its, name)) continue;
+      if (!all[i].rows && is_pattern(name)) continue;
       if (!all[i].rows) {
         throw error(errc::usage,
-                    str_cat(title, "/", its, ": a single number, without an axis of samples; leave it out"));
+                    str_cat(title, "/", its, ": a single number or text, without an axis of samples; leave it out"));
       }
       chosen[i] = true;
       found = true;
@@ -117,7 +124,7 @@ std::vector<chunked_array> those_named(std::vector<chunked_array> arrays, const 
                                        const std::string& title) {
   for (const std::string& name : wanted) {
     const auto is_named = [&](const chunked_array& each) {
-      return each.name == name || each.name.ends_with("/" + name);
+      return is_named_by(each.name, name) || each.name.ends_with("/" + name);
     };
     if (std::any_of(arrays.begin(), arrays.end(), is_named)) continue;
     throw error(errc::not_found,
@@ -125,21 +132,71 @@ std::vector<chunked_array> those_named(std::vector<chunked_array> arrays, const 
   }
   if (wanted.empty()) return arrays;
   std::erase_if(arrays, [&](const chunked_array& each) {
-    return std::none_of(wanted.begin(), wanted.end(),
-                        [&](const std::string& name) { return each.name == name || each.name.ends_with("/" + name); });
+    return std::none_of(wanted.begin(), wanted.end(), [&](const std::string& name) {
+      return is_named_by(each.name, name) || each.name.ends_with("/" + name);
+    });
   });
   return arrays;
 }
 
+std::vector<named_shape> shapes_of(const std::vector<chunked_array>& arrays, const std::vector<placed_values>& values) {
+  std::vector<named_shape> all;
+  for (const chunked_array& each : arrays) {
+    all.push_back({.path = each.name, .shape = each.is_single ? std::vector<std::uint64_t>() : each.shape});
+  }
+  for (const placed_values& each : values) {
+    all.push_back({.path = each.name, .shape = {}});
+    if (!each.is_single) all.back().shape.push_back(each.rows.size());
+  }
+  return all;
+}
+
+// Joins what has names of one form, if anything has. Says so.
+bool take_family(std::vector<chunked_array>& arrays, std::vector<placed_values>& values, bool is_asked_for,
+                 const std::string& title, std::vector<std::string>& notes) {
+  const sample_family family = find_sample_family(shapes_of(arrays, values));
+  if (!family.apart.empty() && !is_asked_for) {
+    std::string groups;
+    for (const std::string& each : family.apart) str_append(groups, groups.empty() ? "'" : ", '", each, "'");
+    throw error(errc::usage, str_cat(title, ": several groups have samples of their own: ", groups,
+                                     "; name one, and ask for arrays as samples (array_options::fields, "
+                                     "array_options::sample::array), or ask for rows (array_options::sample::row)"));
+  }
+  if (!family.found()) return false;
+  std::vector<candidate> rest;
+  const std::vector<candidate> all = candidates_of(arrays, values);
+  for (const std::size_t each : family.rest) rest.push_back(all[each]);
+  if (!is_asked_for) {
+    notes.push_back(
+        str_cat(title, ": each of the ", family.samples(), " '", family.form,
+                "' is a sample; where the rows of one array are, ask for rows (array_options::sample::row)"));
+  }
+  if (!rest.empty()) notes.push_back(str_cat(title, ": left out, since not each sample has one: ", names_of(rest)));
+  keep_family(arrays, values, family, title, notes);
+  return true;
+}
+
 }  // namespace
 
+bool is_pattern(const std::string& wanted) noexcept { return wanted.find_first_of("*?[") != std::string::npos; }
+
+bool is_named_by(const std::string& name, const std::string& wanted) {
+  if (name == wanted || name.starts_with(wanted + "/")) return true;
+  return is_pattern(wanted) && ::fnmatch(wanted.c_str(), name.c_str(), 0) == 0;
+}
+
 std::span<const std::string> wanted_by_path(const array_options& options) noexcept {
-  return options.samples == array_options::sample::array ? std::span<const std::string>() : options.fields;
+  const bool may_be_parts = options.samples == array_options::sample::array ||
+                            std::any_of(options.fields.begin(), options.fields.end(), is_pattern);
+  return may_be_parts ? std::span<const std::string>() : options.fields;
 }
 
 void choose_arrays(std::vector<chunked_array>& arrays, std::vector<placed_values>& values, const array_options& options,
                    const std::string& title, std::vector<std::string>& notes) {
-  const bool has_values = options.samples == array_options::sample::row && options.window == 0;
+  const bool by_array = options.samples == array_options::sample::array;
+  const bool by_rows = options.samples == array_options::sample::row || options.window != 0 || options.stride != 1;
+  if (options.fields.empty() && !by_rows && take_family(arrays, values, by_array, title, notes)) return;
+  const bool has_values = !by_array && options.window == 0;
   if (!has_values && !values.empty()) {
     notes.push_back(
         str_cat(title, ": left out, since values of variable length have no ",
@@ -150,7 +207,7 @@ void choose_arrays(std::vector<chunked_array>& arrays, std::vector<placed_values
     throw error(errc::usage,
                 str_cat(title, ": it has no array that leat reads", notes.empty() ? "" : "; " + notes.front()));
   }
-  if (options.samples == array_options::sample::array) {
+  if (by_array) {
     arrays = arrays_as_samples(those_named(std::move(arrays), options.fields, title), title);
     return;
   }

@@ -7,6 +7,7 @@
 #include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -42,9 +43,131 @@ chunked_array as_row(chunked_array array, std::string name) {
   return array;
 }
 
+void append_row(chunked_array& to, chunked_array& row) {
+  ++to.shape.front();
+  for (chunk_place& place : row.places) {
+    if (place.file == chunk_place::held) place.offset += to.held.size();
+  }
+  if (to.held.empty()) to.held_from = row.held_from;  // all come from one file
+  to.held.insert(to.held.end(), row.held.begin(), row.held.end());
+  to.places.insert(to.places.end(), row.places.begin(), row.places.end());
+}
+
+// An array that lies in its file as it is, in one piece.
+bool is_as_stored(const chunked_array& array) {
+  const bool is_one = array.places.size() == 1 && array.filters.empty() && array.record_bytes == 0;
+  return is_one && array.stored_axes.empty() && (array.places.front().is_in_file() || array.places.front().bytes == 0);
+}
+
+struct joined {
+  std::vector<chunked_array> arrays;
+  std::vector<placed_values> values;
+};
+
+/// Adds one field of a family, if it can be joined; else says why not.
+class family_joiner {
+ public:
+  family_joiner(std::vector<chunked_array>& arrays, std::vector<placed_values>& values)
+      : arrays_(arrays), values_(values) {}
+
+  [[nodiscard]] std::string add(const family_field& field, joined& to) {
+    const bool are_values = field.arrays.front() >= arrays_.size();
+    for (const std::size_t each : field.arrays) {
+      if ((each >= arrays_.size()) != are_values) return "some are of variable length, and some are not";
+    }
+    return are_values ? add_values(field, to) : add_arrays(field, to);
+  }
+
+ private:
+  std::string add_values(const family_field& field, joined& to) {
+    const placed_values& first = values_[field.arrays.front() - arrays_.size()];
+    placed_values all{.name = field.name, .kind = first.kind, .rows = {}, .file = first.file};
+    for (const std::size_t each : field.arrays) {
+      const placed_values& one = values_[each - arrays_.size()];
+      if (!one.is_single) return "each has rows of variable length itself";
+      if (one.file != first.file) return "they lie in several files";
+      if (one.kind != first.kind) all.kind = field_kind::bytes;
+      all.rows.push_back(one.rows.front());
+    }
+    to.values.push_back(std::move(all));
+    return {};
+  }
+
+  std::string add_arrays(const family_field& field, joined& to) {
+    const chunked_array first = arrays_[field.arrays.front()];
+    std::string_view what;
+    for (const std::size_t each : field.arrays) {
+      if (what.empty()) what = difference(first, arrays_[each]);
+    }
+    if (!what.empty()) return add_unequal(field, what, to);
+    chunked_array all = as_row(std::move(arrays_[field.arrays.front()]), field.name);
+    for (const std::size_t each : std::span(field.arrays).subspan(1)) append_row(all, arrays_[each]);
+    all.is_single = false;
+    to.arrays.push_back(std::move(all));
+    return {};
+  }
+
+  std::string add_unequal(const family_field& field, std::string_view what, joined& to) const {
+    const chunked_array& first = arrays_[field.arrays.front()];
+    placed_values all{.name = field.name, .kind = field_kind::bytes, .rows = {}, .file = 0, .type = first.type};
+    bool has_file = false;
+    for (const std::size_t number : field.arrays) {
+      const chunked_array& each = arrays_[number];
+      if (each.type != first.type) return "they differ in type";
+      if (!is_as_stored(each)) {
+        return str_cat("they differ in ", what,
+                       " and are packed or in chunks; leat reads such as are stored in one piece");
+      }
+      const chunk_place& place = each.places.front();
+      if (place.bytes == 0) {
+        all.rows.push_back({});
+        continue;
+      }
+      if (has_file && place.file != all.file) return str_cat("they differ in ", what, " and lie in several files");
+      has_file = true;
+      all.file = place.file;
+      all.rows.push_back({.offset = place.offset, .bytes = place.bytes});
+    }
+    to.values.push_back(std::move(all));
+    return {};
+  }
+
+  std::vector<chunked_array>& arrays_;
+  std::vector<placed_values>& values_;
+};
+
 }  // namespace
 
+void keep_family(std::vector<chunked_array>& arrays, std::vector<placed_values>& values, const sample_family& family,
+                 const std::string& title, std::vector<std::string>& notes) {
+  joined kept;
+  family_joiner joiner(arrays, values);
+  std::string why;
+  for (const family_field& each : family.fields) {
+    const std::string reason = joiner.add(each, kept);
+    if (reason.empty()) continue;
+    why = str_cat(title, ": '", each.name, "' of the samples ", family.form, ": ", reason);
+    notes.push_back("left out: " + why);
+  }
+  if (kept.arrays.empty() && kept.values.empty()) {
+    throw error(errc::usage, str_cat(why,
+                                     "; where the rows of one array are the samples, ask for rows "
+                                     "(array_options::sample::row)"));
+  }
+  for (const std::size_t each : family.parallel) {
+    if (each < arrays.size()) {
+      kept.arrays.push_back(std::move(arrays[each]));
+    } else {
+      kept.values.push_back(std::move(values[each - arrays.size()]));
+    }
+  }
+  arrays = std::move(kept.arrays);
+  values = std::move(kept.values);
+}
+
 std::vector<chunked_array> arrays_as_samples(std::vector<chunked_array> arrays, const std::string& title) {
+  std::sort(arrays.begin(), arrays.end(),
+            [](const chunked_array& a, const chunked_array& b) { return is_before(a.name, b.name); });
   const auto last_of = [](const chunked_array& array) { return array.name.substr(array.name.rfind('/') + 1); };
   absl::flat_hash_map<std::string, std::size_t> times;
   for (const chunked_array& each : arrays) ++times[last_of(each)];
@@ -67,14 +190,7 @@ std::vector<chunked_array> arrays_as_samples(std::vector<chunked_array> arrays, 
                                        first.name, " (", shape_text(first),
                                        "), and samples are of one; choose those that are alike with fields"));
     }
-    chunked_array& to = merged[known->second];
-    ++to.shape.front();
-    for (chunk_place& place : each.places) {
-      if (place.file == chunk_place::held) place.offset += to.held.size();
-    }
-    if (to.held.empty()) to.held_from = each.held_from;  // all come from one file
-    to.held.insert(to.held.end(), each.held.begin(), each.held.end());
-    to.places.insert(to.places.end(), each.places.begin(), each.places.end());
+    append_row(merged[known->second], each);
   }
   for (const chunked_array& each : merged) {
     if (each.shape.front() == merged.front().shape.front()) continue;

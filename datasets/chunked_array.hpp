@@ -50,6 +50,7 @@ struct chunk_place {
 ///                   filter_kind::swap does it)
 ///   held            stored bytes of chunks that are kept in memory
 ///   held_from       the file that they come from; also the file of chunks that were never written
+///   is_single       it has no axis of samples: its axes are those of one element, of text or opaque bytes
 ///   stored_axes     axes in the order in which a chunk has them, slowest first; empty: the array's own order
 struct chunked_array {
   std::string name;
@@ -66,6 +67,7 @@ struct chunked_array {
   std::uint32_t inner_axes = 0;
   bool big_endian = false;
   bool characters = false;  ///< of u8: text of a fixed length, the last axis
+  bool is_single = false;
   std::uint64_t lead_bytes = 0;
   std::vector<std::uint8_t> stored_axes;
 };
@@ -75,12 +77,16 @@ struct chunked_array {
 
 /// Values of any length, one for each row.
 ///   kind   field_kind::bytes, text or picture
+///   type   of the elements that bytes are
+///   is_single   one value, and no axis of samples
 ///   file   that all of them lie in, as chunk_place::file
 struct placed_values {
   std::string name;
   field_kind kind = field_kind::bytes;
   std::vector<value_place> rows;
   std::uint32_t file = 0;
+  dtype type = dtype::u8;
+  bool is_single = false;
 };
 
 }  // namespace leat::datasets

@@ -163,7 +163,7 @@ std::vector<std::vector<std::byte>> read_values(std::span<const chunked_array> a
   return values;
 }
 
-// A one-dimensional array of which a sample has a window: it is kept in memory.
+// A one-dimensional array that is no column, since a sample has a window of it or since its numbers are too large: it is kept in memory.
 struct kept_values {
   std::string name;
   dtype type = dtype::u8;
@@ -389,6 +389,7 @@ class chunked_model final : public dataset_model {
     field_info info;
     info.name = values.name;
     info.kind = values.kind;
+    info.type = values.type;
     info.samples = size();
     for (std::uint64_t sample = 0; sample < size(); ++sample) {
       const value_place& place = values.rows[rows_.first_of(sample)];
@@ -515,6 +516,12 @@ dataset chunked_rows(chunked_table table) {
   if (rows < windows.count() && windows.window != 0) {
     throw error(errc::usage, str_cat(table.title, ": windows of ", windows.window, " rows, and it has ", rows));
   }
+  constexpr std::size_t fields_max = std::numeric_limits<std::uint16_t>::max();
+  if (table.arrays.size() + table.values.size() > fields_max) {
+    throw error(errc::limit,
+                str_cat(table.title, ": ", table.arrays.size() + table.values.size(), " arrays, of which up to ",
+                        fields_max, " can be fields; name those that are wanted (array_options::fields)"));
+  }
   const std::uint64_t samples = rows < windows.count() ? 0 : (rows - windows.count()) / windows.stride + 1;
 
   std::vector<column_values> columns;
@@ -534,7 +541,7 @@ dataset chunked_rows(chunked_table table) {
       read_from = i;
     }
     std::vector<std::byte> values = std::move(read[i - read_from]);
-    if (windows.window != 0) {
+    if (windows.window != 0 || is_too_large_for_column(values, array.type)) {
       kept.push_back({array.name, array.type, std::move(values)});
       continue;
     }

@@ -2,19 +2,34 @@
 #include "base/text.hpp"
 #include "datasets/array_choice.hpp"
 #include "datasets/chunked_rows.hpp"
+#include "datasets/content.hpp"
 #include "datasets/hdf5_file.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
+#include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace leat {
 namespace datasets {
+namespace {
+
+// Arrays of bytes may be files.
+void find_pictures(const file_bytes& file, placed_values& values) {
+  if (values.kind != field_kind::bytes || values.type != dtype::u8 || values.file != 0) return;
+  const auto first =
+      std::find_if(values.rows.begin(), values.rows.end(), [](const value_place& each) { return each.bytes != 0; });
+  if (first == values.rows.end()) return;
+  values.kind = kind_of_value(file.read(first->offset, std::min<std::uint64_t>(first->bytes, content_bytes))).kind;
+}
+
+}  // namespace
 
 dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
   const std::vector<std::string>& paths = from.names();
@@ -25,6 +40,7 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
     sized[i] = {paths[i], file->size(), file->version()};
     contents[i] = read_hdf5(*file, wanted_by_path(options), &from);
     choose_arrays(contents[i].arrays, contents[i].values, options, paths[i], contents[i].notes);
+    for (placed_values& each : contents[i].values) find_pictures(*file, each);
   });
   std::vector<std::size_t> first_linked;  // in `sized`, of each file
   for (const hdf5_contents& each : contents) {

@@ -177,10 +177,7 @@ class dataset_reader {
 
   // Axes that an element has of its own.
   void add_axes(const std::vector<std::uint64_t>& axes) {
-    // They would be taken for the axis of samples.
-    if (array_.shape.empty() && !axes.empty()) {
-      throw not_read{"a single element, without an axis of samples; leave it out"};
-    }
+    array_.is_single = array_.shape.empty() && !axes.empty();
     if (array_.shape.size() + axes.size() > rank_max) throw not_read{"more axes than an array may have; flatten some"};
     array_.shape.insert(array_.shape.end(), axes.begin(), axes.end());
     array_.chunk.insert(array_.chunk.end(), axes.begin(), axes.end());
@@ -238,6 +235,8 @@ class dataset_reader {
   }
 
   void add_values(hdf5_contents& out) {
+    const bool is_single = array_.shape.empty();
+    if (is_single) array_.shape = array_.chunk = {1};
     if (array_.shape.size() != 1)
       throw not_read{"values of variable length along several axes; write one axis of them"};
     array_.type = dtype::u8;
@@ -245,6 +244,7 @@ class dataset_reader {
     const bool is_text = type_.what == hdf5_type::kind::variable_text;
     placed_values values{.name = array_.name, .kind = is_text ? field_kind::text : field_kind::bytes, .rows = {}};
     values.rows = find_values(file_, array_);
+    values.is_single = is_single;
     const auto first =
         std::find_if(values.rows.begin(), values.rows.end(), [](const value_place& each) { return each.bytes != 0; });
     if (!is_text && first != values.rows.end()) {

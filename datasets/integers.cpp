@@ -116,6 +116,15 @@ void append_reals(std::span<const std::byte> bytes, dtype type, std::vector<doub
   }
 }
 
+bool is_too_large_for_column(std::span<const std::byte> bytes, dtype type) {
+  if (type != dtype::u64) return false;
+  constexpr std::byte sign_bit{0x80};
+  for (std::size_t at = 7; at < bytes.size(); at += 8) {
+    if ((bytes[at] & sign_bit) != std::byte{}) return true;
+  }
+  return false;
+}
+
 column_values column_of(std::string name, dtype type, std::span<const std::byte> bytes, const std::string& where) {
   column_values column{.name = std::move(name)};
   if (is_integer(type)) {

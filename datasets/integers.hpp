@@ -38,6 +38,9 @@ void append_integers(std::span<const std::byte> bytes, dtype type, const std::st
 ///   bytes   a multiple of the type's
 void append_reals(std::span<const std::byte> bytes, dtype type, std::vector<double>& to);
 
+/// Whether one of these numbers of `type` is more than a column can hold: a u64 beyond 2^63 - 1.
+[[nodiscard]] bool is_too_large_for_column(std::span<const std::byte> bytes, dtype type);
+
 /// A column of numbers of `type`, whatever they are.
 [[nodiscard]] column_values column_of(std::string name, dtype type, std::span<const std::byte> bytes,
                                       const std::string& where);

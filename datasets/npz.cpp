@@ -1,5 +1,6 @@
 // .npz files: the members of a zip, each a .npy: stored as they are, or packed.
 #include "base/text.hpp"
+#include "datasets/array_choice.hpp"
 #include "datasets/chunked_rows.hpp"
 #include "datasets/codecs/deflate.hpp"
 #include "datasets/dense_rows.hpp"
@@ -15,6 +16,7 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <set>
@@ -48,9 +50,14 @@ struct npz_file {
   std::uint64_t size = 0;
   std::uint64_t version = 0;
   std::uint64_t rows = 0;
+  std::vector<std::string> notes;
+  std::vector<std::string> others;  // members that were not asked for, by name
 
-  [[nodiscard]] bool is_packed() const {
-    return std::any_of(arrays.begin(), arrays.end(), [](const npz_array& each) { return each.member.deflated; });
+  // Whether a member is packed, or has a column whose numbers may be too large for one.
+  [[nodiscard]] bool is_chunked() const {
+    return std::any_of(arrays.begin(), arrays.end(), [](const npz_array& each) {
+      return each.member.deflated || (each.is_column() && each.header.type == dtype::u64);
+    });
   }
 };
 
@@ -68,39 +75,69 @@ std::vector<std::byte> bytes_of(const file_bytes& file, const zip_member& member
   return start;
 }
 
+std::string array_name(const zip_member& member) {
+  return member.name.ends_with(".npy") ? member.name.substr(0, member.name.size() - 4) : member.name;
+}
+
 npz_array array_in(const file_bytes& file, const zip_member& member) {
   const std::string where = str_cat(file.path(), "/", member.name);
+  if (!member.not_read.empty()) throw error(errc::unsupported, str_cat(where, ": ", member.not_read));
   npz_array array;
   array.header = read_npy_header(where, member.bytes, [&](std::uint64_t offset, std::uint64_t bytes) {
     return bytes_of(file, member, offset, bytes);
   });
-  array.name = member.name.ends_with(".npy") ? member.name.substr(0, member.name.size() - 4) : member.name;
+  array.name = array_name(member);
   array.member = member;
-  if (array.header.shape.empty()) {
-    throw error(errc::usage, str_cat(where,
-                                     ": the array is a single number, without an axis of samples; leave it out "
-                                     "of the archive, or repeat it for each sample"));
-  }
   return array;
 }
 
-npz_file look_at(const file_bytes& file) {
+// What is not wanted by its name and cannot be read is a note.
+npz_file look_at(const file_bytes& file, const std::vector<std::string>& wanted) {
   const std::string& path = file.path();
-  npz_file found{.arrays = {}, .size = file.size(), .version = file.version(), .rows = 0};
+  npz_file found;
+  found.size = file.size();
+  found.version = file.version();
+  std::exception_ptr refused;
   for (const zip_member& member : read_zip_index(file)) {
     if (member.name.ends_with("/")) continue;  // A directory.
-    found.arrays.push_back(array_in(file, member));
+    const std::string name = array_name(member);
+    const auto means_it = [&](const std::string& each) { return is_named_by(name, each); };
+    if (!wanted.empty() && std::none_of(wanted.begin(), wanted.end(), means_it)) {
+      found.others.push_back(name);
+      continue;
+    }
+    try {
+      found.arrays.push_back(array_in(file, member));
+    } catch (const error& odd) {
+      const bool is_asked_for = std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+      if (is_asked_for || odd.code() != errc::unsupported) throw;
+      if (!refused) refused = std::current_exception();
+      found.notes.push_back(str_cat("left out: ", odd.what()));
+    }
   }
-  if (found.arrays.empty())
+  if (found.arrays.empty() && refused) std::rethrow_exception(refused);
+  if (found.arrays.empty() && found.others.empty())
     throw error(errc::format, str_cat(path, ": the archive has no member; numpy.savez(path, x=x) writes one"));
-  found.rows = found.arrays.front().header.shape.front();
-  for (const npz_array& each : found.arrays) {
-    if (each.header.shape.front() == found.rows) continue;
-    throw error(errc::usage, str_cat(path, ": '", each.name, "' has ", each.header.shape.front(), " rows and '",
-                                     found.arrays.front().name, "' ", found.rows,
-                                     "; the first axis of all members counts the samples: save them apart"));
-  }
   return found;
+}
+
+// Which arrays become fields: as of HDF5.
+void choose(npz_file& from, const std::vector<std::string>& wanted, const std::string& path) {
+  std::vector<chunked_array> shapes;
+  for (const npz_array& each : from.arrays) {
+    chunked_array& shape = shapes.emplace_back();
+    shape.name = each.name;
+    shape.type = each.header.type;
+    shape.shape = each.header.shape;
+  }
+  for (const std::string& each : from.others) shapes.emplace_back().name = each;
+  std::vector<placed_values> none;
+  choose_arrays(shapes, none, {.fields = wanted, .samples = array_options::sample::row}, path, from.notes);
+  std::erase_if(from.arrays, [&](const npz_array& each) {
+    return std::none_of(shapes.begin(), shapes.end(),
+                        [&](const chunked_array& chosen) { return chosen.name == each.name; });
+  });
+  from.rows = from.arrays.front().header.shape.front();
 }
 
 // The same arrays in the same order, whatever the archive's.
@@ -109,13 +146,18 @@ void put_in_order(const npz_file& first, npz_file& other, const std::string& fir
   for (const npz_array& wanted : first.arrays) {
     const auto found = std::find_if(other.arrays.begin(), other.arrays.end(),
                                     [&](const npz_array& each) { return each.text() == wanted.text(); });
-    if (found == other.arrays.end() || other.arrays.size() != first.arrays.size()) {
+    if (found == other.arrays.end()) {
       throw error(errc::usage, str_cat(path, " has other arrays than ", first_path, ", which has ", wanted.text(),
                                        "; open them apart"));
     }
     ordered.push_back(*found);
+    if (ordered.back().header.shape.front() == ordered.front().header.shape.front()) continue;
+    throw error(errc::usage, str_cat(path, ": '", ordered.back().name, "' has ", ordered.back().header.shape.front(),
+                                     " rows and '", ordered.front().name, "' ", ordered.front().header.shape.front(),
+                                     "; the first axis of all members counts the samples: save them apart"));
   }
   other.arrays = std::move(ordered);
+  other.rows = other.arrays.front().header.shape.front();
 }
 
 void check_names(const npz_file& file, const std::string& path) {
@@ -170,9 +212,9 @@ chunked_array as_chunks(const npz_array& from, std::uint32_t file) {
   return array;
 }
 
-// Archives, at least one of which has a packed member.
-dataset packed_rows(const std::vector<std::string>& paths, const std::vector<npz_file>& files,
-                    const placed_files& placed) {
+// Archives, at least one of which is_chunked().
+dataset chunked_archives(const std::vector<std::string>& paths, const std::vector<npz_file>& files,
+                         const placed_files& placed) {
   std::vector<dataset> parts;
   for (std::size_t i = 0; i < files.size(); ++i) {
     chunked_table table{.format = "npz",
@@ -182,7 +224,7 @@ dataset packed_rows(const std::vector<std::string>& paths, const std::vector<npz
                         .watch = i == 0 ? placed.watch : nullptr,  // one for all files
                         .arrays = {},
                         .values = {},
-                        .notes = {}};
+                        .notes = files[i].notes};
     for (const npz_array& each : files[i].arrays) {
       const std::string where = str_cat(paths[i], "/", each.name);
       if (row_bytes(each.header.type, each.header.row_shape(), where) == 0) {
@@ -201,17 +243,18 @@ dataset open_npz_files(const input_files& from, const npy_options& options) {
   const std::vector<std::string>& paths = from.names();
   std::vector<npz_file> files(paths.size());
   for_each_parallel(paths.size(), threads_for_walking(options.threads),
-                    [&](std::size_t i) { files[i] = look_at(*from.open(paths[i])); });
+                    [&](std::size_t i) { files[i] = look_at(*from.open(paths[i]), options.fields); });
 
+  check_names(files.front(), paths.front());
+  choose(files.front(), options.fields, paths.front());
   std::vector<sized_file> sized;
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (i > 0) put_in_order(files.front(), files[i], paths.front(), paths[i]);
     sized.push_back({paths[i], files[i].size, files[i].version});
   }
   placed_files placed = from.place(sized);
-  check_names(files.front(), paths.front());
-  if (std::any_of(files.begin(), files.end(), [](const npz_file& each) { return each.is_packed(); })) {
-    return packed_rows(paths, files, placed);
+  if (std::any_of(files.begin(), files.end(), [](const npz_file& each) { return each.is_chunked(); })) {
+    return chunked_archives(paths, files, placed);
   }
 
   dense_table table;
@@ -244,6 +287,7 @@ dataset open_npz_files(const input_files& from, const npy_options& options) {
       }
     }
     table.runs.push_back(std::move(run));
+    table.notes.insert(table.notes.end(), files[i].notes.begin(), files[i].notes.end());
   }
   if (std::string note = note_of_checksums(files.front(), paths.front()); !note.empty()) {
     table.notes.push_back(std::move(note));

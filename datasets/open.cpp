@@ -157,7 +157,7 @@ bool is_table(file_kind kind) {
   return kind == file_kind::parquet || kind == file_kind::arrow || kind == file_kind::tfrecord ||
          kind == file_kind::jsonl || kind == file_kind::csv;
 }
-bool chooses_itself(file_kind kind) { return kind == file_kind::hdf5 || is_table(kind); }
+bool chooses_itself(file_kind kind) { return kind == file_kind::hdf5 || kind == file_kind::npz || is_table(kind); }
 
 dataset chosen_of(const dataset& opened, const open_options& options) {
   return options.arrays.fields.empty() ? opened : opened.with_fields(options.arrays.fields);
@@ -177,7 +177,7 @@ dataset open_as(file_kind kind, const datasets::input_files& files, const open_o
     case file_kind::npy:
       return datasets::open_npy_files(files, {});
     case file_kind::npz:
-      return datasets::open_npz_files(files, {});
+      return datasets::open_npz_files(files, {.fields = options.arrays.fields});
     case file_kind::hdf5:
       return datasets::open_hdf5_files(files, options.arrays);
     case file_kind::parquet:

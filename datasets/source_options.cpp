@@ -60,7 +60,7 @@ constexpr option_of_formats all_options[] = {
     {"array_options::stride", {hdf5, zarr}, [](const open_options& asked) { return asked.arrays.stride != 1; }},
     {"array_options::samples",
      {hdf5, zarr},
-     [](const open_options& asked) { return asked.arrays.samples != array_options::sample::row; }},
+     [](const open_options& asked) { return asked.arrays.samples != array_options::sample::automatic; }},
     {"table_options::fields",
      {parquet, arrow, tfrecord, mds, jsonl, csv},
      [](const open_options& asked) { return !asked.tables.fields.empty(); }},

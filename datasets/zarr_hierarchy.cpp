@@ -105,7 +105,9 @@ class array_files {
  private:
   std::string key_of(const std::vector<std::uint64_t>& coordinates) const {
     std::string key = path_.empty() ? layout_.prefix : str_cat(path_, "/", layout_.prefix);
-    if (coordinates.empty() && layout_.prefix.empty()) key += '0';  // version 2, of a single number
+    // Of a single number: version 3 has "c" for "c/0/0", version 2 "0".
+    if (coordinates.empty() && !layout_.prefix.empty()) key.pop_back();
+    if (coordinates.empty() && layout_.prefix.empty()) key += '0';
     for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
       if (axis != 0) key += layout_.separator;
       str_append(key, coordinates[axis]);

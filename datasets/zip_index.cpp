@@ -117,10 +117,14 @@ class zip_reader {
     zip_member member;
     member.name.assign(reinterpret_cast<const char*>(all.data() + name_at), name_bytes);
     widen(all.subspan(name_at + name_bytes, extra_bytes), bytes, stored, local);
-    if ((flags & 1U) != 0) unsupported(str_cat("the member '", member.name, "' is encrypted; save it as it is"));
+    if ((flags & 1U) != 0) member.not_read = "encrypted; save it as it is";
     if (method != method_stored && method != method_deflate) {
-      unsupported(str_cat("the member '", member.name, "' is packed by method ", method,
-                          "; leat knows deflate: save the arrays with numpy.savez_compressed() or numpy.savez()"));
+      member.not_read = str_cat("packed by method ", method,
+                                "; leat knows deflate: save the arrays with numpy.savez_compressed() or numpy.savez()");
+    }
+    if (!member.not_read.empty()) {
+      members.push_back(std::move(member));
+      return end;
     }
     member.deflated = method == method_deflate;
     member.crc32 = number_at<std::uint32_t>(all, at + 16);

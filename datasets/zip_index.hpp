@@ -14,6 +14,7 @@ namespace leat::datasets {
 ///   bytes          of it, unpacked
 ///   stored_bytes   in the archive
 ///   crc32          of its bytes, unpacked
+///   not_read       why its bytes cannot be read; empty: they can
 struct zip_member {
   std::string name;
   std::uint64_t offset = 0;
@@ -21,11 +22,11 @@ struct zip_member {
   std::uint64_t stored_bytes = 0;
   std::uint32_t crc32 = 0;
   bool deflated = false;
+  std::string not_read = {};
 };
 
 /// In the directory's order.
-///   throws   error{errc::format} with path and offset; error{errc::unsupported} for encrypted members and those that
-///            are packed in another way, by name, and for archives in several parts
+///   throws   error{errc::format} with path and offset; error{errc::unsupported} for archives in several parts
 ///   source   PKWARE APPNOTE 6.3.3, 4.3 and 4.5.3 (zip64)
 [[nodiscard]] std::vector<zip_member> read_zip_index(const file_bytes& file);
 

@@ -10,6 +10,7 @@
 
 #include <leat/error.hpp>
 
+#include <absl/container/flat_hash_map.h>
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_split.h>
 
@@ -118,16 +119,17 @@ class field_survey {
   }
 
   void name_candidates(bool one_picture) {
+    absl::flat_hash_map<std::string, std::size_t> places;
     for (const field_info& each : fields_) {
       const std::string name = one_picture && is_any_picture(each) ? "jpg" : each.name;
       // A field and a column of one name are the halves of a concatenation, and one label.
-      const auto known = std::find_if(candidates_.begin(), candidates_.end(),
-                                      [&](const candidate& before) { return before.name == name; });
-      candidate_of_.push_back(static_cast<std::size_t>(known - candidates_.begin()));
-      if (known == candidates_.end()) {
+      const auto [known, is_new] = places.try_emplace(name, candidates_.size());
+      candidate_of_.push_back(known->second);
+      if (is_new) {
         candidates_.push_back({.name = name, .kind = each.kind, .is_column = each.column});
       } else {
-        known->is_column = known->is_column && each.column;
+        candidate& before = candidates_[known->second];
+        before.is_column = before.is_column && each.column;
       }
     }
   }

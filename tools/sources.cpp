@@ -154,10 +154,14 @@ void add_opening_options(CLI::App& app, open_options& opening) {
                  "of HDF5 and Zarr: a sample is so many rows side by side, [N, ...] (one row, without that axis)")
       ->type_name("N");
   app.add_option("--stride", opening.arrays.stride, "rows from one sample to the next (1)")->type_name("N");
-  app.add_flag_callback(
+  CLI::Option* const by_array = app.add_flag_callback(
       "--array-samples", [&opening] { opening.arrays.samples = array_options::sample::array; },
       "of HDF5 and Zarr: each array is a sample, of one type and shape; those of one name in different groups are a "
-      "field");
+      "field (where many have names of one form, as sample_0, sample_1)");
+  app.add_flag_callback(
+         "--no-array-samples", [&opening] { opening.arrays.samples = array_options::sample::row; },
+         "the rows of arrays are the samples, whatever their names are")
+      ->excludes(by_array);
   add_remote_options(app, opening.remote);
   add_text(app, "--cache", opening.remote.cache, "DIR",
            "what is read of objects is kept there, on a local drive, for all processes that name it (LEAT_CACHE)");

@@ -287,8 +287,9 @@ struct npy_options {
     file        ///< each file is a sample
   };
   sample samples = sample::automatic;
-  unsigned threads = 0;        ///< threads that read headers; 0 (default): chosen from the machine
-  remote_options remote = {};  ///< for files at addresses
+  unsigned threads = 0;                  ///< threads that read headers; 0 (default): chosen from the machine
+  remote_options remote = {};            ///< for files at addresses
+  std::vector<std::string> fields = {};  ///< of .npz: these members only, by name or pattern ("train_*")
 };
 
 /// Arrays of numpy.save(), versions 1 to 3: the field "npy", of field_kind::tensor, for leat::array. All of leat::dtype
@@ -304,9 +305,11 @@ struct npy_options {
 [[nodiscard]] dataset open_npy(const std::string& files, const npy_options& options = {});
 
 /// Arrays of numpy.savez() and savez_compressed(): each member `x.npy` is the field "x", and its first axis the
-/// samples; one-dimensional members are columns. All members have the same number of rows. Several archives follow one
-/// another.
-///   throws   as open_npy(); error{errc::unsupported} for members that are compressed by another method than deflate
+/// samples; one-dimensional members are columns. Without options.fields, fields are the members that share the most
+/// common number of rows; notes() names the others, and what cannot be read. Several archives follow one another.
+///   throws   as open_npy(), for members that options.fields names; error{errc::not_found} for a name that is not there,
+///            with those that are; error{errc::usage} for named members with different numbers of rows;
+///            error{errc::unsupported} for members that are compressed by another method than deflate
 ///   source   PKWARE APPNOTE 6.3.3 (zip, zip64); numpy.lib.format
 [[nodiscard]] dataset open_npz(std::span<const std::string> files, const npy_options& options = {});
 [[nodiscard]] dataset open_npz(std::initializer_list<std::string_view> files, const npy_options& options = {});
@@ -322,6 +325,9 @@ struct npy_options {
 ///   remote    for files at addresses
 struct array_options {
   enum class sample : std::uint8_t {
+    /// Default: `array` if no fields are named and many arrays or groups have names of one form ("sample_0",
+    /// "sample_1", …), else `row`. notes() says which.
+    automatic,
     /// Each row of the first axis is a sample.
     row,
     /// Each array is a sample, in the order of their paths; all have one type and shape. Arrays of one name in
@@ -330,7 +336,7 @@ struct array_options {
     array
   };
   std::vector<std::string> fields = {};
-  sample samples = sample::row;
+  sample samples = sample::automatic;
   std::uint64_t window = 0;
   std::uint64_t stride = 1;
   unsigned threads = 0;

@@ -161,7 +161,7 @@ TEST(hdf5_of_others, links_to_other_files_are_followed_where_a_field_names_them)
 
 TEST(hdf5_of_others, axes_of_a_single_element_are_not_those_of_samples) {
   for (const char* const name : {"one_text", "one_array", "one_record"}) {
-    EXPECT_THAT(message_of(errc::unsupported, [&] { (void)open_hdf5(file_of("others.h5"), {.fields = {name}}); }),
+    EXPECT_THAT(message_of(errc::usage, [&] { (void)open_hdf5(file_of("others.h5"), {.fields = {name}}); }),
                 AllOf(HasSubstr(name), HasSubstr("without an axis of samples")));
   }
 }
@@ -325,6 +325,43 @@ TEST(hdf5_samples, each_group_is_one_where_it_was_asked_for) {
     for (int e = 0; e < 12; ++e) EXPECT_EQ(image[static_cast<std::size_t>(e)], first + e);
     EXPECT_THAT(values_of<std::int16_t>(samples, i, "plain"),
                 ElementsAre(first, first + 1, first + 2, first + 3, first + 4));
+  }
+}
+
+std::vector<char> chars_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+TEST(hdf5_samples, groups_with_names_of_one_form_are_samples_without_being_asked_for) {
+  const dataset samples = open(file_of("samples.h5"));
+  ASSERT_EQ(samples.size(), 11U);
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("'demos/demo_#' is a sample")));
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("demo_3/note")));
+  for (std::uint64_t i = 0; i < samples.size(); ++i) {
+    const auto number = static_cast<std::uint8_t>(i);
+    EXPECT_EQ(samples.column(i, "label"), static_cast<std::int64_t>(i) * 7);
+    EXPECT_EQ(values_of<std::uint8_t>(samples, i, "image"), std::vector<std::uint8_t>(6, number));
+    EXPECT_EQ(values_of<char>(samples, i, "task"), chars_of("task " + std::to_string(i)));
+    EXPECT_EQ(values_of<float>(samples, i, "path").size(), 2 * (i + 1));  // of unequal lengths
+  }
+  const dataset rows = open(file_of("samples.h5"), {.arrays = {.samples = array_options::sample::row}});
+  EXPECT_EQ(rows.size(), 2U);  // of each image
+}
+
+TEST(hdf5_samples, files_under_names_of_one_form_are_pictures_with_their_labels_beside_them) {
+  const dataset samples = open(file_of("files.h5"));
+  ASSERT_EQ(samples.size(), 12U);
+  for (const char* const name : {"images", "opaque"}) {
+    const std::vector<field_info> fields = samples.fields();
+    const auto found =
+        std::find_if(fields.begin(), fields.end(), [&](const field_info& each) { return each.name == name; });
+    ASSERT_NE(found, fields.end());
+    EXPECT_EQ(found->kind, field_kind::picture);
+  }
+  for (std::uint64_t i = 0; i < samples.size(); ++i) {
+    const std::vector<std::uint8_t> picture = values_of<std::uint8_t>(samples, i, "images");
+    ASSERT_EQ(picture.size(), 23 + i);
+    EXPECT_EQ(picture.back(), i);
+    EXPECT_EQ(values_of<std::uint8_t>(samples, i, "opaque").back(), 100 + i);
+    EXPECT_EQ(samples.column(i, "labels"), 11 - static_cast<std::int64_t>(i));
   }
 }
 

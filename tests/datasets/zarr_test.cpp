@@ -44,7 +44,29 @@ TEST(zarr, a_single_number_of_version_2_is_refused_as_one) {
     "fill_value": 0, "order": "C", "filters": null})";
   std::ofstream(folder / "0") << "1234";
   EXPECT_THAT(message_of(errc::usage, [&] { (void)open_zarr(folder.string(), {.fields = {"one"}}); }),
-              HasSubstr("a single number, without an axis of samples"));
+              HasSubstr("a single number or text, without an axis of samples"));
+}
+
+TEST(zarr, a_single_number_of_version_3_lies_in_one_file_and_refuses_nothing) {
+  const testing::temporary_directory root;
+  const std::filesystem::path folder = std::filesystem::path(root.path()) / "three.zarr";
+  const auto array = [&](const char* name, const char* shape, const char* type, const char* key,
+                         std::string_view bytes) {
+    std::filesystem::create_directories((folder / name / key).parent_path());
+    std::ofstream(folder / name / "zarr.json")
+        << R"({"zarr_format": 3, "node_type": "array", "shape": )" << shape << R"(, "data_type": ")" << type
+        << R"(", "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": )" << shape
+        << R"(}}, "chunk_key_encoding": {"name": "default"}, "fill_value": 0,
+            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]})";
+    std::ofstream(folder / name / key) << bytes;
+  };
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "zarr.json") << R"({"zarr_format": 3, "node_type": "group"})";
+  array("height", "[]", "int32", "c", "1234");
+  array("x", "[2]", "uint8", "c/0", "ab");
+  const dataset samples = open_zarr(folder.string());
+  EXPECT_EQ(samples.column(1, "x"), 'b');
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("height")));
 }
 
 // Of each key of each codec and of what says how chunks lie: what another value does.

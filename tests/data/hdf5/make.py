@@ -71,6 +71,21 @@ for libver in ("earliest", "latest"):
         for i in range(40):
             add(f, f"field_{i:02}", (4, 2), "u1")
 
+# A name for each sample: groups, as robot learning has them, and files.
+with h5py.File("samples.h5", "w", libver="latest") as f:
+    for i in range(11):
+        demo = f.create_group(f"demos/demo_{i}")
+        demo["obs/image"] = np.full((2, 3), i, "u1")
+        demo["label"] = np.int32(i * 7)
+        demo["task"] = f"task {i}"
+        demo["path"] = np.arange(2 * (i + 1), dtype="f4").reshape(i + 1, 2)
+    f["demos/demo_3/note"] = np.int32(1)
+with h5py.File("files.h5", "w", libver="latest") as f:
+    for i in range(12):
+        f[f"images/{i}.jpg"] = np.frombuffer(b"\xff\xd8\xff" + bytes([i] * (20 + i)), "u1")
+        f[f"opaque/{i}.jpg"] = np.void(b"\xff\xd8\xff" + bytes([i + 100] * (30 + i)))
+    f["labels"] = np.arange(12)[::-1].copy()
+
 # An object header that goes on in another block.
 with h5py.File("continued-latest.h5", "w", libver="latest") as f:
     x = add(f, "x", (5, 2), "<i4")
