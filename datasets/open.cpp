@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/content.hpp"
 #include "datasets/empty_files.hpp"
+#include "datasets/folder_splits.hpp"
 #include "datasets/indexes_beside.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/listed_folder.hpp"
@@ -236,6 +237,21 @@ dataset open_table_of_paths(const datasets::input_files& files, const open_optio
               path, "/train-{000..127}.tar"));
 }
 
+// The split of a folder that is opened; nothing where it is opened as a whole.
+std::optional<datasets::folder_split> split_of(const datasets::source_folder& folder, const open_options& options) {
+  using content_kind = datasets::folder_content::kind;
+  if (options.split.empty()) {
+    const content_kind what = datasets::content_of_folder(folder).what;
+    if (what != content_kind::pictures && what != content_kind::shards) return std::nullopt;
+  }
+  return datasets::choose_split(folder, options.split);
+}
+
+void refuse_split(const open_options& options, const std::string& source) {
+  if (options.split.empty()) return;
+  throw error(errc::usage, str_cat(source, ": a split is of a folder, and this is a file; leave it out"));
+}
+
 // Objects at addresses.
 std::vector<dataset> open_remote(std::span<const io::named_object> objects, const open_options& options) {
   return datasets::open_objects(
@@ -299,7 +315,17 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     kind = of;
     files.push_back(std::move(path));
   };
-  const auto add_folder = [&](const datasets::source_folder& folder, bool at_address) {
+  const auto add_folder = [&](const datasets::source_folder& whole, bool at_address) {
+    const std::optional<datasets::folder_split> split = split_of(whole, options);
+    if (split && split->folder.empty()) {
+      for (const std::string& each : split->files) {
+        at_address ? addresses.push_back(whole.object(each)) : add_file(each, datasets::kind_of_file(each));
+      }
+      return;
+    }
+    std::unique_ptr<datasets::source_folder> part;
+    if (split) part = whole.below(datasets::path_below(whole.path(), split->folder));
+    const datasets::source_folder& folder = part ? *part : whole;
     const std::string& path = folder.path();
     const auto flush = [&] {
       open_files();
@@ -337,6 +363,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         break;
       case content_kind::pictures:
         flush();
+        datasets::refuse_foreign_folder(folder);
         refuse_options(source_format::pictures, options, path);
         add_pictures(path, at_address ? datasets::open_listed_pictures(*folder.listing(), {}, options.remote)
                                       : open_pictures(path, options.index));
@@ -371,6 +398,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         add_folder(*datasets::folder_on_disk(path), false);
         continue;
       }
+      refuse_split(options, path);
       const file_kind found = datasets::kind_of_file(path);
       if (is_empty_file(path)) {
         empty_files.push_back(std::move(path));

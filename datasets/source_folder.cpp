@@ -9,11 +9,17 @@
 #include "datasets/saved_set.hpp"
 #include "io/remote/address.hpp"
 
+#include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <set>
+#include <system_error>
 #include <utility>
 
 namespace leat::datasets {
 namespace {
+
+namespace fs = std::filesystem;
 
 std::string path_in(const source_folder& folder, std::string_view name) {
   const std::string& path = folder.path();
@@ -29,6 +35,28 @@ class disk_folder final : public source_folder {
   bool has_folder(const std::string& path) const override { return is_folder(path); }
   std::vector<std::string> files_in(std::string_view ending) const override {
     return datasets::files_in(path_, ending);
+  }
+  std::vector<std::string> folders_in() const override {
+    std::vector<std::string> folders;
+    std::error_code unreadable;
+    for (fs::directory_iterator each(path_, unreadable), end; !unreadable && each != end; each.increment(unreadable)) {
+      const std::string name = each->path().filename().string();
+      if (!name.starts_with('.') && is_folder(path_in(*this, name))) folders.push_back(path_in(*this, name));
+    }
+    std::sort(folders.begin(), folders.end());
+    return folders;
+  }
+  std::vector<std::string> files_below() const override {
+    std::vector<std::string> files = files_in("");
+    for (const std::string& each : folders_in()) {
+      const std::vector<std::string> inside = disk_folder(each).files_below();
+      files.insert(files.end(), inside.begin(), inside.end());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+  std::unique_ptr<source_folder> below(std::string_view name) const override {
+    return folder_on_disk(path_in(*this, name));
   }
   const input_files& files() const override { return *files_; }
   std::unique_ptr<input_files> files_of_table(const std::string& path) const override { return files_on_disk({path}); }
@@ -52,6 +80,27 @@ class folder_in_store final : public source_folder {
     std::vector<std::string> paths;
     for (const io::named_object& each : listed_.objects_in(ending)) paths.push_back(each.address);
     return paths;
+  }
+  std::vector<std::string> folders_in() const override {
+    std::set<std::string> folders;
+    for (const std::string& path : files_below()) {
+      const std::size_t slash = path.find('/', listed_.path().size() + 1);
+      if (slash != std::string::npos) folders.insert(path.substr(0, slash));
+    }
+    return {folders.begin(), folders.end()};
+  }
+  std::vector<std::string> files_below() const override {
+    std::vector<std::string> files;
+    for (const io::named_object& each : listed_.objects()) files.push_back(each.address);
+    return files;
+  }
+  std::unique_ptr<source_folder> below(std::string_view name) const override {
+    std::vector<io::named_object> objects;
+    const std::string path = path_in(*this, name);
+    for (const io::named_object& each : listed_.objects()) {
+      if (each.address.starts_with(path + "/")) objects.push_back(each);
+    }
+    return folder_of_listing(listed_folder(path, std::move(objects)), options_);
   }
   // Of a million pictures nobody asks for it.
   const input_files& files() const override {
@@ -92,6 +141,9 @@ class asked_folder final : public source_folder {
   // Of a saved set, which has this file.
   bool has_folder(const std::string& path) const override { return files_->has(path + "/state.json"); }
   std::vector<std::string> files_in(std::string_view) const override { return {}; }
+  std::unique_ptr<source_folder> below(std::string_view name) const override {
+    return folder_asked_for(address_below(address_, str_cat("/", name)), options_);
+  }
   bool lists() const noexcept override { return false; }
   const input_files& files() const override { return *files_; }
   std::unique_ptr<input_files> files_of_table(const std::string& path) const override {

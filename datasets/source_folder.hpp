@@ -31,6 +31,12 @@ class source_folder {
   [[nodiscard]] virtual bool has_folder(const std::string& path) const = 0;
   /// Paths of those directly in it whose names end so, sorted; none where nobody can say which files it has.
   [[nodiscard]] virtual std::vector<std::string> files_in(std::string_view ending) const = 0;
+  /// Paths of the folders directly in it, sorted; likewise.
+  [[nodiscard]] virtual std::vector<std::string> folders_in() const { return {}; }
+  /// Paths of all files below it, sorted; likewise.
+  [[nodiscard]] virtual std::vector<std::string> files_below() const { return {}; }
+  /// The folder of this name in it, which is there.
+  [[nodiscard]] virtual std::unique_ptr<source_folder> below(std::string_view name) const = 0;
   /// Of one at an address that was listed.
   [[nodiscard]] virtual const listed_folder* listing() const noexcept { return nullptr; }
   /// Whether files_in() tells.

@@ -39,6 +39,7 @@ constexpr option_words all_words[] = {
     {"array_options::sample::row", "--no-array-samples"},
     {"array_options::sample::array", "--array-samples"},
     {"array_options::fields", "--fields"},
+    {"open_options::split", "--split"},
     {"pack_options::overwrite", "--overwrite"},
     {"pack_options::samples_per_shard", "--samples-per-shard"},
     {"pack_options::skip_damaged", "--skip-damaged"},

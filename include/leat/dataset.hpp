@@ -563,6 +563,8 @@ struct token_options {
 ///            `fields` apply to every source, as dataset::with_fields()
 ///   tables   for Parquet, Arrow, TFRecord, MDS, JSONL and CSV. If it names no fields, those of `arrays` apply
 ///   remote   for objects at addresses; those of `tar`, `arrays`, `tables` and `lmdb` are ignored
+///   split    of a folder that has several ("train", "test"), the one to open. Empty (default): a folder with splits is an
+///            error that lists them
 struct open_options {
   tar_options tar = {};
   index_options index = {};
@@ -570,6 +572,7 @@ struct open_options {
   table_options tables = {};
   lmdb_options lmdb = {};
   remote_options remote = {};
+  std::string split = {};
 };
 
 /// Opens any source, as the command does with its SOURCEs. Brace lists and globs name several; several become one

@@ -29,6 +29,9 @@ class named_folder final : public source_folder {
   std::vector<std::string> files_in(std::string_view ending) const override {
     return lists_ ? folder_on_disk(path_)->files_in(ending) : std::vector<std::string>();
   }
+  std::unique_ptr<source_folder> below(std::string_view name) const override {
+    return std::make_unique<named_folder>(path_ + "/" + std::string(name), lists_);
+  }
   bool lists() const noexcept override { return lists_; }
   const input_files& files() const override { return *files_; }
   std::unique_ptr<input_files> files_of_table(const std::string& path) const override { return files_on_disk({path}); }
