@@ -486,8 +486,8 @@ std::uint64_t awake_ns(const io::io_thread_counters& of) { return std::max(of.aw
 line_setting loader::pipeline::setting(const line_counts& counts) const {
   const std::uint64_t read_bytes = counts.reads == 0 ? 0 : counts.read_bytes / counts.reads;
   return {.decode_threads = rows_.decode_threads(),
-          .io_threads = io_.size(),
           .cores = cores_,
+          .io_threads = io_.size(),
           .reads_at_a_time = io_.count().reads == 0 ? 0 : io_.depth_of(read_bytes),
           .batches_max = memory_.batches,
           .short_of_memory = memory_.batches_missing,
