@@ -3,6 +3,7 @@
 #pragma once
 
 #include "async/thread_pool.hpp"
+#include "base/corrupt_kind.hpp"
 #include "datasets/model.hpp"
 #include "io/lease_pool.hpp"
 #include "io/source_set.hpp"

@@ -1,6 +1,8 @@
 // What a batch reads and where its rows will lie, as a value: asked for with no loader around, and the same for whoever asks.
 #pragma once
 
+#include "base/corrupt_kind.hpp"
+
 #include <leat/sampler.hpp>
 
 #include <cstddef>
