@@ -31,7 +31,7 @@ struct source_row {
   bool arrays = false;
   bool table = false;
   bool text = false;
-  bool records = false;
+  bool checksums = false;
   bool lmdb = false;
 };
 
@@ -58,10 +58,10 @@ TEST(source_options, that_a_source_does_not_take_are_refused_by_name) {
       {.path = data + "/npz/mixed.npz", .called = ".npz"},
       {.path = data + "/hdf5/filters.h5", .called = "HDF5", .arrays = true},
       {.path = data + "/zarr/v3.zarr", .called = "Zarr", .arrays = true},
-      {.path = data + "/parquet/bare-v1.parquet", .called = "Parquet", .table = true},
+      {.path = data + "/parquet/bare-v1.parquet", .called = "Parquet", .table = true, .checksums = true},
       {.path = data + "/arrow/file.arrow", .called = "Arrow", .table = true},
-      {.path = data + "/tfrecord/examples.tfrecord", .called = "TFRecord", .table = true, .records = true},
-      {.path = data + "/mds/plain", .called = "MDS", .table = true},
+      {.path = data + "/tfrecord/examples.tfrecord", .called = "TFRecord", .table = true, .checksums = true},
+      {.path = data + "/mds/plain", .called = "MDS", .table = true, .checksums = true},
       {.path = put("a.jsonl", "{\"p\": 1}\n"), .called = "JSONL", .table = true, .text = true},
       {.path = put("a.csv", "p\n1\n"), .called = "CSV", .table = true, .text = true},
       {.path = data + "/lmdb/ocr.mdb", .called = "LMDB", .lmdb = true},
@@ -78,7 +78,7 @@ TEST(source_options, that_a_source_does_not_take_are_refused_by_name) {
        [](open_options& asked) { asked.tables.path_column = "nothere"; }},
       {"table_options::root", &source_row::text, [](open_options& asked) { asked.tables.root = "/nowhere"; }},
       {"table_options::types", &source_row::text, [](open_options& asked) { asked.tables.types = {{"nothere", {}}}; }},
-      {"table_options::checksums", &source_row::records, [](open_options& asked) { asked.tables.checksums = true; }},
+      {"table_options::checksums", &source_row::checksums, [](open_options& asked) { asked.tables.checksums = true; }},
       {"lmdb_options::database", &source_row::lmdb, [](open_options& asked) { asked.lmdb.database = "nothere"; }},
   };
   for (const source_row& source : sources) {
