@@ -18,7 +18,7 @@ struct corrupt_kind {
 
 namespace corrupt_kinds {
 inline constexpr corrupt_kind damaged{"damaged"};          ///< wrong where it was looked at
-inline constexpr corrupt_kind empty{"empty"};              ///< a picture of no bytes
+inline constexpr corrupt_kind empty{"empty"};              ///< no bytes
 inline constexpr corrupt_kind incomplete{"incomplete"};    ///< a field is missing
 inline constexpr corrupt_kind unsupported{"unsupported"};  ///< whole, and not read
 inline constexpr corrupt_kind unknown_format{"unknown format"};

@@ -469,16 +469,27 @@ class http_client::impl {
         spawn(work(unpark(server)));
         continue;
       }
-      if (is_away && store.silent_ns >= patience_ns(server, store)) give_up_all(server, store);
+      if (is_away) give_up_late(server, store);
       timer.expires_after(std::min<std::chrono::nanoseconds>(std::chrono::nanoseconds(wait), look_interval_max));
       co_await timer.async_wait(answers);
     }
     server.is_looked_after = false;
   }
-  void give_up_all(known_server& server, const shared_store::view& store) {
-    while (!server.parked.empty()) {
+  // Each request has its patience, also where the store was silent before it came: what follows an optional one is asked for.
+  [[nodiscard]] bool is_patience_over(const fetch& of, const known_server& server,
+                                      const shared_store::view& store) const {
+    return std::min(store.silent_ns, ran_ns() - of.state->wanted_ns) >= patience_ns(server, store);
+  }
+  void give_up_late(known_server& server, const shared_store::view& store) {
+    for (std::size_t left = server.parked.size(); left > 0; --left) {
       const std::shared_ptr<fetch> each = unpark(server);
       if (each->end != fetch_end::pending) continue;
+      if (!is_patience_over(*each, server, store)) {
+        each->state->parked_ns = ran_ns();
+        transfer_counts::add(counts_.waiting, 1);
+        server.parked.push_back(each);
+        continue;
+      }
       each->why = str_cat(server.last_why.empty() ? "the server does not answer" : server.last_why,
                           " (nothing of use for ", store.silent_ns / 1'000'000'000, " s, and patience is at its end)",
                           words_of_proxies(store, each->where->tls));
@@ -569,7 +580,7 @@ class http_client::impl {
                                           const shared_store::view& store) const {
     constexpr const char* patience = ", and patience is at its end";
     if (served.state->tries >= retries_.tries_max) return "";
-    if (store.silent_ns >= patience_ns(server, store)) return patience;
+    if (is_patience_over(served, server, store)) return patience;
     return ran_ns() >= give_up_of(served) ? patience : nullptr;
   }
   // Full jitter: who failed together does not come back together.

@@ -226,7 +226,8 @@ class label_program final : public field_program {
       ++found;
     }
     if (found == wanted) return {};
-    return corrupt(str_cat(quoted(text), " holds ", found, " numbers where ", wanted, " are wanted"));
+    return corrupt(str_cat(quoted(text), " holds ", found, " numbers where ", wanted, " are wanted"),
+                   text.empty() ? corrupt_kinds::empty : corrupt_kinds::damaged);
   }
 
   outcome<void> decode_json(std::string_view text, std::byte* row) const {
