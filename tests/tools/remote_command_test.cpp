@@ -330,10 +330,10 @@ TEST_F(remote_command, shows_its_secrets_in_nothing_that_it_writes) {
   };
   const auto epoch = [&](const std::string& name, const std::string& at) {
     return tell(with_store(epoch_of(
-        at, {"--cache", (folder_.path() / "cache").string(), "--cache-bytes", "9MiB", "--on-corrupt", "skip", "--plan",
-             "--journal", (out / (name + ".journal")).string(), "--metrics", (out / (name + ".metrics")).string(),
-             "--progress", (out / (name + ".progress")).string(), "--batches", (out / (name + ".batches")).string(),
-             "--state", (out / (name + ".state")).string()})));
+        at, {"--cache", (folder_.path() / "cache").string(), "--cache-bytes", "9MiB", "--patience", "1", "--on-corrupt",
+             "skip", "--plan", "--journal", (out / (name + ".journal")).string(), "--metrics",
+             (out / (name + ".metrics")).string(), "--progress", (out / (name + ".progress")).string(), "--batches",
+             (out / (name + ".batches")).string(), "--state", (out / (name + ".state")).string()})));
   };
   EXPECT_EQ(epoch("right", source).exit_code, 0);
   EXPECT_THAT(server_.all_headers(), ::testing::AllOf(HasSubstr("Credential=" + id), HasSubstr(token)))
