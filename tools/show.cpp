@@ -381,7 +381,9 @@ class sheet_maker {
     };
     const bool is_picture = std::any_of(fields_.pictures.begin(), fields_.pictures.end(),
                                         [&](const image& each) { return each.get().name == name; });
-    if (is_picture || name == class_label_) return;
+    // Where rows of unequal length begin.
+    const bool is_offsets = name.ends_with(".offsets");
+    if (is_picture || is_offsets || name == class_label_) return;
     const batch& delivered = *shown_.delivered;
     if (is_in(fields_.labels) && delivered[name].shape.size() == 1) {
       cell.texts.emplace_back(name, element_text(delivered[name], row));

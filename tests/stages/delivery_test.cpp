@@ -244,7 +244,7 @@ TEST(delivery, writes_the_journal_when_a_batch_is_handed_out_and_not_before) {
   std::getline(file, text);
   EXPECT_EQ(text,
             "{\"epoch\":1,\"batch\":2,\"sample\":3,\"name\":\"a \\\"b\\\"\xEF\xBF\xBD\",\"source\":\"x.tar\","
-            "\"offset\":512,\"reason\":\"cut\",\"action\":\"skipped\"}");
+            "\"offset\":512,\"kind\":\"damaged\",\"reason\":\"cut\",\"action\":\"skipped\"}");
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ ssize_t __real_write(int file, const void* bytes, std::size_t count);
 ssize_t __real_pwrite(int file, const void* bytes, std::size_t count, off_t offset);
 int __real_fdatasync(int file);
 int __real_fsync(int file);
-int __real_rename(const char* from, const char* to);
+int __real_renameat(int from_folder, const char* from, int to_folder, const char* to);
+int __real_openat(int folder, const char* path, int flags, ...);
 int __real_close(int file);
 
 int __wrap_open(const char* path, int flags, ...) {
@@ -89,7 +90,16 @@ ssize_t __wrap_pwrite(int file, const void* bytes, std::size_t count, off_t offs
 }
 int __wrap_fdatasync(int file) { return fails("fdatasync") ? -1 : __real_fdatasync(file); }
 int __wrap_fsync(int file) { return fails("fsync") ? -1 : __real_fsync(file); }
-int __wrap_rename(const char* from, const char* to) { return fails("rename") ? -1 : __real_rename(from, to); }
+int __wrap_renameat(int from_folder, const char* from, int to_folder, const char* to) {
+  return fails("rename") ? -1 : __real_renameat(from_folder, from, to_folder, to);
+}
+int __wrap_openat(int folder, const char* path, int flags, ...) {
+  std::va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = static_cast<mode_t>(va_arg(arguments, unsigned));
+  va_end(arguments);
+  return fails("open") ? -1 : __real_openat(folder, path, flags, mode);
+}
 int __wrap_close(int file) {
   const int closed = __real_close(file);
   return fails("close") ? -1 : closed;

@@ -398,7 +398,12 @@ TEST(ranks, replay_shows_the_rows_of_one_of_them) {
   const json whole = run(arguments).json();
   ASSERT_EQ(whole.at("rows").size(), 4U);
   arguments.insert(arguments.end(), {"--global-batch-size", "4", "--rank", "1", "--world", "2"});
-  const json half = run(arguments).json();
+  // Of which run it is says when it began.
+  const auto without_run = [](json told) {
+    told.erase("run");
+    return told;
+  };
+  const json half = without_run(run(arguments).json());
   ASSERT_EQ(half.at("rows").size(), 2U);
   EXPECT_EQ(half.at("rows")[0], whole.at("rows")[2]);
   EXPECT_EQ(half.at("rows")[1], whole.at("rows")[3]);
@@ -407,7 +412,7 @@ TEST(ranks, replay_shows_the_rows_of_one_of_them) {
       use.run({"--global-batch-size", "4", "--rank", "1", "--world", "2", "--state", use.file("state-%r")}).exit_code,
       0);
   arguments.insert(arguments.end(), {"--state", use.file("state-1")});
-  EXPECT_EQ(run(arguments).json(), half);
+  EXPECT_EQ(without_run(run(arguments).json()), half);
 }
 
 }  // namespace
