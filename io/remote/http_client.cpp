@@ -1182,14 +1182,24 @@ class http_client::impl {
     }
     if (head->status == 403 && correct_clock(*wanted.state, *head)) co_return step::again_now;
     const step judged = judge(wanted, *head, code, expected);
-    if (judged == step::give_up && head->status == 400) add_words_of_store(wanted, words);
+    if (judged == step::give_up && head->status == 400) add_words_of_store(wanted, words, request_of(wanted, expected));
     co_return judged;
   }
 
-  static void add_words_of_store(fetch& wanted, std::string_view words) {
+  // Words that repeat what was sent may hold a key or a signature.
+  static bool repeats(std::string_view message, std::string_view request) {
+    constexpr std::size_t secret_bytes_min = 12;
+    for (std::size_t begin = 0, end = 0; begin < message.size(); begin = end + 1) {
+      end = std::min(message.find_first_of(" \t\r\n'\"&?=;,:", begin), message.size());
+      const std::string_view word = message.substr(begin, end - begin);
+      if (word.size() >= secret_bytes_min && request.find(word) != std::string_view::npos) return true;
+    }
+    return false;
+  }
+  static void add_words_of_store(fetch& wanted, std::string_view words, std::string_view request) {
     const std::string region = s3_error_text(words, "Region");
     const std::string message = s3_error_text(words, "Message");
-    if (!message.empty()) str_append(wanted.why, ": ", message);
+    if (!message.empty() && !repeats(message, request)) str_append(wanted.why, ": ", message);
     if (is_region(region)) str_append(wanted.why, "; the bucket is in the region ", region, "; give that as region");
   }
 

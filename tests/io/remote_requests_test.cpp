@@ -120,6 +120,14 @@ TEST_F(remote_requests, that_a_store_does_not_understand_fail_with_its_own_words
   EXPECT_THAT(read(server_.address("a.bin"), {.allow_http = true}),
               AllOf(HasSubstr("400 As Told, AuthorizationHeaderMalformed: the region 'us-east-1' is wrong"),
                     HasSubstr("the bucket is in the region eu-west-1; give that as region")));
+  // A store may repeat what it was asked, and with it a key.
+  server_.set_rule([](const served_request& asked) {
+    return http_fault{.what = wrong::status,
+                      .status = 400,
+                      .body = "<Error><Code>Refused</Code><Message>" + asked.header + "</Message></Error>"};
+  });
+  EXPECT_THAT(read(server_.address("a.bin?X-Amz-Signature=0123456789abcdef"), {.allow_http = true}),
+              AllOf(HasSubstr("400 As Told, Refused"), ::testing::Not(HasSubstr("0123456789abcdef"))));
 }
 
 TEST(s3_endpoints, have_buckets_as_hosts_where_they_say_so) {
