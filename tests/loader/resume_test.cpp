@@ -163,7 +163,7 @@ TEST(resume, goes_on_with_the_journal_and_with_what_is_counted_against_corrupt_m
     const std::string journal = testing::whole_file(options.journal);
     const std::vector<corrupt_count> kinds = undisturbed.stats().quarantined_as;
     EXPECT_EQ(kinds,
-              (std::vector<corrupt_count>{{.kind = "damaged", .samples = 6}, {.kind = "incomplete", .samples = 6}}));
+              (std::vector<corrupt_count>{{.kind = "empty", .samples = 6}, {.kind = "incomplete", .samples = 6}}));
     options.journal = root.path() / "parts";
     for (std::size_t place = 0; place <= run.size(); ++place) {
       SCOPED_TRACE(place);

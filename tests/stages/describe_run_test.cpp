@@ -242,7 +242,7 @@ TEST(each_option_of_other_fields, changed_alone_is_refused_by_name) {
   EXPECT_THAT(refused(texts, label("one").key("a"), label("one").key("b")), HasSubstr("field one.key is b, and was a"));
   EXPECT_THAT(refused(texts, label("one").vector(2), label("one").vector(3)),
               HasSubstr("field one.vector is 3, and was 2"));
-  EXPECT_THAT(refused(of, text("jpg"), bytes("jpg")), HasSubstr("field jpg.kind is bytes, and was text"));
+  EXPECT_THAT(refused(texts, text("one"), bytes("one")), HasSubstr("field one.kind is bytes, and was text"));
   const auto own = [](const char* name, std::int64_t axis = 2) {
     return custom("jpg", dtype::u8, {axis}, [](auto, const auto&, auto) { return std::string(); }).described_as(name);
   };
