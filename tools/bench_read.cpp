@@ -346,18 +346,17 @@ read_row run_lines(const std::vector<std::string>& paths, std::deque<line>& line
     for (const reader::file& each : lines.front().files) cached.file_bytes += each.size_bytes;
   }
   const std::optional<std::uint64_t> from_drives = bytes_from_drives();
-  const std::uint64_t began = now_ns();
-  shared.from_ns = began + static_cast<std::uint64_t>(asked.ramp_seconds * 1e9);
-  shared.until_ns = shared.from_ns + static_cast<std::uint64_t>(asked.seconds * 1e9);
   std::vector<std::future<void>> ends;
   const auto start = [&] {
+    shared.from_ns = now_ns() + static_cast<std::uint64_t>(asked.ramp_seconds * 1e9);
+    shared.until_ns = shared.from_ns + static_cast<std::uint64_t>(asked.seconds * 1e9);
     for (line& each : lines) {
       ends.push_back(asio::co_spawn(each.disk.get_executor(), drive(each, asked.depth, shared), asio::use_future));
     }
   };
   if (asked.ramp_seconds > 0) {
     start();
-    std::this_thread::sleep_for(std::chrono::nanoseconds(shared.from_ns - began));
+    std::this_thread::sleep_for(std::chrono::duration<double>(asked.ramp_seconds));
   }
   const double machine_cpu = machine_cpu_s();  // reading /proc/stat takes some of ours
   const double cpu = cpu_seconds();
