@@ -53,6 +53,8 @@ constexpr operation operations[] = {
     {"four_tables", "brightness(1.3) posterize(5) autocontrast solarize(200)"},
     {"channel_permutation", "channel_permutation"},
     {"random_erasing", "random_erasing(1, 0.1, 1)"},
+    {"rotate", "rotate(13, bilinear)"},
+    {"perspective", "perspective(0.3)"},
 };
 
 double cpu_s() {

@@ -23,7 +23,7 @@ from environments import say
 
 here = pathlib.Path(__file__).resolve().parent
 root = here.parent.parent
-libraries = ["torchvision_tensor", "torchvision_pil", "albumentations", "kornia", "dali"]
+libraries = ["torchvision_tensor", "torchvision_pil", "albumentations", "opencv", "kornia", "dali"]
 packages = ["torch", "torchvision", "albumentations==2.0.8", "kornia", "nvidia-dali-cuda120", "numpy", "pillow"]
 check = "import torch, torchvision, albumentations, kornia, nvidia.dali, numpy, PIL"
 crops = 64

@@ -1,6 +1,6 @@
-"""One library's operations of colour on 224 x 224 pictures of u8: us of CPU for a picture, on one thread.
+"""One library's operations of colour, and warps, on 224 x 224 pictures of u8: us of CPU for a picture, on one thread.
 
-    augment_ops.py LIBRARY PICTURES    # torchvision_tensor, torchvision_pil, albumentations, kornia or dali; a JSON object comes out
+    augment_ops.py LIBRARY PICTURES    # torchvision_tensor, torchvision_pil, albumentations, opencv, kornia or dali; a JSON object comes out
 
 PICTURES holds pictures of 224 x 224 x 3 bytes. Factors are those of augment_benchmark.
 """
@@ -30,7 +30,7 @@ def timed(call, inputs):
 def torchvision(inputs, pil):
     import torch
     from PIL import Image
-    from torchvision.transforms.v2 import functional as F
+    from torchvision.transforms.v2 import InterpolationMode, functional as F
 
     torch.set_num_threads(1)
     if pil:
@@ -45,6 +45,7 @@ def torchvision(inputs, pil):
         "posterize": lambda x: F.posterize(x, 5), "solarize": lambda x: F.solarize(x, 200), "autocontrast": F.autocontrast,
         "equalize": F.equalize, "sharpness": lambda x: F.adjust_sharpness(x, 2),
         "gaussian_blur": lambda x: F.gaussian_blur(x, 23, 1.3),
+        "rotate": lambda x: F.rotate(x, 13, InterpolationMode.BILINEAR),
     }
     return {name: timed(call, inputs) for name, call in operations.items()}
 
@@ -64,6 +65,24 @@ def albumentations(inputs):
         "gaussian_blur": A.GaussianBlur(blur_limit=(23, 23), sigma_limit=(1.3, 1.3), p=1),
     }
     return {name: timed(lambda x, call=call: call(image=x)["image"], list(inputs)) for name, call in operations.items()}
+
+
+def opencv(inputs):
+    import cv2
+
+    cv2.setNumThreads(1)
+    size = (SIDE, SIDE)
+    made = numpy.zeros((SIDE, SIDE, 3), numpy.uint8)  # a new one each time would be page faults for the most part
+    last = SIDE - 1
+    turned = cv2.getRotationMatrix2D((last / 2, last / 2), 13, 1)
+    seen = cv2.getPerspectiveTransform(numpy.float32([[0, 0], [last, 0], [last, last], [0, last]]),
+                                       numpy.float32([[20, 9], [200, 12], [210, 190], [5, 215]]))
+    operations = {
+        "rotate": lambda x: cv2.warpAffine(x, turned, size, made, cv2.INTER_LINEAR),
+        "perspective": lambda x: cv2.warpPerspective(x, seen, size, made, cv2.INTER_LINEAR),
+    }
+    # The first rounds of a process take twice as long.
+    return {name: sorted(timed(call, list(inputs)) for _ in range(9))[4] for name, call in operations.items()}
 
 
 def kornia(inputs):
@@ -128,7 +147,7 @@ def main():
     inputs = pictures(path)
     found = {
         "torchvision_tensor": lambda: torchvision(inputs, False), "torchvision_pil": lambda: torchvision(inputs, True),
-        "albumentations": lambda: albumentations(inputs), "kornia": lambda: kornia(inputs), "dali": lambda: dali(inputs),
+        "albumentations": lambda: albumentations(inputs), "opencv": lambda: opencv(inputs), "kornia": lambda: kornia(inputs), "dali": lambda: dali(inputs),
     }[library]()
     print(json.dumps(found))
 
