@@ -33,11 +33,9 @@ class raw_records final : public datasets::dataset_model {
   std::uint64_t size() const noexcept override { return count_; }
   std::span<const field_info> fields() const noexcept override { return fields_; }
   void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
-    if (!needs.empty()) parts(sample, out);
-  }
-  void parts(std::uint64_t sample, datasets::part_list& out) const override {
+    if (needs.empty()) return;
     out.push_back(
-        {0, {.offset = sample * record_bytes_, .stored_bytes = record_bytes_, .decoded_bytes = record_bytes_}});
+        {.where = {.offset = sample * record_bytes_, .stored_bytes = record_bytes_, .decoded_bytes = record_bytes_}});
   }
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
   std::string name(std::uint64_t sample) const override { return str_cat("record ", sample); }

@@ -204,21 +204,18 @@ class chunked_model final : public dataset_model {
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
+    for (const need& wanted : needs) add_parts(sample, wanted.field, wanted.within, out);
+    sort(out, before);
     for (const need& wanted : needs) {
-      add_parts(sample, wanted.field, wanted.within, out);
+      if (is_kept(wanted.field)) out.push_back({.field = wanted.field, .form = part_form::produced});
     }
-    sort(out, before);
-  }
-  void parts(std::uint64_t sample, part_list& out) const override {
-    const std::size_t before = out.size();
-    for (std::uint16_t field = 0; field < fields_.size(); ++field) add_parts(sample, field, nullptr, out);
-    sort(out, before);
   }
 
-  field_origin origin(std::uint16_t field) const noexcept override {
-    return is_kept(field) ? field_origin::call : field_origin::extents;
+  part_forms forms(std::uint16_t field) const noexcept override {
+    if (is_kept(field)) return part_form::produced;
+    if (field >= arrays_.size() || !fields_[field].chunked) return part_form::stored;
+    return grids_[field].rows_as_stored() ? part_form::box | part_form::stored : part_forms(part_form::box);
   }
-  bool makes(std::uint64_t, std::uint16_t field) const noexcept override { return is_kept(field); }
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
                                      std::vector<std::byte>&) const override {
     const kept_values& from = kept_[field - arrays_.size()];
@@ -367,7 +364,7 @@ class chunked_model final : public dataset_model {
     if (grid.rows_as_stored()) info.alignment = io::alignment_of(offsets);
     const auto other = std::find_if(arrays_.begin(), arrays_.end(),
                                     [&](const chunked_array& each) { return share_chunks(each, array); });
-    expanded_from_.push_back(static_cast<std::uint32_t>(other - arrays_.begin()) + 1);
+    expanded_from_.push_back(static_cast<std::uint32_t>(other - arrays_.begin()));
     fields_.push_back(std::move(info));
     arrays_.push_back(std::move(array));
     grids_.push_back(grid);
@@ -454,8 +451,9 @@ class chunked_model final : public dataset_model {
       part one{.field = field, .where = {}, .block = chunk};
       one.where.file = place.is_in_file() ? place.file : array.held_from;
       one.where.offset = place.is_in_file() ? place.offset : 0;
+      one.codec = expanded_from_[field];
       if (!grid.rows_as_stored()) {
-        one.decode = expanded_from_[field];
+        one.form = part_form::box;
         one.whole = grid.is_whole(chunk, region);
         one.where.stored_bytes = place.is_in_file() ? place.bytes : 0;
         one.where.decoded_bytes = grid.chunk_bytes();
@@ -464,7 +462,7 @@ class chunked_model final : public dataset_model {
       }
       const array_region held = rows_held(region, field, chunk);
       one.whole = held.first == region.first && held.count == region.count;
-      one.decode = !place.is_in_file() || !one.whole ? expanded_from_[field] : 0;
+      if (!place.is_in_file() || !one.whole) one.form = part_form::box;
       one.where.decoded_bytes = held.count.front() * grid.row_bytes();
       one.block += array.places.size() * held.count.front();
       if (place.is_in_file()) {
@@ -496,7 +494,7 @@ class chunked_model final : public dataset_model {
   std::vector<field_info> fields_;
   std::vector<chunked_array> arrays_;  // of the first fields
   std::vector<chunk_grid> grids_;      // likewise
-  // part::decode of each, from 1: the first array of those that share their chunks.
+  // part::codec of each: the first array of those that share their chunks.
   std::vector<std::uint32_t> expanded_from_;
 };
 

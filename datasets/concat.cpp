@@ -45,19 +45,8 @@ class concat_model final : public dataset_model {
     at.of->model->parts(at.sample, inner, out);
     renumber(*at.of, out, before);
   }
-  void parts(std::uint64_t sample, part_list& out) const override {
-    const place at = find(sample);
-    const std::size_t before = out.size();
-    at.of->model->parts(at.sample, out);
-    renumber(*at.of, out, before);
-  }
 
-  field_origin origin(std::uint16_t field) const noexcept override { return origins_[field]; }
-  bool makes(std::uint64_t sample, std::uint16_t field) const noexcept override {
-    const place at = find(sample);
-    const std::int32_t inner = at.of->inner_field[field];
-    return inner >= 0 && at.of->model->makes(at.sample, static_cast<std::uint16_t>(inner));
-  }
+  part_forms forms(std::uint16_t field) const noexcept override { return forms_[field]; }
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
                                      std::vector<std::byte>& scratch) const override {
     const place at = find(sample);
@@ -239,7 +228,7 @@ class concat_model final : public dataset_model {
   static void renumber(const joined_part& of, part_list& out, std::size_t from) noexcept {
     for (std::size_t i = from; i < out.size(); ++i) {
       out[i].field = of.outer_field[out[i].field];
-      out[i].where.source = of.outer_source[out[i].where.source];
+      if (!out[i].is_made()) out[i].where.source = of.outer_source[out[i].where.source];
     }
   }
 
@@ -313,13 +302,18 @@ class concat_model final : public dataset_model {
         }
         known = static_cast<std::uint16_t>(fields_.size());
         fields_.push_back(field);
-        origins_.push_back(part.model->origin(number));
+        forms_.push_back(part.model->forms(number));
         for (joined_part& before : parts_) before.inner_field.push_back(-1);
       } else {
-        check_same(field, part.model->origin(number), *known);
+        check_same(field, *known);
+        if (const auto kind = joined_kind(field, fields_[*known])) {
+          fields_[*known].kind = *kind;
+          fields_[*known].type = dtype::u8;
+        }
         if (field.kind == field_kind::tokens) check_same_windows(*part.model, *known);
         field_info& whole = fields_[*known];
         const std::uint64_t whole_read_max = whole.read_bytes_max();
+        forms_[*known] |= part.model->forms(number);
         whole.samples += field.samples;
         whole.bytes_max = std::max(whole.bytes_max, field.bytes_max);
         whole.bytes_total += field.bytes_total;
@@ -342,25 +336,23 @@ class concat_model final : public dataset_model {
     }
   }
 
-  void check_same(const field_info& field, field_origin origin, std::uint16_t known) const {
+  // Of values that are characters, or any bytes, in both, where they are called otherwise: a class that is a number here and a text there.
+  static std::optional<field_kind> joined_kind(const field_info& a, const field_info& b) noexcept {
+    const auto is_of_bytes = [](const field_info& each) {
+      return each.kind == field_kind::label ||
+             ((each.kind == field_kind::text || each.kind == field_kind::bytes) && each.type == dtype::u8);
+    };
+    if (a.kind == b.kind || !is_of_bytes(a) || !is_of_bytes(b)) return std::nullopt;
+    return a.kind == field_kind::bytes || b.kind == field_kind::bytes ? field_kind::bytes : field_kind::text;
+  }
+
+  void check_same(const field_info& field, std::uint16_t known) const {
     const field_info& whole = fields_[known];
-    if (origin != origins_[known]) {
-      throw error(
-          errc::usage,
-          str_cat("concat: the field '", field.name,
-                  "' is read from files in one part and made by a call in another; give one of them another name"));
-    }
+    if (joined_kind(field, whole)) return;
     if (field.kind != whole.kind || field.type != whole.type || !(field.shape == whole.shape)) {
       throw error(errc::usage,
                   str_cat("concat: the field '", field.name,
                           "' differs in kind, dtype or shape between the parts; give one of them another name"));
-    }
-    // What a part's number means is its model's matter, and a decoder asks the field.
-    if (field.chunked != whole.chunked && (field.chunked ? whole : field).expands()) {
-      throw error(errc::usage,
-                  str_cat("concat: the field '", field.name,
-                          "' lies in blocks that are expanded in one part, and is picked out of records, or checked, "
-                          "in another; give one of them another name, or write them anew in one format"));
     }
   }
 
@@ -395,7 +387,7 @@ class concat_model final : public dataset_model {
   std::vector<joined_part> parts_;
   std::vector<std::uint64_t> ends_;
   std::vector<field_info> fields_;
-  std::vector<field_origin> origins_;
+  std::vector<part_forms> forms_;
   std::vector<std::string> columns_;
   std::vector<std::string> classes_;
   std::string class_column_ = "cls";

@@ -7,13 +7,8 @@
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
-
 #include <algorithm>
 #include <cassert>
-#include <future>
 #include <utility>
 
 namespace leat {
@@ -26,44 +21,20 @@ void check_sample(const datasets::dataset_model& model, std::uint64_t sample) {
   }
 }
 
-std::string names_of_present(const datasets::dataset_model& model, std::uint64_t sample,
-                             const datasets::part_list& present) {
+std::string names_of_present(const datasets::dataset_model& model, const datasets::part_list& present) {
   std::string names;
-  const auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
-  for (const datasets::part& each : present) add(model.fields()[each.field].name);
-  for (std::uint16_t field = 0; field < model.fields().size(); ++field) {
-    if (model.origin(field) != datasets::field_origin::extents && model.makes(sample, field)) {
-      add(model.fields()[field].name);
-    }
+  for (const datasets::part& each : present) {
+    str_append(names, names.empty() ? "" : ", ", model.fields()[each.field].name);
   }
   return names;
 }
 
 // The field of that name; without one, the first the sample has.
-std::optional<std::uint16_t> choose_field(const datasets::dataset_model& model, std::uint64_t sample,
-                                          std::string_view name, const datasets::part_list& present) {
+std::optional<std::uint16_t> choose_field(const datasets::dataset_model& model, std::string_view name,
+                                          const datasets::part_list& present) {
   if (!name.empty()) return model.find_field(name);
   if (!present.empty()) return present.front().field;
-  for (std::uint16_t field = 0; field < model.fields().size(); ++field) {
-    if (model.origin(field) != datasets::field_origin::extents && model.makes(sample, field)) return field;
-  }
   return std::nullopt;
-}
-
-std::vector<std::byte> read_extents(const datasets::dataset_model& model, std::uint64_t sample, std::uint16_t field,
-                                    const datasets::part_list& present) {
-  std::vector<std::byte> bytes;
-  datasets::blocking_sources sources;
-  datasets::append_field(model, sample, field, {present.data(), present.size()}, sources, bytes);
-  return bytes;
-}
-
-std::vector<std::byte> fetch_here(const datasets::dataset_model& model, std::uint64_t sample, std::uint16_t field) {
-  boost::asio::io_context here;
-  std::future<std::vector<std::byte>> result =
-      boost::asio::co_spawn(here, model.fetch(sample, field), boost::asio::use_future);
-  here.run();
-  return result.get();
 }
 
 }  // namespace
@@ -119,24 +90,20 @@ std::vector<std::byte> dataset::read(std::uint64_t sample, std::string_view fiel
   check_sample(*model_, sample);
   datasets::part_list present;
   model_->parts(sample, present);
-  const std::optional<std::uint16_t> chosen = choose_field(*model_, sample, field, present);
-  const auto is_chosen = [&](const datasets::part& each) { return each.field == *chosen; };
-  const bool from_call = chosen && model_->origin(*chosen) != datasets::field_origin::extents;
-  const bool has =
-      chosen && (from_call ? model_->makes(sample, *chosen) : std::any_of(present.begin(), present.end(), is_chosen));
-  if (!has) {
-    const std::string names = names_of_present(*model_, sample, present);
+  const std::optional<std::uint16_t> chosen = choose_field(*model_, field, present);
+  const auto is_chosen = [&](const datasets::part& each) { return each.field == chosen; };
+  if (std::none_of(present.begin(), present.end(), is_chosen)) {
+    const std::string names = names_of_present(*model_, present);
     throw error(errc::not_found, str_cat(model_->name(sample), ": the sample has no field '", field, "'; it has ",
                                          names.empty() ? "none" : names));
   }
   if (const std::optional<datasets::defect> defect = model_->defect_of(sample)) {
     throw error(errc::corrupt, str_cat(model_->name(sample), ": ", defect->reason));
   }
-  if (!from_call) return read_extents(*model_, sample, *chosen, present);
-  if (model_->origin(*chosen) == datasets::field_origin::awaited) return fetch_here(*model_, sample, *chosen);
-  std::vector<std::byte> scratch;
-  const std::span<const std::byte> bytes = model_->produce(sample, *chosen, scratch);
-  return {bytes.begin(), bytes.end()};
+  std::vector<std::byte> bytes;
+  datasets::blocking_sources sources;
+  datasets::append_field(*model_, sample, *chosen, {present.data(), present.size()}, sources, bytes);
+  return bytes;
 }
 
 }  // namespace leat

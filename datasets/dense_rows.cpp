@@ -65,12 +65,6 @@ class dense_model final : public dataset_model {
     for (const need& wanted : needs) out.push_back(part_of(at, wanted.field));
     sort(out, before);
   }
-  void parts(std::uint64_t sample, part_list& out) const override {
-    const place at = find(sample);
-    const std::size_t before = out.size();
-    for (std::uint16_t field = 0; field < fields_.size(); ++field) out.push_back(part_of(at, field));
-    sort(out, before);
-  }
 
   std::string name(std::uint64_t sample) const override {
     const place at = find(sample);

@@ -19,7 +19,6 @@ class no_samples final : public dataset_model {
   std::uint64_t size() const noexcept override { return 0; }
   std::span<const field_info> fields() const noexcept override { return {}; }
   void parts(std::uint64_t, std::span<const need>, part_list&) const override {}
-  void parts(std::uint64_t, part_list&) const override {}
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return {}; }
   const std::vector<std::string>& notes() const noexcept override { return notes_; }
   std::string name(std::uint64_t) const override {

@@ -11,7 +11,7 @@ namespace leat::datasets {
 namespace {
 
 part to_part(const extent_table::record& record) noexcept {
-  return {record.field(), extent{0, record.file(), record.offset(), record.bytes(), record.bytes()}};
+  return {.field = record.field(), .where = {0, record.file(), record.offset(), record.bytes(), record.bytes()}};
 }
 
 }  // namespace
@@ -54,10 +54,6 @@ void append_parts(std::span<const extent_table::record> records, std::span<const
       if (wanted.field == record.field()) out.push_back(to_part(record));
     }
   }
-}
-
-void append_parts(std::span<const extent_table::record> records, part_list& out) {
-  for (const extent_table::record& record : records) out.push_back(to_part(record));
 }
 
 }  // namespace leat::datasets

@@ -96,6 +96,5 @@ class extent_table {
 
 /// Appends the records that are needed.
 void append_parts(std::span<const extent_table::record> records, std::span<const need> needs, part_list& out);
-void append_parts(std::span<const extent_table::record> records, part_list& out);
 
 }  // namespace leat::datasets

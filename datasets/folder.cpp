@@ -143,14 +143,11 @@ class folder_model final : public dataset_model {
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     for (const need& wanted : needs) {
-      if (wanted.field == picture_field) parts(sample, out);
+      if (wanted.field != picture_field) continue;
+      const auto file = static_cast<std::uint32_t>(sample);
+      const std::uint64_t bytes = files_->size_bytes(file);
+      out.push_back({.field = picture_field, .where = extent{0, file, 0, bytes, bytes}});
     }
-  }
-
-  void parts(std::uint64_t sample, part_list& out) const override {
-    const auto file = static_cast<std::uint32_t>(sample);
-    const std::uint64_t bytes = files_->size_bytes(file);
-    out.push_back({picture_field, extent{0, file, 0, bytes, bytes}});
   }
 
   std::optional<column_value> column(std::uint64_t sample, std::size_t) const override {

@@ -60,10 +60,8 @@ class extents_model final : public dataset_model {
     append_parts(table_.of(sample), needs, out);
     add_codecs(sample, out, before);
   }
-  void parts(std::uint64_t sample, part_list& out) const override {
-    const std::size_t before = out.size();
-    append_parts(table_.of(sample), out);
-    add_codecs(sample, out, before);
+  part_forms forms(std::uint16_t field) const noexcept override {
+    return any_packed_ && !packed_[field].decoded_bytes.empty() ? part_form::coded : part_form::stored;
   }
 
   std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
@@ -139,7 +137,7 @@ class extents_model final : public dataset_model {
     for (std::size_t i = from; i < out.size(); ++i) {
       const packed_field& packed = packed_[out[i].field];
       if (packed.decoded_bytes.empty()) continue;
-      out[i].decode = 1;
+      out[i].form = part_form::coded;
       out[i].where.decoded_bytes = out[i].value_bytes = packed.decoded_bytes[sample];
     }
   }

@@ -54,11 +54,10 @@ class function_model final : public dataset_model {
   dtype column_type(std::size_t column) const override { return columns_.type(column); }
   const std::vector<std::string>& classes() const noexcept override { return classes_; }
 
-  void parts(std::uint64_t, std::span<const need>, part_list&) const override {}
-  void parts(std::uint64_t, part_list&) const override {}
-  field_origin origin(std::uint16_t) const noexcept override {
-    return make_ ? field_origin::call : field_origin::awaited;
+  void parts(std::uint64_t, std::span<const need> needs, part_list& out) const override {
+    for (const need& wanted : needs) out.push_back({.field = wanted.field, .form = form()});
   }
+  part_forms forms(std::uint16_t) const noexcept override { return form(); }
 
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t,
                                      std::vector<std::byte>& scratch) const override {
@@ -98,6 +97,8 @@ class function_model final : public dataset_model {
     throw error(errc::limit, str_cat(name(sample), ": the function returned ", bytes,
                                      " bytes; function_options::bytes_max promised at most ", field_.bytes_max));
   }
+
+  [[nodiscard]] part_form form() const noexcept { return make_ ? part_form::produced : part_form::awaited; }
 
   make_function make_;
   fetch_function fetch_;

@@ -57,9 +57,10 @@ class tensor_model final : public dataset_model {
   dtype column_type(std::size_t column) const override { return columns_.type(column); }
   const std::vector<std::string>& classes() const noexcept override { return classes_; }
 
-  void parts(std::uint64_t, std::span<const need>, part_list&) const override {}
-  void parts(std::uint64_t, part_list&) const override {}
-  field_origin origin(std::uint16_t) const noexcept override { return field_origin::call; }
+  void parts(std::uint64_t, std::span<const need> needs, part_list& out) const override {
+    for (const need& wanted : needs) out.push_back({.field = wanted.field, .form = part_form::produced});
+  }
+  part_forms forms(std::uint16_t) const noexcept override { return part_form::produced; }
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
                                      std::vector<std::byte>&) const override {
     return {data_[field] + sample * fields_[field].bytes_max, fields_[field].bytes_max};

@@ -22,27 +22,42 @@ value_size size_of_value(const field_info& field, std::uint16_t number, std::spa
   value_size size;
   for (const part& each : parts) {
     if (each.field != number) continue;
-    const bool is_in_blocks = field.chunked && each.decode != 0;
-    if (is_in_blocks && !has_values_in_blocks(field)) return {field.bytes_max};  // All rows are of one size.
-    size.bytes += is_in_blocks ? each.value_bytes : each.where.decoded_bytes;
-    size.is_exact = size.is_exact && (each.decode == 0 || is_in_blocks || each.value_bytes == each.where.decoded_bytes);
+    switch (each.form) {
+      case part_form::box:
+        return {field.bytes_max};
+      case part_form::value:
+        size.bytes += each.value_bytes;
+        break;
+      case part_form::coded:
+        size.bytes += each.where.decoded_bytes;
+        size.is_exact = size.is_exact && each.value_bytes == each.where.decoded_bytes;
+        break;
+      case part_form::stored:
+        size.bytes += each.where.decoded_bytes;
+        break;
+      case part_form::produced:
+      case part_form::awaited:
+        return {field.bytes_max, false};
+    }
   }
   return size;
 }
 
-field_origin dataset_model::origin(std::uint16_t) const noexcept { return field_origin::extents; }
-
-bool dataset_model::makes(std::uint64_t, std::uint16_t field) const noexcept {
-  return origin(field) != field_origin::extents;
+void dataset_model::parts(std::uint64_t sample, part_list& out) const {
+  absl::InlinedVector<need, 16> all(fields().size());
+  for (std::uint16_t field = 0; field < all.size(); ++field) all[field].field = field;
+  parts(sample, {all.data(), all.size()}, out);
 }
 
+part_forms dataset_model::forms(std::uint16_t) const noexcept { return part_form::stored; }
+
 std::span<const std::byte> dataset_model::produce(std::uint64_t, std::uint16_t, std::vector<std::byte>&) const {
-  assert(false && "only fields of origin `call` are produced");
+  assert(false && "no part is produced");
   return {};
 }
 
 asio::awaitable<std::vector<std::byte>> dataset_model::fetch(std::uint64_t, std::uint16_t) const {
-  assert(false && "only fields of origin `awaited` are fetched");
+  assert(false && "no part is fetched");
   co_return std::vector<std::byte>{};
 }
 

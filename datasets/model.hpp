@@ -33,32 +33,74 @@ class sample_counts;
 class token_windows;
 struct photo_place;
 
-/// Where some bytes of a field lie. A field in several pieces has several parts, in the order of their bytes.
-///   decode   0: the bytes are as stored. Otherwise a number that only the model knows, for dataset_model::expand(); such a part may
-///            have no stored bytes at all (a chunk that was never written is its fill value)
-///   block    of a chunked field (field_info::chunked): which block it is, another number that only the model knows. Two parts of the
-///            same place, decode and block expand to the same bytes, from which copy_box() takes each sample's or field's box
-///   whole    of a chunked field: it expands to exactly what is wanted of the sample, and copy_box() need not be called
+/// How a part of a sample's value is come by.
+enum class part_form : std::uint8_t {
+  stored,  ///< read: the bytes as they are
+  coded,   ///< read, and expanded: expand() makes the value, which no other sample shares
+  value,  ///< the whole value within a block that samples share: expand() makes the block, copy_box() takes the value out
+  box,    ///< some elements of it, likewise; all values of such a field are of one size
+  produced,  ///< produce() makes it, or shows it in memory, on a decode thread
+  awaited    ///< fetch() gets it, awaited on the I/O thread
+};
+
+/// Forms that parts of a field may have.
+class part_forms {
+ public:
+  constexpr part_forms() = default;
+  constexpr part_forms(part_form one) noexcept
+      : bits_(bit(one)) {}  // NOLINT(google-explicit-constructor): one is a set
+
+  [[nodiscard]] constexpr bool has(part_form one) const noexcept { return (bits_ & bit(one)) != 0; }
+  [[nodiscard]] constexpr bool any_of(part_forms others) const noexcept { return (bits_ & others.bits_) != 0; }
+  [[nodiscard]] constexpr bool only(part_forms others) const noexcept { return (bits_ & ~others.bits_) == 0; }
+  constexpr part_forms& operator|=(part_forms others) noexcept {
+    bits_ |= others.bits_;
+    return *this;
+  }
+  friend constexpr part_forms operator|(part_forms a, part_forms b) noexcept { return a |= b; }
+  friend constexpr bool operator==(part_forms, part_forms) = default;
+
+ private:
+  static constexpr std::uint8_t bit(part_form one) noexcept {
+    return static_cast<std::uint8_t>(1U << static_cast<unsigned>(one));
+  }
+  std::uint8_t bits_ = 0;
+};
+[[nodiscard]] constexpr part_forms operator|(part_form a, part_form b) noexcept {
+  return part_forms(a) | part_forms(b);
+}
+
+inline constexpr part_forms forms_in_blocks = part_form::value | part_form::box;
+/// Nothing is read for these: they have no place.
+inline constexpr part_forms forms_made = part_form::produced | part_form::awaited;
+/// What is read for these is expanded.
+inline constexpr part_forms forms_expanded = forms_in_blocks | part_form::coded;
+
+/// A part of a sample's value of a field. A value in several pieces has several parts, in the order of their bytes.
+///   codec    of what is expanded: a number that only the model knows, for dataset_model::expand(). It may have no stored bytes at all
+///            (a chunk that was never written is its fill value)
+///   block    of what lies in a block: which one it is, another number that only the model knows. Two parts of the same place, codec and
+///            block expand to the same bytes, from which copy_box() takes each sample's or field's box
+///   whole    of a box: the block is exactly what is wanted of the sample, and copy_box() need not be called
 ///   where.decoded_bytes   of what is expanded, which may be more than the sample's value: size_of_value() tells that one's bytes
-///   value_bytes   of the sample's value, where that is known before what has it is expanded: always where blocks hold whole values
-///                 (has_values_in_blocks()), and copy_box() gives so many; never where it is picked out of a record
+///   value_bytes   of the sample's value, where that is known before what has it is expanded: always of a `value`, and copy_box() gives so
+///                 many; never where it is picked out of a record
 ///   photo   of a photo pack, where its rows lie; null where nobody has said so. The model's
 struct part {
   std::uint16_t field = 0;  ///< index into dataset_model::fields()
-  extent where;             ///< where.source indexes dataset_model::sources()
-  std::uint32_t decode = 0;
-  std::uint64_t block = 0;
+  part_form form = part_form::stored;
   bool whole = false;
+  std::uint32_t codec = 0;
+  extent where = {};  ///< where.source indexes dataset_model::sources()
+  std::uint64_t block = 0;
   std::uint64_t value_bytes = 0;
   const photo_place* photo = nullptr;
+
+  [[nodiscard]] bool is_in_block() const noexcept { return forms_in_blocks.has(form); }
+  [[nodiscard]] bool is_expanded() const noexcept { return forms_expanded.has(form); }
+  [[nodiscard]] bool is_made() const noexcept { return forms_made.has(form); }
 };
 using part_list = absl::InlinedVector<part, 4>;
-
-/// Whether its blocks hold whole values, each of its own length, out of which a field may make anything; rows of arrays are boxes out
-/// of blocks, which are rows as they are.
-[[nodiscard]] inline bool has_values_in_blocks(const field_info& field) noexcept {
-  return field.chunked && field.kind != field_kind::tensor;
-}
 
 /// How long a sample's value is, not what it is stored in: a block that it shares, or a record that it is picked out of.
 ///   is_exact   false: it has `bytes` at most, and is read to know it (value_sizes.hpp)
@@ -72,7 +114,7 @@ struct value_size {
 
 /// A field that is wanted.
 ///   seed, draw, epoch   for samples whose bytes lie elsewhere in each epoch (windows of tokens): leat::pick
-///   within              of a chunked field, the elements that are wanted: blocks without any are left out. Null: all. Ignored for
+///   within              of a field in boxes, the elements that are wanted: blocks without any are left out. Null: all. Ignored for
 ///                       other fields
 struct need {
   std::uint16_t field = 0;
@@ -89,13 +131,6 @@ struct defect {
   std::uint64_t offset = 0;
   std::string reason;
   corrupt_kind kind = corrupt_kinds::damaged;
-};
-
-/// Where a field's bytes come from.
-enum class field_origin : std::uint8_t {
-  extents,  ///< parts() says where to read them
-  call,     ///< produce() makes them, or shows them in memory, on a decode thread
-  awaited   ///< fetch() gets them, awaited on the I/O thread
 };
 
 /// How often a model wants to be asked whether its files are still those that were opened.
@@ -137,46 +172,45 @@ class dataset_model {
 
   /// Appends the parts of the fields that are needed, in the order in which they lie in their file. A field that the
   /// sample lacks appends nothing. Cheap enough for the plan: no system call, no lock.
-  ///   needs   at most one per field; fields of other origins than extents are left out
+  ///   needs   at most one per field
   virtual void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const = 0;
 
   /// The same for every field the sample has: for tools, packing, and messages that name what is there.
-  virtual void parts(std::uint64_t sample, part_list& out) const = 0;
+  void parts(std::uint64_t sample, part_list& out) const;
 
-  /// Expands a part with part::decode. Thread-safe: several decode threads call it at once, and so do readers of single samples.
+  /// The forms that parts of a field may have. Rows of a field in boxes may also be stored as they are.
+  ///   default   stored
+  [[nodiscard]] virtual part_forms forms(std::uint16_t field) const noexcept;
+
+  /// Expands a part. Thread-safe: several decode threads call it at once, and so do readers of single samples.
   /// Damaged bytes concern only the samples that use them.
   ///   sample    that the part is of: views find the part's dataset by it
   ///   stored    the bytes of the part, as they were read: part.where.stored_bytes of them
-  ///   decoded   part.where.decoded_bytes bytes; all are written, or there is a reason. A field that is not chunked may have fewer:
+  ///   decoded   part.where.decoded_bytes bytes; all are written, or there is a reason. Of a `coded` part there may be fewer:
   ///             then it is shortened to those
   ///   returns   the reason for a failure; nothing on success
-  ///   default   never called for a model whose parts are all as stored
+  ///   default   never called for a model whose parts are not expanded
   [[nodiscard]] virtual std::optional<value_fault> expand(std::uint64_t sample, const part& of,
                                                           std::span<const std::byte> stored,
                                                           std::span<std::byte>& decoded) const;
 
   /// Copies the sample's elements from an expanded block to their places in `bytes`. Thread-safe, as expand().
-  ///   of        a part with part::decode, of a field that is chunked
+  ///   of        a part that lies in a block
   ///   within    need::within, as given to parts()
   ///   decoded   what expand() made
   ///   bytes     all that is wanted of the sample, dense. Bytes of other parts are left alone
-  ///   default   never called for a model without chunked fields
+  ///   default   never called for a model without blocks
   virtual void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
                         std::span<std::byte> bytes) const;
 
   /// What to connect to a loop; extents index it.
   [[nodiscard]] virtual std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept = 0;
 
-  [[nodiscard]] virtual field_origin origin(std::uint16_t field) const noexcept;
-
-  /// Whether the sample has this field, of origin `call` or `awaited` (for others parts() tells it).
-  [[nodiscard]] virtual bool makes(std::uint64_t sample, std::uint16_t field) const noexcept;
-
-  /// Bytes of a field of origin `call`: either a view of memory that lives as long as the model, or `scratch`, which
+  /// Bytes of a `produced` part: either a view of memory that lives as long as the model, or `scratch`, which
   /// the call has resized and filled. Thread: decode threads, several at once. Whatever it throws concerns this sample.
   [[nodiscard]] virtual std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
                                                            std::vector<std::byte>& scratch) const;
-  /// Bytes of a field of origin `awaited`. Thread: I/O thread. Cancellation: as the coroutine honours it.
+  /// Bytes of an `awaited` part. Thread: I/O thread. Cancellation: as the coroutine honours it.
   [[nodiscard]] virtual boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample,
                                                                              std::uint16_t field) const;
 

@@ -4,10 +4,32 @@
 
 #include <leat/error.hpp>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
+
 namespace leat::datasets {
+namespace {
+
+void append_made(const dataset_model& model, std::uint64_t sample, const part& wanted, std::vector<std::byte>& to) {
+  std::vector<std::byte> made;
+  std::span<const std::byte> bytes;
+  if (wanted.form == part_form::awaited) {
+    boost::asio::io_context here;
+    auto fetched = boost::asio::co_spawn(here, model.fetch(sample, wanted.field), boost::asio::use_future);
+    here.run();
+    bytes = made = fetched.get();
+  } else {
+    bytes = model.produce(sample, wanted.field, made);
+  }
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+}  // namespace
 
 void append_part(const dataset_model& model, std::uint64_t sample, const part& wanted, blocking_sources& from,
                  std::vector<std::byte>& to, const std::stop_token& stop) {
+  if (wanted.is_made()) return append_made(model, sample, wanted, to);
   const extent& where = wanted.where;
   const auto read = [&](std::span<std::byte> into) {
     if (into.empty()) return;
@@ -15,7 +37,7 @@ void append_part(const dataset_model& model, std::uint64_t sample, const part& w
     from.of(*model.sources()[where.source]).read({&request, 1}, stop);
   };
   const std::size_t begin = to.size();
-  if (wanted.decode == 0) {
+  if (!wanted.is_expanded()) {
     to.resize(begin + where.stored_bytes);
     return read(std::span(to).subspan(begin));
   }
@@ -38,7 +60,7 @@ void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_
   std::vector<std::byte> block;
   for (const part& each : parts) {
     if (each.field != field) continue;
-    if (!info.chunked || each.decode == 0) {
+    if (!each.is_in_block()) {
       append_part(model, sample, each, from, to, stop);
       continue;
     }

@@ -12,14 +12,13 @@
 
 namespace leat::datasets {
 
-/// Reads the part, expands it where it is stored in another form, and appends its where.decoded_bytes bytes. Blocks.
-///   wanted   not of a chunked field
+/// Reads the part, expands it where it is stored in another form, and appends its bytes; of one that lies in a block those of the block.
+/// A part that nothing is read for is made. Blocks.
 ///   throws   error{errc::io}; error{errc::corrupt} naming the sample, where its bytes cannot be expanded
 void append_part(const dataset_model& model, std::uint64_t sample, const part& wanted, blocking_sources& from,
                  std::vector<std::byte>& to, const std::stop_token& stop = {});
 
-/// The same for all of a sample's bytes of a field: those of its parts, or, of a chunked field, field_info::bytes_max bytes out of its
-/// blocks, or its value.
+/// Appends all of a sample's bytes of a field, wherever they lie.
 ///   parts   of the sample; those of other fields are left out
 void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_t field, std::span<const part> parts,
                   blocking_sources& from, std::vector<std::byte>& to, const std::stop_token& stop = {});

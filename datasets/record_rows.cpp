@@ -61,12 +61,9 @@ class record_model final : public dataset_model {
     for (const need& wanted : needs) add_part(sample, wanted.field, out);
     sort(out, before);
   }
-  void parts(std::uint64_t sample, part_list& out) const override {
-    const std::size_t before = out.size();
-    for (std::size_t field = 0; field < table_.fields.size(); ++field) {
-      add_part(sample, static_cast<std::uint16_t>(field), out);
-    }
-    sort(out, before);
+  part_forms forms(std::uint16_t field) const noexcept override {
+    const record_field& of = table_.fields[field];
+    return of.packed ? form_of_packed(field) : of.picker ? part_form::coded : part_form::stored;
   }
 
   guard guarded() const noexcept override {
@@ -260,8 +257,12 @@ class record_model final : public dataset_model {
                        .offset = place.offset}};
     one.where.stored_bytes = place.bytes;
     one.where.decoded_bytes = of.picker ? of.picker->room(place.bytes) : place.bytes;
-    one.decode = of.picker ? 1 : 0;
+    one.form = of.picker ? part_form::coded : part_form::stored;
     out.push_back(one);
+  }
+  // Rows of an array go to their places as they are; of other values a field may make anything.
+  [[nodiscard]] part_form form_of_packed(std::uint16_t field) const noexcept {
+    return fields_[field].kind == field_kind::tensor ? part_form::box : part_form::value;
   }
   void add_packed_part(std::uint64_t sample, std::uint16_t field, const value_blocks& packed, part_list& out) const {
     const std::size_t number = packed.block_of(sample);
@@ -269,8 +270,11 @@ class record_model final : public dataset_model {
     if (!value) return;
     const value_blocks::block& block = packed.blocks[number];
     // A column's own: where one of them is empty, two may begin at one offset.
-    part one{
-        .field = field, .where = {.file = table_.file, .offset = block.offset}, .decode = field + 1U, .block = number};
+    part one{.field = field,
+             .form = form_of_packed(field),
+             .codec = field,
+             .where = {.file = table_.file, .offset = block.offset},
+             .block = number};
     one.where.stored_bytes = block.bytes;
     one.where.decoded_bytes = packed.decoded_bytes(number);
     one.value_bytes = value->bytes;

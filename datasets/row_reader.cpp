@@ -56,55 +56,59 @@ void row_reader::add(std::uint64_t sample, std::span<std::byte> record, requests
       store(model_.column(sample, column).value(), model_.column_type(column), row.data());
       continue;
     }
-    switch (model_.origin(place.field)) {
-      case field_origin::extents:
-        add_parts(sample, place, row, reads, stop);
-        break;
-      case field_origin::call: {
-        const std::span<const std::byte> bytes = model_.produce(sample, place.field, scratch_);
-        if (bytes.size() != row.size()) refuse_size(sample, place, bytes.size());
-        std::memcpy(row.data(), bytes.data(), bytes.size());
-        break;
-      }
-      case field_origin::awaited:
-        throw error(errc::unsupported, str_cat("the field '", model_.fields()[place.field].name,
-                                               "' comes from a coroutine, which only a loader awaits"));
-    }
+    add_parts(sample, place, row, reads, stop);
   }
 }
 
 void row_reader::add_parts(std::uint64_t sample, const row_place& place, std::span<std::byte> row, requests& reads,
                            const std::stop_token& stop) {
-  const bool chunked = model_.fields()[place.field].chunked;
   parts_.clear();
   const need wanted{.field = place.field};
   model_.parts(sample, {&wanted, 1}, parts_);
   std::uint64_t filled = 0;  // parts without a box follow one another
   for (const part& each : parts_) {
-    if (chunked && each.decode != 0) {
+    if (each.form == part_form::box) {
       model_.copy_box(sample, each, nullptr, expanded(sample, each, stop).decoded, row);
       filled = row.size();
       continue;
     }
-    const std::uint64_t bytes = each.decode == 0 ? each.where.stored_bytes : each.where.decoded_bytes;
-    if (bytes > row.size() - filled) refuse_size(sample, place, filled + bytes);
-    const std::span<std::byte> into = row.subspan(filled, bytes);
-    filled += bytes;
-    if (each.decode == 0) {
-      push(reads[each.where.source], {each.where.file, each.where.offset, into});
-    } else {
-      scratch_.clear();
-      append_part(model_, sample, each, sources_, scratch_, stop);
-      if (scratch_.size() != into.size()) refuse_size(sample, place, filled - into.size() + scratch_.size());
-      std::memcpy(into.data(), scratch_.data(), into.size());
+    if (each.form == part_form::stored) {
+      const std::uint64_t bytes = each.where.stored_bytes;
+      if (bytes > row.size() - filled) refuse_size(sample, place, filled + bytes);
+      push(reads[each.where.source], {each.where.file, each.where.offset, row.subspan(filled, bytes)});
+      filled += bytes;
+      continue;
     }
+    const std::span<const std::byte> bytes = value_of(sample, each, stop);
+    if (bytes.size() > row.size() - filled) refuse_size(sample, place, filled + bytes.size());
+    if (!bytes.empty()) std::memcpy(row.data() + filled, bytes.data(), bytes.size());
+    filled += bytes.size();
   }
   if (filled != row.size()) refuse_size(sample, place, filled);
 }
 
+// Of what is no part of a block's row: until the next call.
+std::span<const std::byte> row_reader::value_of(std::uint64_t sample, const part& of, const std::stop_token& stop) {
+  switch (of.form) {
+    case part_form::produced:
+      return model_.produce(sample, of.field, scratch_);
+    case part_form::awaited:
+      throw error(errc::unsupported, str_cat("the field '", model_.fields()[of.field].name,
+                                             "' comes from a coroutine, which only a loader awaits"));
+    case part_form::value:
+      scratch_.resize(of.value_bytes);
+      model_.copy_box(sample, of, nullptr, expanded(sample, of, stop).decoded, scratch_);
+      return scratch_;
+    default:
+      scratch_.clear();
+      append_part(model_, sample, of, sources_, scratch_, stop);
+      return scratch_;
+  }
+}
+
 const row_reader::block& row_reader::expanded(std::uint64_t sample, const part& wanted, const std::stop_token& stop) {
   const auto same = [&](const block& each) {
-    return each.of.field == wanted.field && each.of.where == wanted.where && each.of.decode == wanted.decode &&
+    return each.of.field == wanted.field && each.of.where == wanted.where && each.of.codec == wanted.codec &&
            each.of.block == wanted.block;
   };
   const auto known = std::find_if(blocks_before_.begin(), blocks_before_.end(), same);

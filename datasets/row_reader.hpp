@@ -42,6 +42,7 @@ class row_reader {
   void add(std::uint64_t sample, std::span<std::byte> record, requests& reads, const std::stop_token& stop);
   void add_parts(std::uint64_t sample, const row_place& place, std::span<std::byte> row, requests& reads,
                  const std::stop_token& stop);
+  std::span<const std::byte> value_of(std::uint64_t sample, const part& of, const std::stop_token& stop);
   const block& expanded(std::uint64_t sample, const part& wanted, const std::stop_token& stop);
   [[noreturn]] void refuse_size(std::uint64_t sample, const row_place& place, std::uint64_t bytes) const;
 

@@ -8,10 +8,6 @@
 
 #include <leat/error.hpp>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
-
 #include <algorithm>
 #include <optional>
 
@@ -23,27 +19,33 @@ std::vector<std::byte> to_bytes(std::string_view text) {
   return {begin, begin + text.size()};
 }
 
+// In the order of their parts.
+std::vector<std::uint16_t> fields_of(const part_list& parts) {
+  std::vector<std::uint16_t> fields;
+  for (const part& each : parts) {
+    if (std::find(fields.begin(), fields.end(), each.field) == fields.end()) fields.push_back(each.field);
+  }
+  return fields;
+}
+
 }  // namespace
 
 sample_members sample_reader::describe(std::uint64_t sample) {
   part_list parts;
   model_.parts(sample, parts);
-  const std::vector<std::uint16_t> fields = fields_of(sample, parts);
+  const std::vector<std::uint16_t> fields = fields_of(parts);
   sample_members result;
   result.members.resize(fields.size());
   for (const part& each : parts) {
     const auto at = static_cast<std::size_t>(std::find(fields.begin(), fields.end(), each.field) - fields.begin());
     member& added = result.members[at];
-    if (!model_.fields()[each.field].expands()) {
+    if (each.form == part_form::stored) {
       added.size_bytes += each.where.decoded_bytes;
       added.extents.push_back(each.where);
     } else if (added.content.empty()) {
       append_field(model_, sample, each.field, {parts.data(), parts.size()}, sources_, added.content, stop_);
       added.size_bytes = added.content.size();
     }
-  }
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (model_.origin(fields[i]) != field_origin::extents) result.members[i] = made(sample, fields[i]);
   }
   name_members(sample, fields, result);
   add_columns(sample, result);
@@ -60,7 +62,7 @@ sample_members sample_reader::describe(std::uint64_t sample) {
 std::string sample_reader::key(std::uint64_t sample) {
   part_list parts;
   model_.parts(sample, parts);
-  return key_of(sample, model_.members(sample, fields_of(sample, parts), sources_));
+  return key_of(sample, model_.members(sample, fields_of(parts), sources_));
 }
 
 void sample_reader::read(std::vector<sample_members>& samples) {
@@ -93,34 +95,6 @@ void sample_reader::read(std::vector<sample_members>& samples) {
 void sample_reader::read(const extent& where, std::uint64_t offset, std::span<std::byte> into) {
   const blocking_source::request request{where.file, where.offset + offset, into};
   source(where.source).read({&request, 1}, stop_);
-}
-
-member sample_reader::made(std::uint64_t sample, std::uint16_t field) const {
-  member result;
-  if (model_.origin(field) == field_origin::awaited) {
-    boost::asio::io_context here;
-    auto fetched = boost::asio::co_spawn(here, model_.fetch(sample, field), boost::asio::use_future);
-    here.run();
-    result.content = fetched.get();
-  } else {
-    std::vector<std::byte> scratch;
-    const std::span<const std::byte> bytes = model_.produce(sample, field, scratch);
-    result.content.assign(bytes.begin(), bytes.end());
-  }
-  result.size_bytes = result.content.size();
-  return result;
-}
-
-// Those that are read, in their order, and then those that are made.
-std::vector<std::uint16_t> sample_reader::fields_of(std::uint64_t sample, const part_list& parts) const {
-  std::vector<std::uint16_t> fields;
-  for (const part& each : parts) {
-    if (std::find(fields.begin(), fields.end(), each.field) == fields.end()) fields.push_back(each.field);
-  }
-  for (std::uint16_t field = 0; field < model_.fields().size(); ++field) {
-    if (model_.origin(field) != field_origin::extents && model_.makes(sample, field)) fields.push_back(field);
-  }
-  return fields;
 }
 
 // One key for all: the members of a shard's sample have it already.

@@ -47,8 +47,6 @@ class sample_reader {
 
  private:
   blocking_source& source(std::uint32_t number) { return sources_.of(*model_.sources()[number]); }
-  [[nodiscard]] member made(std::uint64_t sample, std::uint16_t field) const;
-  [[nodiscard]] std::vector<std::uint16_t> fields_of(std::uint64_t sample, const part_list& parts) const;
   [[nodiscard]] std::string key_of(std::uint64_t sample, const std::vector<dataset_model::member_path>& paths) const;
   void name_members(std::uint64_t sample, const std::vector<std::uint16_t>& fields, sample_members& result);
   [[nodiscard]] std::string next_key(std::string key);

@@ -85,11 +85,7 @@ class subset_model final : public dataset_model {
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     whole_->parts(choice_[sample], needs, out);
   }
-  void parts(std::uint64_t sample, part_list& out) const override { whole_->parts(choice_[sample], out); }
-  field_origin origin(std::uint16_t field) const noexcept override { return whole_->origin(field); }
-  bool makes(std::uint64_t sample, std::uint16_t field) const noexcept override {
-    return whole_->makes(choice_[sample], field);
-  }
+  part_forms forms(std::uint16_t field) const noexcept override { return whole_->forms(field); }
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
                                      std::vector<std::byte>& scratch) const override {
     return whole_->produce(choice_[sample], field, scratch);
@@ -159,12 +155,9 @@ class subset_model final : public dataset_model {
     for (std::uint16_t field = 0; field < fields_.size(); ++field) {
       field_info& info = fields_[field];
       info.samples = info.bytes_total = 0;
-      if (whole_->origin(field) == field_origin::extents) {
-        info.bytes_max = info.stored_block_bytes_max = info.decoded_block_bytes_max = 0;
-        continue;
-      }
-      for (std::uint64_t i = 0; i < choice_.size(); ++i) info.samples += whole_->makes(choice_[i], field);
-      info.bytes_total = info.samples * info.bytes_max;
+      info.stored_block_bytes_max = info.decoded_block_bytes_max = 0;
+      // What is made says no size, and all values in boxes are of one.
+      if (!whole_->forms(field).any_of(forms_made | part_form::box)) info.bytes_max = 0;
     }
     part_list parts;
     for (std::uint64_t i = 0; i < choice_.size(); ++i) {
@@ -173,7 +166,8 @@ class subset_model final : public dataset_model {
       for (std::size_t k = 0; k < parts.size(); ++k) {
         const std::uint16_t number = parts[k].field;
         fields_[number].bytes_total += parts[k].where.stored_bytes;
-        if (parts[k].decode != 0) {
+        if (parts[k].is_made()) fields_[number].bytes_total += fields_[number].bytes_max;
+        if (parts[k].is_expanded()) {
           field_info& info = fields_[number];
           info.stored_block_bytes_max = std::max(info.stored_block_bytes_max, parts[k].where.stored_bytes);
           info.decoded_block_bytes_max = std::max(info.decoded_block_bytes_max, parts[k].where.decoded_bytes);
@@ -188,10 +182,9 @@ class subset_model final : public dataset_model {
     }
     for (std::uint16_t field = 0; field < fields_.size(); ++field) {
       const field_info& whole = whole_->fields()[field];
-      if (!whole.chunked || whole.samples == 0) continue;
-      // They share blocks. Rows of arrays are of one size.
+      if (!whole_->forms(field).any_of(forms_in_blocks) || whole.samples == 0) continue;
+      // They share blocks.
       field_info& info = fields_[field];
-      if (!has_values_in_blocks(info)) info.bytes_max = whole.bytes_max;
       const double share = static_cast<double>(info.samples) / static_cast<double>(whole.samples);
       info.bytes_total = static_cast<std::uint64_t>(static_cast<double>(whole.bytes_total) * share);
     }

@@ -162,7 +162,6 @@ class tar_model final : public dataset_model {
       if (is_photo_pack_name(fields_[out[i].field].name)) out[i].photo = photo_at(out[i].where);
     }
   }
-  void parts(std::uint64_t sample, part_list& out) const override { append_parts(table_.of(sample), out); }
 
   std::string name(std::uint64_t sample) const override {
     const std::uint64_t first = table_.first_part(sample);

@@ -182,11 +182,6 @@ void token_windows::parts(std::uint64_t sample, std::span<const need> needs, par
   }
 }
 
-void token_windows::parts(std::uint64_t sample, part_list& out) const {
-  const need wanted[] = {{.field = 0}};
-  parts(sample, wanted, out);
-}
-
 std::string token_windows::name(std::uint64_t sample) const { return str_cat("window ", sample); }
 
 void token_windows::describe(description& out) const {

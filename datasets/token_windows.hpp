@@ -57,8 +57,6 @@ class token_windows final : public dataset_model {
     return whole_->sources();
   }
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override;
-  /// For epoch 0 and seed 0: for looking at samples without loading.
-  void parts(std::uint64_t sample, part_list& out) const override;
   std::string name(std::uint64_t sample) const override;
   guard guarded() const noexcept override { return whole_->guarded(); }
   std::optional<std::string> changed(guard at) const override { return whole_->changed(at); }

@@ -85,7 +85,6 @@ class tokens_model final : public dataset_model {
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     append_parts(table_.of(sample), needs, out);
   }
-  void parts(std::uint64_t sample, part_list& out) const override { append_parts(table_.of(sample), out); }
 
   std::string name(std::uint64_t sample) const override {
     const extent_table::record& run = table_.of(sample).front();

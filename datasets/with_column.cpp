@@ -37,9 +37,7 @@ class with_column_model final : public dataset_model {
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     whole_->parts(sample, needs, out);
   }
-  void parts(std::uint64_t sample, part_list& out) const override { whole_->parts(sample, out); }
-  field_origin origin(std::uint16_t field) const noexcept override { return whole_->origin(field); }
-  bool makes(std::uint64_t sample, std::uint16_t field) const noexcept override { return whole_->makes(sample, field); }
+  part_forms forms(std::uint16_t field) const noexcept override { return whole_->forms(field); }
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
                                      std::vector<std::byte>& scratch) const override {
     return whole_->produce(sample, field, scratch);
@@ -168,7 +166,7 @@ class column_reader {
   void read(std::uint64_t first, std::uint64_t end, std::vector<std::int64_t>& to) {
     const std::string& name = model_.fields()[field_].name;
     const need wanted[] = {{.field = field_}};
-    const bool expands = model_.fields()[field_].expands();
+    const bool expands = model_.forms(field_).any_of(forms_expanded);
     std::vector<std::size_t> ends;
     std::vector<part> pieces;
     std::size_t bytes = 0;
@@ -262,7 +260,7 @@ std::vector<std::int64_t> read_column(const dataset& samples, std::string_view n
     throw error(errc::usage, str_cat("read_column: the dataset has no field '", name, "'; it has ", text,
                                      did_you_mean(name, names)));
   }
-  if (model.origin(*field) != datasets::field_origin::extents) {
+  if (model.forms(*field).any_of(datasets::forms_made)) {
     for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
       const std::optional<std::int64_t> value = datasets::value_of(model.fields()[*field], samples.read(sample, name));
       if (!value) datasets::throw_bad(model, sample, name, "is no integer");

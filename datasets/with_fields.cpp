@@ -52,19 +52,7 @@ class with_fields_model final : public dataset_model {
     whole_->parts(sample, inner, out);
     renumber(out, before);
   }
-  void parts(std::uint64_t sample, part_list& out) const override {
-    absl::InlinedVector<need, 8> all;
-    for (const std::uint16_t field : inner_) {
-      if (whole_->origin(field) == field_origin::extents) all.push_back({.field = field});
-    }
-    const std::size_t before = out.size();
-    whole_->parts(sample, all, out);
-    renumber(out, before);
-  }
-  field_origin origin(std::uint16_t field) const noexcept override { return whole_->origin(inner_[field]); }
-  bool makes(std::uint64_t sample, std::uint16_t field) const noexcept override {
-    return whole_->makes(sample, inner_[field]);
-  }
+  part_forms forms(std::uint16_t field) const noexcept override { return whole_->forms(inner_[field]); }
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
                                      std::vector<std::byte>& scratch) const override {
     return whole_->produce(sample, inner_[field], scratch);

@@ -49,12 +49,13 @@ void block_in_flight::begin(batch_in_flight& batch, const batch_plan::block& pla
 
 datasets::part block_in_flight::part() const noexcept {
   return {.field = of.field,
+          .form = of.form,
+          .codec = of.codec,
           .where = {.source = of.source,
                     .file = of.file,
                     .offset = of.offset,
                     .stored_bytes = of.bytes,
                     .decoded_bytes = of.decoded_bytes},
-          .decode = of.decode,
           .block = of.number};
 }
 
@@ -162,8 +163,8 @@ void batch_in_flight::take_blocks() {
     if (row.programs == 0) sample.wait_for_one_more();
     if (before == nullptr || before->row != each.row || before->program != each.program) ++row.programs;
     sample.wait_for_one_more();
-    row.assembled = row.assembled || each.assembled;
-    sample.read_into = sample.reads.empty() && row.programs == plan.programs && !row.assembled;
+    row.staged = row.staged || each.staged;
+    sample.read_into = sample.reads.empty() && row.programs == plan.programs && !row.staged;
     before = &each;
   }
   plan.blocks.clear();

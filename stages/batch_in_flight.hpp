@@ -138,12 +138,12 @@ struct block_in_flight final : io::set_read, async::job {
 /// Of a row's blocks.
 ///   first, count   those that are asked for with it, in batch_in_flight::blocks
 ///   programs       whose bytes of the row come out of blocks
-///   assembled      of one of these they are put together first, and something else is made of them
+///   staged         of one of these they are put together first, and something else is made of them
 struct blocks_of_row {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
   std::uint16_t programs = 0;
-  bool assembled = false;
+  bool staged = false;
 };
 
 /// Bytes that a coroutine fetched for one field of one sample.
@@ -357,7 +357,8 @@ struct bookkeeping {
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     constexpr std::size_t name_bytes = 64;
     // Names and digests exist twice: in the line, and in the batch that was handed out.
-    return sizeof(sample_in_flight) + programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t)) +
+    return sizeof(sample_in_flight) +
+           programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t) + sizeof(datasets::part_form)) +
            sizeof(pick) + sizeof(std::uint64_t) +
            reads_of_program_max * programs * sizeof(void*) / reads_in_flight::block_reads +
            ragged * (sizeof(batch_plan::ragged_row) + sizeof(std::size_t)) + (digests ? 2 * sizeof(digest) : 0) +

@@ -38,7 +38,9 @@ std::size_t bytes_of_rows(std::uint32_t rows, std::size_t row_bytes, const std::
                                    ": more than a process can address; lower batch_size"));
 }
 
-batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max) : rows_max_(rows_max) {
+batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max,
+                           std::span<const std::size_t> staging_row_bytes)
+    : rows_max_(rows_max) {
   const auto add_name = [&](std::string name) {
     if (std::find(names_.begin(), names_.end(), name) != names_.end()) {
       throw error(errc::usage, str_cat("two outputs of a batch are called '", name,
@@ -66,6 +68,10 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
   }
   for (const std::size_t i : in_memory_order(outputs_)) place(outputs_[i]);
   add_steps();
+  for (const std::size_t row_bytes : staging_row_bytes) {
+    staging_.push_back({.offset = staging_bytes_, .row_bytes = row_bytes});
+    staging_bytes_ += bytes_of_rows(rows_max_, row_bytes, "staging");
+  }
 }
 
 void batch_layout::place(output_place& placed) {
@@ -104,7 +110,7 @@ void batch_layout::add_steps() {
 }
 
 std::size_t batch_layout::bytes(std::span<const std::size_t> ragged_bytes) const noexcept {
-  std::size_t total = fixed_bytes_;
+  std::size_t total = fixed_bytes_ + staging_bytes_;
   for (const std::size_t size : ragged_bytes) total += align_tensor(size);
   return total;
 }

@@ -1,5 +1,6 @@
 // Where the rows of a batch lie: one contiguous block, so that a batch is one copy to a GPU. Fixed outputs first, those
-// of large rows behind those of small ones, each tensor aligned; then the ragged ones, whose sizes differ from batch to batch.
+// of large rows behind those of small ones, each tensor aligned; then the ragged ones, whose sizes differ from batch to batch; and
+// behind what is copied, staging rows.
 #pragma once
 
 #include "stages/field_model.hpp"
@@ -41,14 +42,27 @@ class batch_layout {
     std::size_t made_offset = 0;
   };
 
+  /// A row whose boxes are put together before a program makes something else of them.
+  ///   offset   behind batch_plan::staging
+  struct staging_rows {
+    std::size_t offset = 0;
+    std::size_t row_bytes = 0;
+  };
+
   /// Throws error{errc::usage} when two outputs share a name. Outputs that others are made from are among them.
-  batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max);
+  ///   staging_row_bytes   of each program; 0, or left out: it has none
+  batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max,
+               std::span<const std::size_t> staging_row_bytes = {});
 
   [[nodiscard]] std::span<const output_place> outputs() const noexcept { return outputs_; }
   [[nodiscard]] std::uint32_t rows_max() const noexcept { return rows_max_; }
   [[nodiscard]] std::size_t ragged_count() const noexcept { return ragged_count_; }
   /// Bytes of the fixed tensors and of the ragged ones' offsets.
   [[nodiscard]] std::size_t fixed_bytes() const noexcept { return fixed_bytes_; }
+  [[nodiscard]] staging_rows staging_of(std::size_t program) const noexcept {
+    return program < staging_.size() ? staging_[program] : staging_rows();
+  }
+  [[nodiscard]] std::size_t staging_bytes() const noexcept { return staging_bytes_; }
   /// Bytes of a batch whose ragged outputs, padded or not, hold at most so many bytes each.
   [[nodiscard]] std::size_t bytes(std::span<const std::size_t> ragged_bytes) const noexcept;
   /// What a device does to a batch that has arrived.
@@ -69,6 +83,8 @@ class batch_layout {
   std::vector<output_place> outputs_;
   std::vector<std::string> names_;
   std::vector<device_step> steps_;
+  std::vector<staging_rows> staging_;  // of each program
+  std::size_t staging_bytes_ = 0;
   std::uint32_t rows_max_ = 0;
   std::size_t ragged_count_ = 0;
   std::size_t fixed_bytes_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/corrupt_kind.hpp"
+#include "datasets/model.hpp"
 
 #include <leat/sampler.hpp>
 
@@ -52,9 +53,10 @@ struct batch_plan {
 
     friend bool operator==(const read&, const read&) = default;
   };
-  /// A block of a chunked field: one read and one expansion for all rows that have a box of it, wherever they stand. It is asked for
-  /// with the first of them.
-  ///   decode, number   datasets::part::decode and ::block
+  /// A block: one read and one expansion for all rows that have a value or a box of it, wherever they stand. It is asked for with the
+  /// first of them.
+  ///   form            what is taken out of it: values, or boxes
+  ///   codec, number   datasets::part::codec and ::block
   ///   whole_row        the block is a row as it is: it is expanded where the row lies
   struct block {
     std::uint32_t source = 0;
@@ -63,21 +65,22 @@ struct batch_plan {
     std::uint64_t bytes = 0;
     std::uint64_t decoded_bytes = 0;
     std::uint64_t number = 0;
-    std::uint32_t decode = 0;
+    std::uint32_t codec = 0;
     std::uint16_t field = 0;
+    datasets::part_form form = datasets::part_form::box;
     bool whole_row = false;
     std::uint32_t first_row = 0;
 
     friend bool operator==(const block&, const block&) = default;
   };
-  /// A box that one program's row gets out of a block.
-  ///   block       a place in `blocks`
-  ///   assembled   it goes to a hidden row, of which decode() makes the program's (field_program::assembled_output())
+  /// What one program's row gets out of a block.
+  ///   block    a place in `blocks`
+  ///   staged   it goes to a staging row, of which decode() makes the program's (batch_layout::staging_of())
   struct block_use {
     std::uint32_t block = 0;
     std::uint32_t row = 0;
     std::uint16_t program = 0;
-    bool assembled = false;
+    bool staged = false;
 
     friend bool operator==(const block_use&, const block_use&) = default;
   };
@@ -110,13 +113,15 @@ struct batch_plan {
 
   std::uint32_t epoch = 0;
   std::uint64_t index = 0;
-  std::uint32_t padded = 0;            ///< rows at the end that only fill the batch
-  std::size_t programs = 0;            ///< fields of the loader
-  std::vector<pick> picks;             ///< of the rows
-  std::vector<std::uint16_t> fields;   ///< [row * programs + program]: the dataset's field that serves the program
-  std::vector<ragged_row> ragged;      ///< [row * ragged outputs + output]
-  std::vector<ragged_buffer> buffers;  ///< of the ragged outputs
-  std::size_t memory_bytes = 0;        ///< that the batch's memory has to have
+  std::uint32_t padded = 0;                ///< rows at the end that only fill the batch
+  std::size_t programs = 0;                ///< fields of the loader
+  std::vector<pick> picks;                 ///< of the rows
+  std::vector<std::uint16_t> fields;       ///< [row * programs + program]: the dataset's field that serves the program
+  std::vector<datasets::part_form> forms;  ///< likewise, where there is a field: how its bytes are come by
+  std::vector<ragged_row> ragged;          ///< [row * ragged outputs + output]
+  std::vector<ragged_buffer> buffers;      ///< of the ragged outputs
+  std::size_t staging = 0;                 ///< where its staging rows begin (batch_layout)
+  std::size_t memory_bytes = 0;            ///< that the batch's memory has to have
   // Of the rows planned so far. Whoever plans some rows at a time may clear these in between.
   std::vector<part> parts;  ///< row by row
   std::vector<read> reads;
@@ -127,6 +132,10 @@ struct batch_plan {
   [[nodiscard]] std::uint32_t rows() const noexcept { return static_cast<std::uint32_t>(picks.size()); }
   [[nodiscard]] std::uint16_t field_of(std::uint32_t row, std::size_t program) const noexcept {
     return fields[row * programs + program];
+  }
+  /// Where it has a field.
+  [[nodiscard]] datasets::part_form form_of(std::uint32_t row, std::size_t program) const noexcept {
+    return forms[row * programs + program];
   }
 
   friend bool operator==(const batch_plan&, const batch_plan&) = default;

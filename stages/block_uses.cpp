@@ -12,10 +12,11 @@ namespace leat::stages {
 namespace {
 
 bool reads_blocks(const bound_run& run) {
-  const std::span<const field_info> fields = run.dataset().fields();
   return std::any_of(run.programs().begin(), run.programs().end(), [&](const auto& program) {
     const auto reads = program->reads();
-    return std::any_of(reads.begin(), reads.end(), [&](std::uint16_t field) { return fields[field].chunked; });
+    return std::any_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
+      return run.dataset().forms(field).any_of(datasets::forms_in_blocks);
+    });
   });
 }
 

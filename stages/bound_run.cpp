@@ -2,7 +2,6 @@
 
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "stages/assembled_row.hpp"
 #include "stages/device/mix.hpp"
 #include "stages/order/launchers.hpp"
 #include "stages/order/order_model.hpp"
@@ -17,34 +16,22 @@
 namespace leat::stages {
 namespace {
 
-// Programs that belong together count each other's outputs.
-void check_chunked(const field_program& program, const datasets::dataset_model& dataset) {
+// Rows in boxes are put together where they stay if they are the program's rows as they are, or crops of them; else in a staging row.
+std::size_t staging_row_bytes_of(const field_program& program, const datasets::dataset_model& dataset) {
+  if (program.verbatim() || program.crop() != nullptr) return 0;
+  std::uint64_t bytes = 0;
   for (const std::uint16_t field : program.reads()) {
-    const field_info& info = dataset.fields()[field];
-    if (!info.chunked || datasets::has_values_in_blocks(info)) continue;
-    if (program.verbatim() || program.crop() != nullptr || program.assembled_output() != 0) continue;
-    throw error(errc::unsupported,
-                str_cat("the field '", program.outputs().front().name, "' is made of several members, and '", info.name,
-                        "' lies in chunks of rows of one length; leat::array(\"", info.name, "\") reads it"));
+    if (dataset.forms(field).has(datasets::part_form::box)) bytes = std::max(bytes, dataset.fields()[field].bytes_max);
   }
+  return bytes;
 }
 
 std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& fields,
                                                      const datasets::dataset_model& dataset, finished_by finished) {
   std::vector<std::unique_ptr<field_program>> programs;
   programs.reserve(fields.size());
-  std::vector<std::size_t> ends;  // of each field's programs
-  for (const field& each : fields) {
-    each.model().bind(dataset, finished, programs);
-    ends.push_back(programs.size());
-  }
+  for (const field& each : fields) each.model().bind(dataset, finished, programs);
   number_views(programs);
-  for (std::size_t field = 0; field < fields.size(); ++field) {
-    if (ends[field] - (field == 0 ? 0 : ends[field - 1]) != 1) continue;
-    std::unique_ptr<field_program>& alone = programs[ends[field] - 1];
-    alone = with_assembled_row(std::move(alone), dataset);
-  }
-  for (const auto& program : programs) check_chunked(*program, dataset);
   return programs;
 }
 
@@ -52,12 +39,14 @@ std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& datas
                                             const std::vector<std::unique_ptr<field_program>>& programs,
                                             const batch_mix& mix, std::uint32_t rows_max) {
   std::vector<output_spec> outputs;
+  std::vector<std::size_t> staging;
   for (const auto& program : programs) {
+    staging.push_back(staging_row_bytes_of(*program, dataset));
     outputs.insert(outputs.end(), program->outputs().begin(), program->outputs().end());
     outputs.back().read_into = reads_into_rows(dataset, *program);
   }
   add_mix_outputs(outputs, mix);
-  return std::make_shared<const batch_layout>(std::move(outputs), rows_max);
+  return std::make_shared<const batch_layout>(std::move(outputs), rows_max, staging);
 }
 
 std::shared_ptr<const sampler> order_of(const loader_options& options, const dataset& samples) {

@@ -94,8 +94,9 @@ spans spans_of(const bound_run& run, std::uint64_t block_bytes) {
 bool has_windows(const bound_run& run) {
   const std::span<const std::uint16_t> wanted = run.planner().wanted();
   return run.order().blocks_near() != 0 && !run.order().in_order() &&
-         std::none_of(wanted.begin(), wanted.end(),
-                      [&](std::uint16_t field) { return run.dataset().fields()[field].chunked; });
+         std::none_of(wanted.begin(), wanted.end(), [&](std::uint16_t field) {
+           return run.dataset().forms(field).any_of(datasets::forms_in_blocks);
+         });
 }
 
 // Half a window ahead, or what sources want: then the next window comes while this one is read. What is announced, and what batches under way

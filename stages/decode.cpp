@@ -39,10 +39,6 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
     first_output_.push_back(outputs);
     outputs += programs_[p]->outputs().size();
   }
-  for (const field_info& field : dataset_.fields()) {
-    expands_.push_back(field.expands() && !field.chunked);
-    chunked_.push_back(field.chunked);
-  }
   for (thread_state& own : threads_) {
     for (std::size_t p = 0; p < programs_.size(); ++p) {
       own.scratch.push_back(leaders_[p] == p ? programs_[p]->make_scratch(budget) : nullptr);
@@ -100,23 +96,36 @@ std::optional<value_fault> decoder::find_encoded(const sample_in_flight& sample,
   const std::uint16_t field = batch.plan.fields[first + program];
   own.encoded[program] = batch.encoded[first + program];
   if (field == batch_plan::no_field) return std::nullopt;
-  if (chunked_[field]) {
-    // What was not read by itself came out of blocks, and lies in the row (values out of blocks were made of there).
-    if (own.encoded[program].data() == nullptr) {
-      own.encoded[program] = rows_of(program, own)[programs_[program]->assembled_output()].bytes;
-    }
-    return std::nullopt;
+  switch (batch.plan.forms[first + program]) {
+    case datasets::part_form::stored:
+    case datasets::part_form::awaited:
+    case datasets::part_form::value:  // its row was made when its block was expanded
+      return std::nullopt;
+    case datasets::part_form::box:
+      own.encoded[program] = boxes_of(sample, program, own);
+      return std::nullopt;
+    case datasets::part_form::coded:
+    case datasets::part_form::produced:
+      break;
   }
-  const bool called = dataset_.origin(field) == datasets::field_origin::call;
-  if (!called && !expands_[field]) return std::nullopt;
   for (std::size_t before = 0; before < program; ++before) {
     if (batch.plan.fields[first + before] != field) continue;
     own.encoded[program] = own.encoded[before];
     return std::nullopt;
   }
-  if (!called) return expand(sample, program, field, own);
+  if (batch.plan.forms[first + program] == datasets::part_form::coded) return expand(sample, program, field, own);
   own.encoded[program] = dataset_.produce(sample.pick().sample, field, own.produced[program]);
   return std::nullopt;
+}
+
+// Where they were put together.
+std::span<const std::byte> decoder::boxes_of(const sample_in_flight& sample, std::size_t program,
+                                             thread_state& own) const {
+  const batch_layout::staging_rows staging = layout_.staging_of(program);
+  if (staging.row_bytes == 0) return rows_of(program, own).front().bytes;
+  const batch_in_flight& batch = *sample.owner;
+  const std::size_t begin = batch.plan.staging + staging.offset + sample.row * staging.row_bytes;
+  return batch.memory.bytes().subspan(begin, staging.row_bytes);
 }
 
 // A block that is a whole row becomes that row; any other goes to this thread's memory.
@@ -128,7 +137,6 @@ std::optional<value_fault> decoder::expand(const sample_in_flight& sample, std::
   dataset_.parts(row.sample, wanted, parts);
   assert(parts.size() == 1);
   const datasets::part& part = parts.front();
-  if (part.decode == 0) return std::nullopt;
   std::span<std::byte> to = rows_of(program, own).front().bytes;
   if (!programs_[program]->verbatim() || to.size() != part.where.decoded_bytes) {
     own.produced[program].resize(part.where.decoded_bytes);
@@ -342,11 +350,12 @@ decoder::address decoder::find(const pick& of, std::uint16_t field_at_fault) con
   // Every field, as the plan would ask: where a window of tokens lies is drawn.
   std::vector<datasets::need> needs;
   for (std::uint16_t field = 0; field < dataset_.fields().size(); ++field) {
-    if (dataset_.origin(field) != datasets::field_origin::extents) continue;
     needs.push_back({.field = field, .seed = settings_.seed, .draw = of.draw, .epoch = of.epoch});
   }
   datasets::part_list parts;
   dataset_.parts(of.sample, needs, parts);
+  const auto lies_nowhere = [](const datasets::part& each) { return each.is_made(); };
+  parts.erase(std::remove_if(parts.begin(), parts.end(), lies_nowhere), parts.end());
   if (parts.empty()) return found;
   // The member that is to blame; where one is missing, the sample's first.
   auto blamed = std::find_if(parts.begin(), parts.end(),

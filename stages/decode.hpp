@@ -44,7 +44,7 @@ class decoder {
   /// Thread: decode thread `thread`, one sample at a time per thread.
   void run(sample_in_flight& sample, std::uint32_t thread, const std::atomic<bool>& stop);
 
-  /// Makes one program's row of a value out of a block (datasets::has_values_in_blocks()). What is wrong with it becomes one of the
+  /// Makes one program's row of a value out of a block (datasets::part_form::value). What is wrong with it becomes one of the
   /// block's faults, since the sample may be in other hands.
   /// Thread: as run().
   void make_of_block(block_in_flight& block, const block_in_flight::use& use, std::span<const std::byte> expanded,
@@ -76,6 +76,8 @@ class decoder {
   }
   [[nodiscard]] std::optional<value_fault> find_encoded(const sample_in_flight& sample, std::size_t program,
                                                         thread_state& own) const;
+  [[nodiscard]] std::span<const std::byte> boxes_of(const sample_in_flight& sample, std::size_t program,
+                                                    thread_state& own) const;
   [[nodiscard]] std::optional<value_fault> expand(const sample_in_flight& sample, std::size_t program,
                                                   std::uint16_t field, thread_state& own) const;
   /// Of what own.encoded[program] has.
@@ -104,8 +106,6 @@ class decoder {
       leaders_;  // of each program: the program whose decode also makes its rows, if one pass can make both
   std::vector<std::uint16_t> followers_;   // of each program: how many others its decode makes
   std::vector<std::size_t> first_output_;  // of each program
-  std::vector<bool> expands_;              // of each of the dataset's fields: a block is one sample's bytes
-  std::vector<bool> chunked_;              // of each of the dataset's fields
   decode_settings settings_;
   std::vector<thread_state> threads_;
   std::atomic<std::uint64_t> digest_ns_{0};

@@ -38,8 +38,12 @@ void expander::run(block_in_flight& block, decoder& values, std::uint32_t thread
 }
 
 std::span<std::byte> expander::row_of(const block_in_flight& block, const block_in_flight::use& use) const {
-  const std::size_t output = first_output_[use.program] + programs_[use.program]->assembled_output();
-  const batch_layout::output_place& place = layout_.outputs()[output];
+  const batch_layout::staging_rows staging = layout_.staging_of(use.program);
+  if (staging.row_bytes != 0) {
+    const std::size_t begin = block.owner->plan.staging + staging.offset + use.row * staging.row_bytes;
+    return block.owner->memory.bytes().subspan(begin, staging.row_bytes);
+  }
+  const batch_layout::output_place& place = layout_.outputs()[first_output_[use.program]];
   return block.owner->memory.bytes().subspan(place.offset + use.row * place.row_bytes, place.row_bytes);
 }
 
@@ -61,9 +65,8 @@ void expander::expand(block_in_flight& block, decoder& values, std::uint32_t thr
     blocks_.fetch_add(1, std::memory_order_relaxed);
     bytes_.fetch_add(block.of.decoded_bytes, std::memory_order_relaxed);
   }
-  const bool are_values = datasets::has_values_in_blocks(dataset_.fields()[part.field]);
   for (const block_in_flight::use& use : block.uses) {
-    if (are_values) {
+    if (part.form == datasets::part_form::value) {
       values.make_of_block(block, use, to, thread, stop);
     } else {
       fill(block, use, part, to);

@@ -190,9 +190,6 @@ class field_program {
   /// What part of its stored row each row is, as it is: no more than that is read. It reads one field, and it is not verbatim().
   ///   default   null: it takes all
   [[nodiscard]] virtual const array_crop* crop() const { return nullptr; }
-  /// Which of its outputs the boxes of a chunked array's row are copied to: the row itself, or a hidden output, of which decode() then gets
-  /// the bytes (stages/assembled_row.hpp).
-  [[nodiscard]] virtual std::size_t assembled_output() const { return 0; }
   /// What it looks at of a photo pack, besides the pack's head: no more is read. decode() is given the whole pack's length, in which
   /// other bytes are anything at all.
   ///   default   all

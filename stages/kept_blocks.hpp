@@ -82,7 +82,7 @@ class kept_blocks {
   };
 
   static key key_of(const batch_plan::block& of) noexcept {
-    return {of.decode, of.source, of.file, of.offset, of.number};
+    return {of.codec, of.source, of.file, of.offset, of.number};
   }
   /// Of those that nobody expects, and the last of those that somebody does.
   [[nodiscard]] std::shared_ptr<shared_block> take_oldest(const std::list<key>& from)

@@ -56,7 +56,7 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
   for (const auto& program : run.programs()) {
     if (program->reads().empty()) continue;
     const std::uint16_t first = program->reads().front();
-    fetched[first] = dataset.origin(first) == datasets::field_origin::extents;
+    fetched[first] = !dataset.forms(first).only(datasets::forms_made);
     std::uint64_t in_row = 0;
     for (const std::uint16_t field : program->reads()) {
       in_row = std::max(in_row, blocks_wanted(dataset.fields()[field], program->crop()));
@@ -176,13 +176,16 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
       counted[f] = true;
       const field_info& info = dataset.fields()[f];
       // A block has a lease of its own, for what is read and what it becomes.
-      if (info.chunked) {
+      const datasets::part_forms forms = dataset.forms(f);
+      if (forms.any_of(datasets::forms_in_blocks)) {
         blocks_of_rows += blocks_wanted(info, program->crop());
         needs.block_bytes_max =
             std::max<std::size_t>(needs.block_bytes_max, io::aligned_bytes(1, info.stored_block_bytes_max) +
                                                              io::aligned_bytes(0, info.decoded_block_bytes_max));
       }
-      largest = std::max(largest, info.chunked ? info.bytes_max : info.read_bytes_max());
+      if (forms.has(datasets::part_form::coded)) largest = std::max(largest, info.read_bytes_max());
+      if (!forms.only(datasets::forms_in_blocks | datasets::part_form::coded))
+        largest = std::max(largest, info.bytes_max);
       read_bytes_total += info.bytes_total;
     }
     read_bytes_max += largest;

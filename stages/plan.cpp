@@ -63,12 +63,6 @@ bool are_one_place(const placed_part& a, const placed_part& b) {
          a.where.stored_bytes == b.where.stored_bytes;
 }
 
-// Rows of a chunked field may also be as stored: then there is one part, and no block.
-bool is_in_blocks(std::span<const datasets::part> parts, std::uint16_t field) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](const datasets::part& each) { return each.field == field && each.decode != 0; });
-}
-
 bool lies_near(const batch_plan::read& read, std::uint64_t bytes, const placed_part& part,
                std::uint64_t gap_bytes_max = planner::gap_bytes_max) {
   return read.source == part.where.source && read.file == part.where.file && read.offset <= part.where.offset &&
@@ -117,9 +111,8 @@ bool reads_into_rows(const datasets::dataset_model& dataset, const field_program
   const auto reads = program.reads();
   return std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
     const field_info& info = dataset.fields()[field];
-    return dataset.origin(field) == datasets::field_origin::extents && !info.expands() &&
-           info.alignment == io::alignment_max_bytes && info.bytes_max == row_bytes &&
-           row_bytes % io::alignment_max_bytes == 0;
+    return dataset.forms(field).only(datasets::part_form::stored) && info.alignment == io::alignment_max_bytes &&
+           info.bytes_max == row_bytes && row_bytes % io::alignment_max_bytes == 0;
   });
 }
 
@@ -134,11 +127,9 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
     for (const std::uint16_t field : program->reads()) {
       if (std::find(wanted_.begin(), wanted_.end(), field) != wanted_.end()) continue;
       wanted_.push_back(field);
-      any_chunked_ = any_chunked_ || dataset_.fields()[field].chunked;
     }
   }
   for (const std::uint16_t field : wanted_) {
-    if (dataset_.origin(field) != datasets::field_origin::extents) continue;
     const bool all_of_it = std::any_of(programs_.begin(), programs_.end(), [&](const auto& program) {
       const auto reads = program->reads();
       return program->crop() == nullptr && std::find(reads.begin(), reads.end(), field) != reads.end();
@@ -183,7 +174,6 @@ void planner::places(const pick& row, std::vector<extent>& out) const {
   for (const auto& program : programs_) {
     if (program->crop() == nullptr) continue;
     for (const std::uint16_t field : program->reads()) {
-      if (dataset_.origin(field) != datasets::field_origin::extents) continue;
       parts.clear();
       parts_of_crop(row, *program->crop(), field, parts);
       add(parts);
@@ -256,16 +246,10 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
   for (const auto& program : programs_) {
     std::size_t taken = 0;
     for (const std::uint16_t field : program->reads()) {
-      bool found = false;
-      if (dataset_.origin(field) != datasets::field_origin::extents) {
-        found = dataset_.makes(sample, field);
-        if (found) taken = dataset_.fields()[field].bytes_max;
-      }
-      if (std::any_of(parts.begin(), parts.end(), [&](const datasets::part& part) { return part.field == field; })) {
-        found = true;
-        taken = datasets::size_of_value(dataset_.fields()[field], field, parts).bytes;
-      }
-      if (found) break;
+      const auto is_of_field = [&](const datasets::part& part) { return part.field == field; };
+      if (std::none_of(parts.begin(), parts.end(), is_of_field)) continue;
+      taken = datasets::size_of_value(dataset_.fields()[field], field, parts).bytes;
+      break;
     }
     taken = std::min(taken, program->encoded_bytes_max());
     for (std::size_t o = 0; o < program->outputs().size(); ++o) {
@@ -278,9 +262,11 @@ void planner::begin(batch_plan& plan) const {
   assert(plan.rows() <= layout_.rows_max());
   plan.programs = programs_.size();
   plan.fields.assign(plan.rows() * programs_.size(), batch_plan::no_field);
+  plan.forms.resize(plan.fields.size());
   plan.ragged.assign(plan.rows() * layout_.ragged_count(), {});
   plan.buffers.assign(layout_.ragged_count(), {});
-  plan.memory_bytes = layout_.fixed_bytes();
+  plan.staging = layout_.fixed_bytes();
+  plan.memory_bytes = plan.staging + layout_.staging_bytes();
   plan.parts.clear();
   plan.reads.clear();
   plan.blocks.clear();
@@ -318,7 +304,8 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
       offset += align_tensor(plan.buffers[r].bytes);
     }
   }
-  plan.memory_bytes = offset;
+  plan.staging = offset;
+  plan.memory_bytes = offset + layout_.staging_bytes();
 }
 
 // Their capacities are what they need. Where no row of the batch can be read as it was planned, a substitute may be any sample.
@@ -368,12 +355,6 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
     std::uint64_t bytes = 0;
     std::uint16_t& chosen = fields[p];
     for (const std::uint16_t field : program.reads()) {
-      if (dataset_.origin(field) != datasets::field_origin::extents) {
-        if (!dataset_.makes(row.sample, field)) continue;
-        bytes = dataset_.fields()[field].bytes_max;
-        chosen = field;
-        break;
-      }
       const auto number_of_program = static_cast<std::uint16_t>(p);
       std::span<const datasets::part> of_row(parts.data(), parts.size());
       datasets::part_list cropped;
@@ -381,26 +362,24 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
         parts_of_crop(row, *program.crop(), field, cropped);
         of_row = {cropped.data(), cropped.size()};
       }
-      if (any_chunked_ && dataset_.fields()[field].chunked && is_in_blocks(of_row, field)) {
-        chosen = field;
-        bytes = datasets::size_of_value(dataset_.fields()[field], field, of_row).bytes;
+      const auto first = std::find_if(of_row.begin(), of_row.end(),
+                                      [field](const datasets::part& part) { return part.field == field; });
+      if (first == of_row.end()) continue;
+      chosen = field;
+      plan.forms[number * programs_.size() + p] = first->form;
+      bytes = datasets::size_of_value(dataset_.fields()[field], field, of_row).bytes;
+      if (first->is_in_block()) {
         add_block_uses(plan, number, of_row, field, number_of_program, before);
         break;
       }
-      for (const datasets::part& part : of_row) {
-        if (part.field != field) continue;
-        if (chosen == field) {
-          return corrupt(
-              str_cat("field '", dataset_.fields()[field].name, "' lies in several pieces, which cannot be joined yet"),
-              corrupt_kinds::unsupported, field);
-        }
-        chosen = field;
-        bytes = part.where.decoded_bytes;
-        // Nothing to read of an empty member: decode sees it as it is.
-        if (part.where.stored_bytes == 0) continue;
-        placed.push_back(piece_of(part, program, number_of_program, row));
+      if (std::any_of(first + 1, of_row.end(), [field](const datasets::part& part) { return part.field == field; })) {
+        return corrupt(
+            str_cat("field '", dataset_.fields()[field].name, "' lies in several pieces, which cannot be joined yet"),
+            corrupt_kinds::unsupported, field);
       }
-      if (chosen == field) break;
+      // Nothing is read of what is made, and of an empty member: decode sees it as it is.
+      if (first->where.stored_bytes != 0) placed.push_back(piece_of(*first, program, number_of_program, row));
+      break;
     }
     if (chosen == batch_plan::no_field && program.required(row.sample)) {
       return corrupt(missing_field(dataset_, program, row.sample), corrupt_kinds::incomplete);
@@ -454,7 +433,7 @@ void planner::parts_of_crop(const pick& row, const array_crop& crop, std::uint16
   const datasets::need wanted{.field = field, .seed = how_.seed, .draw = row.draw, .epoch = row.epoch, .within = &box};
   dataset_.parts(row.sample, {&wanted, 1}, out);
   for (datasets::part& part : out) {
-    if (part.decode != 0 || part.where.stored_bytes != crop.row_bytes()) continue;
+    if (part.form != datasets::part_form::stored || part.where.stored_bytes != crop.row_bytes()) continue;
     const array_crop::byte_range slab = crop.slab_of(box);
     part.where.offset += slab.first;
     part.where.stored_bytes = slab.bytes;
@@ -469,7 +448,7 @@ void planner::add_block_uses(batch_plan& plan, std::uint32_t row, std::span<cons
     const extent& where = part.where;
     const auto next = static_cast<std::uint32_t>(plan.blocks.size());
     const auto [known, is_new] =
-        before.blocks.try_emplace({part.decode, where.source, where.file, where.offset, part.block}, next);
+        before.blocks.try_emplace({part.codec, where.source, where.file, where.offset, part.block}, next);
     if (is_new) {
       plan.blocks.push_back({.source = where.source,
                              .file = where.file,
@@ -477,15 +456,14 @@ void planner::add_block_uses(batch_plan& plan, std::uint32_t row, std::span<cons
                              .bytes = where.stored_bytes,
                              .decoded_bytes = where.decoded_bytes,
                              .number = part.block,
-                             .decode = part.decode,
+                             .codec = part.codec,
                              .field = field,
+                             .form = part.form,
                              .whole_row = part.whole,
                              .first_row = row});
     }
-    plan.block_uses.push_back({.block = known->second,
-                               .row = row,
-                               .program = program,
-                               .assembled = programs_[program]->assembled_output() != 0});
+    plan.block_uses.push_back(
+        {.block = known->second, .row = row, .program = program, .staged = layout_.staging_of(program).row_bytes != 0});
   }
 }
 

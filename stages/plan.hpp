@@ -99,7 +99,7 @@ class planner {
   void place_padded_rows(batch_plan& plan, std::size_t ragged) const;
   using needs_of_row = absl::InlinedVector<datasets::need, 4>;
 
-  /// Decode, source, file, offset and number of a block.
+  /// Codec, source, file, offset and number of a block.
   using block_key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t, std::uint64_t>;
 
   /// The reads of the row before that the next one may join: none yet.
@@ -141,7 +141,6 @@ class planner {
   std::span<const std::unique_ptr<field_program>> programs_;
   const batch_layout& layout_;
   const settings how_;
-  bool any_chunked_ = false;                   // of the fields that some program reads
   std::vector<bool> straight_;                 // of each program: reads_into_rows()
   std::vector<std::uint16_t> first_output_;    // of each program
   std::vector<std::size_t> ragged_bytes_max_;  // of any sample, for each ragged output; of a padded one with padding

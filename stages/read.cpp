@@ -67,7 +67,7 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
   }
   for (const auto& program : programs_) {
     for (const std::uint16_t field : program->reads()) {
-      awaits_ = awaits_ || dataset_.origin(field) == datasets::field_origin::awaited;
+      awaits_ = awaits_ || dataset_.forms(field).has(datasets::part_form::awaited);
     }
   }
 }
@@ -127,7 +127,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     absl::InlinedVector<std::uint16_t, 4> fetched;  // programs
     for (std::size_t p = 0; awaits_ && p < programs_.size() && !sample.corrupt; ++p) {
       const std::uint16_t field = batch.plan.field_of(row, p);
-      if (field == batch_plan::no_field || dataset_.origin(field) != datasets::field_origin::awaited) continue;
+      if (field == batch_plan::no_field || batch.plan.form_of(row, p) != datasets::part_form::awaited) continue;
       const auto serves = [&](std::uint16_t before) { return batch.plan.field_of(row, before) == field; };
       if (std::any_of(fetched.begin(), fetched.end(), serves)) continue;
       fetched.push_back(static_cast<std::uint16_t>(p));

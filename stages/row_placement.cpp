@@ -13,7 +13,7 @@ bool is_cheap(const datasets::dataset_model& dataset, const field_program& progr
   }
   const auto reads = program.reads();
   return bytes <= row_placement::cheap_row_bytes && std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
-           return dataset.origin(field) == datasets::field_origin::extents && !dataset.fields()[field].expands();
+           return dataset.forms(field).only(datasets::part_form::stored);
          });
 }
 

@@ -94,11 +94,6 @@ class field_survey {
     model.parts(sample, parts_);
     for (const datasets::part& each : parts_) present_.push_back(each.field);
     const std::size_t stored = model.fields().size();
-    for (std::uint16_t field = 0; field < stored; ++field) {
-      if (model.origin(field) != datasets::field_origin::extents && model.makes(sample, field)) {
-        present_.push_back(field);
-      }
-    }
     for (std::size_t column = 0; column < model.columns().size(); ++column) {
       if (model.column(sample, column)) present_.push_back(static_cast<std::uint32_t>(stored + column));
     }

@@ -109,8 +109,8 @@ void show_value(const field_info& field, std::span<std::byte> bytes, std::size_t
 //   number   of the part among those of its sample, which lie in their file's order: those of one record follow one another
 std::string how_of(const field_info& field, const datasets::part_list& parts, std::size_t number) {
   const datasets::part& part = parts[number];
-  if (part.decode == 0) return "";
-  if (field.chunked) return field.filters;
+  if (!part.is_expanded()) return "";
+  if (part.is_in_block()) return field.filters;
   const auto lies_there = [&](std::size_t other) {
     return other < parts.size() && parts[other].where.offset == part.where.offset &&
            parts[other].where.file == part.where.file && parts[other].where.source == part.where.source;
@@ -143,7 +143,7 @@ std::vector<first_value> first_values(const dataset& samples, std::size_t host_b
   std::vector<first_value> all;
   std::size_t left = 0;
   for (std::size_t field = 0; field < model.fields().size(); ++field) {
-    const bool is_read = model.origin(static_cast<std::uint16_t>(field)) == datasets::field_origin::extents;
+    const bool is_read = !model.forms(static_cast<std::uint16_t>(field)).only(datasets::forms_made);
     first_value& each = all.emplace_back();
     each.field = model.fields()[field].name;
     if (!is_read) each.mode = "made";
@@ -157,8 +157,8 @@ std::vector<first_value> first_values(const dataset& samples, std::size_t host_b
     for (std::size_t number = 0; number < parts.size(); ++number) {
       const datasets::part& part = parts[number];
       first_value& of = all[part.field];
-      if (of.sample || !of.mode.empty()) continue;
-      of.mode = part.decode != 0 && model.fields()[part.field].chunked ? "blocks" : "extents";
+      if (of.sample || !of.mode.empty() || part.is_made()) continue;
+      of.mode = part.is_in_block() ? "blocks" : "extents";
       of.how = how_of(model.fields()[part.field], parts, number);
       look_at(samples, sample, part, host_bytes_max, of);
       --left;

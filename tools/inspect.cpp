@@ -89,7 +89,7 @@ std::vector<std::uint64_t> sizes_of(const dataset& samples) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const datasets::part& part = parts[i];
       const field_info& field = model.fields()[part.field];
-      if (!field.chunked || part.decode == 0) {
+      if (!part.is_in_block()) {
         // Of several fields that are picked out of one record, the record: they follow one another.
         const bool is_counted = i > 0 && lie_alike(parts[i - 1].where, part.where);
         if (!is_counted) sizes[sample] += part.where.stored_bytes;
@@ -114,7 +114,7 @@ std::optional<std::string> empty_picture(const dataset_model& model, std::uint64
   model.parts(sample, parts);
   for (const datasets::part& part : parts) {
     const field_info& field = model.fields()[part.field];
-    if (field.kind == field_kind::picture && part.where.stored_bytes == 0)
+    if (field.kind == field_kind::picture && !part.is_made() && part.where.stored_bytes == 0)
       return str_cat(field.name, ": empty: zero bytes");
   }
   return std::nullopt;

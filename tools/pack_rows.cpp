@@ -1,10 +1,9 @@
 #include "tools/pack_rows.hpp"
 
 #include "base/text.hpp"
-#include "datasets/blocking_source.hpp"
 #include "datasets/model.hpp"
 #include "datasets/raw_files.hpp"
-#include "datasets/read_part.hpp"
+#include "datasets/row_reader.hpp"
 #include "datasets/shuffle.hpp"
 #include "io/source.hpp"
 #include "tools/npy.hpp"
@@ -13,8 +12,6 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,8 +24,8 @@ constexpr std::uint64_t window_rows_max = 4096;
 
 /// What lies in a record: the dataset's fields, then its columns.
 struct row_layout {
-  std::vector<field_info> fields;      // columns too
-  std::vector<std::uint64_t> offsets;  // in the record
+  std::vector<field_info> fields;  // columns too
+  std::vector<datasets::row_place> places;
   std::uint64_t bytes = 0;
 };
 
@@ -50,7 +47,7 @@ row_layout layout_of(const dataset& from) {
       refuse(field, "has samples of any size");
     }
     if (field.samples != from.size()) refuse(field, "is missing in some samples");
-    layout.offsets.push_back(layout.bytes);
+    layout.places.push_back({static_cast<std::uint16_t>(layout.fields.size()), layout.bytes, field.bytes_max});
     layout.bytes += field.bytes_max;
     layout.fields.push_back(std::move(field));
   }
@@ -72,58 +69,6 @@ std::string records_json(const row_layout& layout, std::uint64_t records) {
   }
   return str_cat("{\"fields\": [", fields, "],\n \"records\": ", records, ",\n \"header_bytes\": 0}\n");
 }
-
-/// Reads rows, each field into its place in the record.
-class row_reader {
- public:
-  row_reader(const dataset& from, const row_layout& layout) : model_(*from.model()), layout_(layout) {}
-
-  void read(std::span<const std::uint64_t> samples, std::span<std::byte> records, const std::stop_token& stop) {
-    std::vector<std::vector<datasets::blocking_source::request>> requests(model_.sources().size());
-    for (std::size_t row = 0; row < samples.size(); ++row) {
-      add(samples[row], records.subspan(row * layout_.bytes, layout_.bytes), requests);
-    }
-    for (std::size_t source = 0; source < requests.size(); ++source) {
-      if (!requests[source].empty()) sources_.of(*model_.sources()[source]).read(requests[source], stop);
-    }
-  }
-
- private:
-  void add(std::uint64_t sample, std::span<std::byte> record,
-           std::vector<std::vector<datasets::blocking_source::request>>& requests) {
-    parts_.clear();
-    model_.parts(sample, parts_);
-    std::optional<std::uint16_t> last;
-    for (const datasets::part& part : parts_) {
-      if (part.decode != 0) {
-        if (std::exchange(last, part.field) == part.field) continue;  // another block of the same row
-        expanded_.clear();
-        datasets::append_field(model_, sample, part.field, {parts_.data(), parts_.size()}, sources_, expanded_);
-        std::memcpy(record.data() + layout_.offsets[part.field], expanded_.data(), expanded_.size());
-        continue;
-      }
-      requests[part.where.source].push_back(
-          {part.where.file, part.where.offset, record.subspan(layout_.offsets[part.field], part.where.stored_bytes)});
-    }
-    const std::size_t stored = model_.fields().size();
-    for (std::uint16_t field = 0; field < stored; ++field) {
-      if (model_.origin(field) != datasets::field_origin::call) continue;
-      const std::span<const std::byte> bytes = model_.produce(sample, field, scratch_);
-      std::memcpy(record.data() + layout_.offsets[field], bytes.data(), bytes.size());
-    }
-    for (std::size_t column = 0; column < model_.columns().size(); ++column) {
-      datasets::store(model_.column(sample, column).value(), model_.column_type(column),
-                      record.data() + layout_.offsets[stored + column]);
-    }
-  }
-
-  const datasets::dataset_model& model_;
-  const row_layout& layout_;
-  datasets::blocking_sources sources_{datasets::opening_loop::traffic::many};
-  datasets::part_list parts_;
-  std::vector<std::byte> scratch_;
-  std::vector<std::byte> expanded_;
-};
 
 void check_name(const std::string& path, bool overwrite) {
   if (overwrite || !datasets::file_exists(path)) return;
@@ -159,7 +104,7 @@ datasets::pack_result pack_rows(const dataset& from, const std::string& out, row
   const std::vector<std::uint64_t> order =
       how.shuffle ? datasets::shuffled(from.size(), how.seed, "pack") : std::vector<std::uint64_t>{};
   const std::uint64_t rows_max = std::clamp<std::uint64_t>(window_bytes / layout.bytes, 1, window_rows_max);
-  row_reader reader(from, layout);
+  datasets::row_reader reader(*from.model(), layout.places, layout.bytes);
   output_file file(out, output_file::appears::when_closed);
   file.write(header, how.stop);
   std::vector<std::uint64_t> samples;

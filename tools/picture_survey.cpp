@@ -101,7 +101,9 @@ picture_survey survey_pictures(const dataset& samples, std::uint64_t samples_max
   if (std::none_of(fields.begin(), fields.end(), is_picture)) return found;
   beginnings looks(model, found);
   datasets::part_list parts;
-  const auto is_packed = [&](const datasets::part& each) { return each.decode != 0 && is_picture(fields[each.field]); };
+  const auto is_packed = [&](const datasets::part& each) {
+    return each.is_expanded() && is_picture(fields[each.field]);
+  };
   if (samples.size() != 0) model.parts(0, parts);
   const bool any_packed = std::any_of(parts.begin(), parts.end(), is_packed);
   found.samples = std::min(any_packed ? std::min(samples_max, packed_samples_max) : samples_max, samples.size());

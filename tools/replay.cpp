@@ -69,13 +69,13 @@ std::vector<row_part> parts_of(const stages::bound_run& run, const pick& what, s
   const datasets::dataset_model& dataset = run.dataset();
   std::vector<datasets::need> needs;
   for (const std::uint16_t field : run.planner().wanted()) {
-    if (dataset.origin(field) != datasets::field_origin::extents) continue;
     needs.push_back({.field = field, .seed = seed, .draw = what.draw, .epoch = what.epoch});
   }
   datasets::part_list found;
   dataset.parts(what.sample, needs, found);
   std::vector<row_part> parts;
   for (const datasets::part& each : found) {
+    if (each.is_made()) continue;
     parts.push_back({dataset.fields()[each.field].name,
                      dataset.sources()[each.where.source]->file_name(each.where.file), each.where.offset,
                      each.where.stored_bytes});

@@ -43,12 +43,11 @@ class array_crop_program final : public field_program {
 
 class array_program final : public field_program {
  public:
-  array_program(output_spec output, std::uint16_t field, bool verbatim)
-      : outputs_{std::move(output)}, fields_{field}, verbatim_(verbatim) {}
+  array_program(output_spec output, std::uint16_t field) : outputs_{std::move(output)}, fields_{field} {}
 
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
-  bool verbatim() const override { return verbatim_; }
+  bool verbatim() const override { return true; }
   std::size_t bytes_copied(std::size_t encoded_bytes) const override { return encoded_bytes; }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
     return std::make_unique<field_scratch>();
@@ -66,7 +65,6 @@ class array_program final : public field_program {
  private:
   std::vector<output_spec> outputs_;
   std::vector<std::uint16_t> fields_;
-  bool verbatim_;
 };
 
 // Floats of a column.
@@ -124,8 +122,7 @@ class array_model final : public field_model {
       return std::make_unique<array_crop_program>(std::move(output), *field, std::move(crop));
     }
     return std::make_unique<array_program>(
-        output_spec{.name = name_, .type = info.type, .row_shape = info.shape, .copied = true}, *field,
-        dataset.origin(*field) == datasets::field_origin::extents);
+        output_spec{.name = name_, .type = info.type, .row_shape = info.shape, .copied = true}, *field);
   }
 
  private:

@@ -164,13 +164,8 @@ class sequence_model final : public field_model {
     if (info.kind == field_kind::picture) throw_wrong_kind(info, settings_.name);
     stored_row stored{.type = settings_.stored, .is_npy = !settings_.stored && is_npy_member(info)};
     if (!stored.type && !stored.is_npy) stored.type = stored_type_of(info);
-    if (info.chunked && !datasets::has_values_in_blocks(info)) {
-      throw error(errc::usage, str_cat("the field '", settings_.member,
-                                       "' has rows of one length, in chunks; leat::array reads it"));
-    }
     if (stored.type && !has_numbers(*stored.type)) refuse_type(*stored.type);
-    check_lengths(stored.type && dataset.origin(*field) == datasets::field_origin::extents &&
-                  (!info.expands() || datasets::has_values_in_blocks(info)));
+    check_lengths(stored.type && dataset.forms(*field).only(datasets::part_form::stored | datasets::forms_in_blocks));
     return std::make_unique<sequence_program>(settings_, *field, stored);
   }
 

@@ -75,7 +75,7 @@ std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view l
     return lengths;
   }
   const std::optional<std::uint16_t> field = model.find_field(length);
-  if (!field || model.origin(*field) != datasets::field_origin::extents) {
+  if (!field || model.forms(*field).any_of(datasets::forms_made)) {
     throw error(errc::usage,
                 str_cat("order ", order, ": the dataset has no column '", length,
                         "', and no field of this name whose bytes are stored; it has ", names_of(model, true, length)));

@@ -105,14 +105,14 @@ TEST(arrow, files_of_polars_are_read_by_their_footer_and_views_where_their_value
               AllOf(HasSubstr("'text'"), HasSubstr("write it as string")));
 }
 
-// A block is known by its decode, file and place: two columns of a batch are never one.
+// A block is known by its codec, file and place: two columns of a batch are never one.
 TEST(arrow, blocks_of_columns_at_one_place_are_two) {
   const dataset samples = open(path_of("empty-column.arrow"));
   datasets::part_list parts;
   samples.model()->parts(1, parts);
   ASSERT_EQ(parts.size(), 2U);
   EXPECT_EQ(parts[0].where.offset, parts[1].where.offset);
-  EXPECT_NE(parts[0].decode, parts[1].decode);
+  EXPECT_NE(parts[0].codec, parts[1].codec);
   testing::value_reader values(samples);
   EXPECT_EQ(values.text(1, "a"), "");
   EXPECT_EQ(values.text(1, "b"), "zw");

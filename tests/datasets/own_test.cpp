@@ -175,7 +175,7 @@ TEST(from_function, calls_for_each_sample_and_passes_its_failures_on) {
                                        return std::vector<std::byte>(i + 1, std::byte{7});
                                      },
                                      {.field = "x", .bytes_max = 2, .columns = {{"cls", {1, 2, 3}}}});
-  EXPECT_EQ(made.model()->origin(0), datasets::field_origin::call);
+  EXPECT_EQ(made.model()->forms(0), datasets::part_form::produced);
   EXPECT_EQ(made.read(1).size(), 2U);
   EXPECT_EQ(made.label(2), 3);
   EXPECT_THROW(static_cast<void>(made.read(2)), std::runtime_error);
@@ -197,7 +197,7 @@ TEST(from_coroutine, is_awaited) {
                                            co_return std::vector<std::byte>(i + 5);
                                          },
                                          {.field = "x", .bytes_max = 6});
-  EXPECT_EQ(fetched.model()->origin(0), datasets::field_origin::awaited);
+  EXPECT_EQ(fetched.model()->forms(0), datasets::part_form::awaited);
   EXPECT_EQ(fetched.read(0).size(), 5U);
   EXPECT_EQ(fetched.subset({1}).read(0).size(), 6U);
 }

@@ -99,6 +99,27 @@ TEST(same_tables, have_one_digest_in_every_format) {
   }
 }
 
+// Rows, blocks, records and members side by side.
+TEST(same_tables, are_one_dataset_in_every_pair_of_formats) {
+  const testing::watchdog dog("pairs of formats");
+  const testing::temporary_directory made;
+  const std::vector<written_set> all = written_sets(made.path());
+  const std::vector<field> fields = {text("words").from("caption"), label("class").from("label"),
+                                     sequence("letters").from("caption").stored(dtype::u8).pad({.max = 64})};
+  const auto run = [&](const dataset& samples) {
+    return testing::run_all(samples, options_of(read_backend::automatic, choice::automatic), fields);
+  };
+  const seen_run expected = run(all.front().samples);
+  ASSERT_FALSE(expected.failed) << expected.message;
+  for (const written_set& first : all) {
+    for (const written_set& second : all) {
+      const seen_run got = run(concat({first.samples.slice(0, 9), second.samples.slice(9, 11)}));
+      EXPECT_FALSE(got.failed) << first.name << " and " << second.name << ": " << got.message;
+      EXPECT_EQ(got.batches, expected.batches) << first.name << " and " << second.name;
+    }
+  }
+}
+
 // Whatever the captions are stored in: rows of a table, blocks of many rows, or records with a picture beside them.
 TEST(same_tables, have_one_order_by_length_in_every_format) {
   const testing::watchdog dog("one set in many formats, by length");

@@ -159,9 +159,6 @@ class fake_model final : public datasets::dataset_model {
   void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
     for (const datasets::need& each : needs) add(sample, each.field, out);
   }
-  void parts(std::uint64_t sample, datasets::part_list& out) const override {
-    for (std::uint16_t f = 0; f < fields_.size(); ++f) add(sample, f, out);
-  }
 
   std::span<const std::string> columns() const noexcept override { return columns_; }
   std::optional<datasets::column_value> column(std::uint64_t sample, std::size_t) const override {
@@ -189,7 +186,7 @@ class fake_model final : public datasets::dataset_model {
 
  private:
   void add(std::uint64_t sample, std::uint16_t field, datasets::part_list& out) const {
-    if (extents_[field][sample]) out.push_back({field, *extents_[field][sample]});
+    if (extents_[field][sample]) out.push_back({.field = field, .where = *extents_[field][sample]});
   }
 
   std::uint64_t size_;

@@ -27,9 +27,7 @@ class in_blocks_model final : public datasets::dataset_model {
   void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
     of_->parts(sample, needs, out);
   }
-  void parts(std::uint64_t sample, datasets::part_list& out) const override { of_->parts(sample, out); }
-  datasets::field_origin origin(std::uint16_t field) const noexcept override { return of_->origin(field); }
-  bool makes(std::uint64_t sample, std::uint16_t field) const noexcept override { return of_->makes(sample, field); }
+  datasets::part_forms forms(std::uint16_t field) const noexcept override { return of_->forms(field); }
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
                                      std::vector<std::byte>& scratch) const override {
     return of_->produce(sample, field, scratch);

@@ -115,10 +115,7 @@ class slow_model final : public datasets::dataset_model {
   std::uint64_t size() const noexcept override { return samples_; }
   std::span<const field_info> fields() const noexcept override { return {&field_, 1}; }
   void parts(std::uint64_t sample, std::span<const datasets::need>, datasets::part_list& out) const override {
-    parts(sample, out);
-  }
-  void parts(std::uint64_t sample, datasets::part_list& out) const override {
-    out.push_back({0, {.offset = sample * 100'000, .stored_bytes = 4, .decoded_bytes = 4}});
+    out.push_back({.where = {.offset = sample * 100'000, .stored_bytes = 4, .decoded_bytes = 4}});
   }
   std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
   std::string name(std::uint64_t sample) const override { return std::to_string(sample); }
