@@ -11,7 +11,7 @@
 #include "benchmarks/timed_disk.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/pack.hpp"
-#include "stages/photo_reach.hpp"
+#include "stages/fields/photo_reach.hpp"
 #include "tools/make_photos.hpp"
 
 #include <leat/error.hpp>

@@ -207,6 +207,8 @@ bool is_photo_pack_name(std::string_view field_name) noexcept {
   return last == "fjpg" || last == "fjpeg" || last == "fjpe";
 }
 
+std::size_t reads_of_value_max(const field_info& field) noexcept { return is_photo_pack_name(field.name) ? 2 : 1; }
+
 field_kind kind_of(std::string_view field_name) noexcept {
   constexpr std::array<std::string_view, 3> texts = {"txt", "text", "caption"};
   const std::string_view last = last_name(field_name);

@@ -308,9 +308,10 @@ decltype(auto) reading_unchanged(const dataset_model& model, const Read& read) {
 /// Field names that promise a picture, "jpg" first. People call any picture "jpg", so a request for the field "jpg" gets
 /// whichever of these a sample has.
 [[nodiscard]] std::span<const std::string_view> picture_names() noexcept;
-/// Whether a field's name is a photo pack's: "fjpg", "left.fjpeg" and the like. An index of packs is used for these only, so that a plan of
-/// memory knows by the names which samples may be read in two pieces.
+/// Whether a field's name is a photo pack's: "fjpg", "left.fjpeg" and the like. An index of packs is used for these only.
 [[nodiscard]] bool is_photo_pack_name(std::string_view field_name) noexcept;
+/// The most reads that a value may take, by its field's name: two where an index may say which of its bytes are wanted.
+[[nodiscard]] std::size_t reads_of_value_max(const field_info& field) noexcept;
 
 /// The kind that a field's name (lower case, without dot) promises. "seg.png" is a picture too: the last extension counts.
 [[nodiscard]] field_kind kind_of(std::string_view field_name) noexcept;

@@ -336,7 +336,7 @@ struct batch_in_flight {
 
 inline const pick& sample_in_flight::planned() const noexcept { return owner->plan.picks[row]; }
 
-/// Of one row: a photo pack may be read in two.
+/// Of one row: a value may be read in two (datasets::reads_of_value_max()).
 inline constexpr std::size_t reads_of_program_max = 2;
 
 /// The most memory that a batch in flight takes besides its tensors.

@@ -20,8 +20,8 @@ struct batch_plan {
   static constexpr std::uint16_t no_field = 0xFFFF;
 
   /// Encoded bytes that one program gets of one row.
-  ///   read     that fetches them, a place in `reads`; of a photo pack perhaps its head only, and another read inside that one fetches the
-  ///            rows which are wanted
+  ///   read     that fetches them, a place in `reads`; of a value perhaps its head only, and another read inside that one fetches the
+  ///            rest that is wanted
   ///   offset   in the read's file
   struct part {
     std::uint32_t row = 0;
@@ -37,8 +37,7 @@ struct batch_plan {
   ///                 rows could each hold one and wait for the other's.)
   ///   straight_to   the offset in the batch's memory where its bytes become rows of an output; without it they go to a lease
   ///   lease_bytes   room in that lease, also where the rows are read one by one
-  ///   inside        a read before it, of the head of a photo pack: this one reads the rows that are wanted, to that one's room. It has none
-  ///                 of its own
+  ///   inside        a read before it, of a value's head: this one reads the rest that is wanted, to that one's room. It has none of its own
   struct read {
     std::uint32_t source = 0;
     std::uint32_t file = 0;

@@ -68,7 +68,7 @@ class decoder {
   };
 
   void decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
-  /// Of photo packs whose head and rows were read apart: brings the head to where it belongs, as far before the rows as in the file.
+  /// Of values whose head was read apart from the rest: brings it to where it belongs, as far before the rest as in the file.
   static void join_pieces(batch_in_flight& batch, const sample_in_flight& sample);
   void place_rows(const sample_in_flight& sample, thread_state& own) const;
   [[nodiscard]] std::span<row_target> rows_of(std::size_t program, thread_state& own) const {

@@ -2,7 +2,7 @@
 // how one sample's encoded parts become one row.
 #pragma once
 
-#include "datasets/photo_places.hpp"
+#include "datasets/model.hpp"
 #include "stages/device/device_operation.hpp"
 #include "stages/pixels/outcome.hpp"
 
@@ -21,10 +21,6 @@
 #include <string>
 #include <vector>
 
-namespace leat::datasets {
-class dataset_model;
-}
-
 namespace leat::pixels {
 class scratch_budget;
 }
@@ -33,8 +29,8 @@ namespace leat::stages {
 
 class array_crop;
 
-/// Whether the host makes a row to its end, or leaves what it can to an operation on the device; decoding photo packs, too, or not.
-enum class finished_by : std::uint8_t { host, device, device_with_photos };
+/// Whether the host makes a row to its end, or leaves what it can to an operation on the device; decoding, too, or not.
+enum class finished_by : std::uint8_t { host, device, device_decoding };
 
 /// One output of a field.
 ///   row_shape   of one row; empty for a scalar. Of a ragged output, that of an element
@@ -124,12 +120,21 @@ class field_scratch {
 
 class field_program;
 
-/// Of the rows that decode() has made.
-///   leaves_packs   photo packs are left to the device
-struct photos_left {
-  bool leaves_packs = false;
-  std::uint64_t to_device = 0;
-  std::uint64_t to_host = 0;
+/// Bytes of a stored value that are looked at: [first, end).
+///   head_bytes   0: decode() is given these bytes. Otherwise so many at its begin are looked at as well, and decode() is given the whole
+///                value's length, in which other bytes are anything at all
+struct wanted_bytes {
+  std::uint64_t head_bytes = 0;
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+};
+
+/// Encoded values that decode() was given: those whose decoding it has left to the device, and those it has not.
+///   packs   it leaves packs (docs/photo-pack.md)
+struct decodes_left {
+  bool packs = false;
+  std::uint64_t packs_to_device = 0;
+  std::uint64_t packs_to_host = 0;
   std::uint64_t jpegs_to_device = 0;
   std::uint64_t jpegs_to_host = 0;
 };
@@ -190,15 +195,14 @@ class field_program {
   /// What part of its stored row each row is, as it is: no more than that is read. It reads one field, and it is not verbatim().
   ///   default   null: it takes all
   [[nodiscard]] virtual const array_crop* crop() const { return nullptr; }
-  /// What it looks at of a photo pack, besides the pack's head: no more is read. decode() is given the whole pack's length, in which
-  /// other bytes are anything at all.
+  /// What it looks at of a stored value: no more is read.
   ///   default   all
-  [[nodiscard]] virtual datasets::photo_range photo_bytes(const datasets::photo_place& photo, std::uint64_t seed,
-                                                          std::uint32_t epoch, std::uint64_t draw) const {
+  [[nodiscard]] virtual wanted_bytes bytes_wanted(const datasets::part& of, std::uint64_t seed, std::uint32_t epoch,
+                                                  std::uint64_t draw) const {
     static_cast<void>(seed);
     static_cast<void>(epoch);
     static_cast<void>(draw);
-    return {photo.head_bytes, photo.bytes};
+    return {.first = 0, .end = of.where.stored_bytes};
   }
   /// Of a row made of so many encoded bytes, those that decode() copies as they are.
   [[nodiscard]] virtual std::size_t bytes_copied(std::size_t encoded_bytes) const {
@@ -228,8 +232,8 @@ class field_program {
   [[nodiscard]] virtual std::size_t scratch_bytes() const { return 0; }
   [[nodiscard]] virtual std::size_t scratch_bytes_beside() const { return 0; }
   [[nodiscard]] virtual std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const = 0;
-  /// Photo packs and JPEG files that decode() has left to the device, of how many it was given; nothing where it leaves none.
-  [[nodiscard]] virtual std::optional<photos_left> left_to_device() const { return std::nullopt; }
+  /// Nothing where it leaves no decoding to a device.
+  [[nodiscard]] virtual std::optional<decodes_left> decodes_left_to_device() const { return std::nullopt; }
   /// Steps of colour; nothing where it has none.
   [[nodiscard]] virtual std::optional<passes_left> passes_left_to_device() const { return std::nullopt; }
   /// One job: one sample, start to end, on one thread. `rows` has one target per output.

@@ -30,7 +30,7 @@ struct journal_entry {
   std::optional<std::uint64_t> substitute;  ///< the sample that took the row
 };
 
-/// The same for a message, in brackets with a space before them: " (photos/1.jpg)", " (a.tar at offset 512)"; empty where
+/// The same for a message, in brackets with a space before them: " (a/1.jpg)", " (a.tar at offset 512)"; empty where
 /// nothing is known. Of a file that is one sample the offset is 0, and says nothing.
 [[nodiscard]] std::string place_text(std::string_view source, std::optional<std::uint64_t> offset);
 

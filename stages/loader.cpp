@@ -21,6 +21,7 @@
 #include "stages/device/device.hpp"
 #include "stages/device/device_transfer.hpp"
 #include "stages/device/open_device.hpp"
+#include "stages/device/where_finished.hpp"
 #include "stages/field_model.hpp"
 #include "stages/hand_over.hpp"
 #include "stages/journal.hpp"
@@ -29,7 +30,6 @@
 #include "stages/loader_parts.hpp"
 #include "stages/memory_plan.hpp"
 #include "stages/node_shares.hpp"
-#include "stages/pixels/photo_pack_layout.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/prefetch.hpp"
 #include "stages/read.hpp"
@@ -74,94 +74,6 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options, const loa
   }
   if (opened.calls == nullptr) return std::make_shared<host_transfer>(std::move(opened.why_not));
   return on_device(std::move(opened.calls));
-}
-
-// Throws error{errc::usage} or error{errc::unsupported} where nvJPEG was asked for and cannot decode: nothing takes its place.
-void check_nvjpeg(const loader_options& options, std::span<const field> fields, transfer& to) {
-  const auto wanted =
-      std::find_if(fields.begin(), fields.end(), [](const field& each) { return each.model().needs_nvjpeg(); });
-  if (wanted == fields.end()) return;
-  const std::string& name = wanted->model().name();
-  if (!to.runs_operations()) {
-    const bool asked_for = options.device.type == device::kind::host;
-    throw error(errc::unsupported,
-                str_cat("image '", name, "': jpeg_decoder::nvjpeg decodes on a GPU: ",
-                        asked_for ? "loader_options::device is the host; give it a GPU" : to.report().use.why,
-                        "; jpeg_decoder::turbo decodes on the host, to pixels that differ slightly"));
-  }
-  if (!options.finish_on_device) {
-    throw error(errc::usage, str_cat("image '", name, "': jpeg_decoder::nvjpeg needs finish_on_device"));
-  }
-  if (options.digests) {
-    throw error(errc::usage,
-                str_cat("image '", name,
-                        "': digests are made on the host, which has no pixels of jpeg_decoder::nvjpeg; set "
-                        "loader_options::digests to false"));
-  }
-  if (const std::string why_not = to.prepare_jpegs(); !why_not.empty()) {
-    throw error(errc::unsupported,
-                str_cat("image '", name, "': jpeg_decoder::nvjpeg cannot decode here: ", why_not,
-                        "; jpeg_decoder::turbo decodes on the host, to pixels that differ slightly"));
-  }
-}
-
-// Who makes the last of pictures.
-//   throws   error{errc::usage}, error{errc::unsupported}: what loader_options::decode_on or a picture's decoder() insists on cannot be
-finished_by finished_where(const loader_options& options, std::span<const field> fields, transfer& to) {
-  check_nvjpeg(options, fields, to);
-  const bool has_device = to.runs_operations();
-  if (options.decode_on == decode_on::device && !has_device) {
-    const bool asked_for = options.device.type == device::kind::host;
-    throw error(errc::unsupported, str_cat("photo packs cannot be decoded on a device: ",
-                                           asked_for ? "loader_options::device is the host" : to.report().use.why,
-                                           "; with decode_on::automatic they are decoded on the host then"));
-  }
-  if (options.decode_on == decode_on::device && !options.finish_on_device) {
-    throw error(errc::usage,
-                "photo packs that are decoded on a device are finished there: decode_on::device needs "
-                "finish_on_device");
-  }
-  if (!has_device || !options.finish_on_device) return finished_by::host;
-  return options.decode_on == decode_on::host ? finished_by::device : finished_by::device_with_photos;
-}
-
-// Adds where photo packs are decoded.
-void add_photos(device_report& to, const loader_options& options, const transfer& by,
-                std::span<const std::unique_ptr<field_program>> programs) {
-  to.photos = {"host", ""};
-  if (options.decode_on == decode_on::host) {
-    to.photos.why = "asked for";
-  } else if (!by.runs_operations()) {
-    to.photos.why = "batches stay on the host";
-  } else if (!options.finish_on_device) {
-    to.photos.why = "pictures are finished on the host";
-  } else {
-    to.photos.why = "no picture that a device can decode is asked for";
-  }
-  for (const auto& program : programs) {
-    const std::optional<photos_left> left = program->left_to_device();
-    if (!left) continue;
-    if (left->leaves_packs) to.photos = {to.use.use, ""};
-    to.jpegs_decoded += left->jpegs_to_device;
-    to.jpegs_on_host += left->jpegs_to_host;
-    to.photos_decoded += left->to_device;
-    to.photos_on_host += left->to_host;
-  }
-}
-
-// Adds where steps of colour are done.
-void add_passes(device_report& to, std::span<const std::unique_ptr<field_program>> programs) {
-  to.passes = {"host", "no steps of colour are asked for"};
-  bool any = false;
-  for (const auto& program : programs) {
-    const std::optional<passes_left> left = program->passes_left_to_device();
-    if (!left) continue;
-    if (!std::exchange(any, true)) to.passes.why.clear();
-    to.passes_on_device += left->to_device;
-    to.passes_on_host += left->to_host;
-    if (left->to_host != 0) to.passes.why = left->why_host;
-  }
-  if (to.passes_on_device != 0) to.passes.use = to.use.use;
 }
 
 reader_options with_io_threads(reader_options options, std::uint32_t count) {
@@ -272,8 +184,7 @@ class loader::pipeline final : public line_events {
     }
     plan_.notes = describe_shared_decodes(run_.programs());
     if (options_.reader.io_threads == 0 && io_.size() > 1) {
-      plan_.notes.push_back(
-          str_cat(io_.size(), " I/O threads: a device decodes photo packs faster than one reads them"));
+      plan_.notes.push_back(str_cat(io_.size(), " I/O threads: a device decodes faster than one reads"));
     }
     if (std::optional<node_shares> shares = describe_node_shares(run_)) {
       (shares->warns ? plan_.warnings : plan_.notes).push_back(std::move(shares->text));
@@ -284,7 +195,7 @@ class loader::pipeline final : public line_events {
       plan_.device = {device.use.use, device.bytes,
                       str_cat(device.batches, " x ", bytes_text((device.bytes - scratch) / device.batches),
                               " of its memory: what is copied, and the pictures it makes of it",
-                              scratch == 0 ? "" : str_cat("; ", bytes_text(scratch), " to decode photographs in"))};
+                              scratch == 0 ? "" : str_cat("; ", bytes_text(scratch), " to decode in"))};
     }
     delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) {
       if (windows_.is_due(now - started_ns_, batches)) end_window();
@@ -643,10 +554,8 @@ loader_stats loader::pipeline::stats() const {
   now.batches_ready = handed.ready;
   now.batches_out = handed.out;
   now.reader = io_.report();
-  now.photo_packs_recoded = pixels::photo_packs_are_recoded();
   now.device = transfer_->report();
-  add_photos(now.device, options_, *transfer_, run_.programs());
-  add_passes(now.device, run_.programs());
+  add_where_finished(now, options_, *transfer_, run_.programs());
   now.verdict = windows_.judge_last(counted, setting(counted));
   return now;
 }

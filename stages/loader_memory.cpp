@@ -20,9 +20,9 @@
 namespace leat::stages {
 namespace {
 
-bool reads_packs(const datasets::dataset_model& dataset, const field_program& program) {
+bool reads_in_pieces(const datasets::dataset_model& dataset, const field_program& program) {
   return std::any_of(program.reads().begin(), program.reads().end(),
-                     [&](std::uint16_t field) { return datasets::is_photo_pack_name(dataset.fields()[field].name); });
+                     [&](std::uint16_t field) { return datasets::reads_of_value_max(dataset.fields()[field]) > 1; });
 }
 
 // A sample counts what it waits for in 16 bits, and reads are among it.
@@ -52,7 +52,7 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
   bool leased = plan.in_steps();
   std::size_t blocks = 0;
   std::uint64_t blocks_of_sample = 0;
-  std::size_t in_two = 0;  // photo packs, of which the head and some rows are read
+  std::size_t in_two = 0;  // values that may be read in two pieces
   for (const auto& program : run.programs()) {
     if (program->reads().empty()) continue;
     const std::uint16_t first = program->reads().front();
@@ -69,7 +69,7 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
     }
     blocks += layout.rows_max() * in_row;
     leased = leased && !reads_into_rows(dataset, *program);
-    if (reads_packs(dataset, *program) && in_two < fetched.size()) ++in_two;
+    if (reads_in_pieces(dataset, *program) && in_two < fetched.size()) ++in_two;
   }
   const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true)) + in_two;
   bookkeeping all{.rows = layout.rows_max(),
@@ -143,14 +143,14 @@ std::uint32_t io_threads_of(const bound_run& run, const loader_options& options)
   if (options.reader.io_threads != 0) return options.reader.io_threads;
   const auto& programs = run.programs();
   const bool leaves_packs = std::any_of(programs.begin(), programs.end(), [&](const auto& program) {
-    const std::optional<photos_left> left = program->left_to_device();
-    return left && left->leaves_packs && reads_packs(run.dataset(), *program);
+    const std::optional<decodes_left> left = program->decodes_left_to_device();
+    return left && left->packs && reads_in_pieces(run.dataset(), *program);
   });
   // A network's sources take memory for each thread, and are not bound by copies from the page cache.
   const auto& sources = run.dataset().sources();
   const bool local = std::none_of(sources.begin(), sources.end(),
                                   [](const auto& source) { return source->memory().bytes_wanted != 0; });
-  return leaves_packs && local ? io_threads_for_packs(cores_of_local_rank(options.world.local_size)) : 1;
+  return leaves_packs && local ? io_threads_for_device(cores_of_local_rank(options.world.local_size)) : 1;
 }
 
 memory_needs needs_of(const bound_run& run, const loader_options& options, const memory_available& available,

@@ -12,9 +12,9 @@
 
 namespace leat::stages {
 
-/// For photo packs that a device decodes: one thread copies 50,000 of them a second out of the page cache, where a device decodes 160,000
+/// For what a device decodes: one thread copies 50,000 values a second out of the page cache, where a device decodes 160,000
 /// (docs/gpu.md#measured).
-[[nodiscard]] constexpr std::uint32_t io_threads_for_packs(std::uint32_t cores) noexcept {
+[[nodiscard]] constexpr std::uint32_t io_threads_for_device(std::uint32_t cores) noexcept {
   return std::clamp(cores / 4, 1U, 4U);
 }
 /// reader_options::io_threads, or how many are chosen: one where what is read comes over a network.

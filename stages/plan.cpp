@@ -80,14 +80,14 @@ void make_room(batch_plan& plan, std::uint32_t number, std::uint64_t end) {
 
 void extend(batch_plan::read& read, std::uint64_t end) { read.bytes = std::max(read.bytes, end - read.offset); }
 
-// The last read gets the pack's head, and its rows if they are near; else these become a read inside that one's room, which has place for
-// the whole pack. No page is read twice: the gap between the two is longer than one.
+// The last read gets the value's head, and what is wanted of the rest if that is near; else it becomes a read inside that one's room, which
+// has place for the whole value. No page is read twice: the gap between the two is longer than one.
 void add_pieces(batch_plan& plan, std::uint32_t row, const placed_part& part, std::uint32_t holder) {
   static_assert(planner::piece_gap_bytes_max >= io::alignment_max_bytes);
   const auto number = static_cast<std::uint32_t>(plan.reads.size() - 1);
-  const std::uint64_t begin = part.where.offset + part.wanted.first;
-  const std::uint64_t end = part.where.offset + part.wanted.end;
-  const std::uint64_t head_end = part.where.offset + part.photo->head_bytes;
+  const std::uint64_t begin = part.where.offset + part.first;
+  const std::uint64_t end = part.where.offset + part.end;
+  const std::uint64_t head_end = part.where.offset + part.head_bytes;
   extend(plan.reads[number], head_end);
   if (begin <= head_end + part.gap_bytes_max) {
     extend(plan.reads[number], end);
@@ -175,8 +175,10 @@ void planner::places(const pick& row, std::vector<extent>& out) const {
     if (program->crop() == nullptr) continue;
     for (const std::uint16_t field : program->reads()) {
       parts.clear();
-      parts_of_crop(row, *program->crop(), field, parts);
-      add(parts);
+      parts_of_crop(row, *program, field, parts);
+      for (const datasets::part& each : parts) {
+        if (each.where.stored_bytes != 0) out.push_back(place(each, *program, 0, row).where);
+      }
     }
   }
 }
@@ -359,7 +361,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       std::span<const datasets::part> of_row(parts.data(), parts.size());
       datasets::part_list cropped;
       if (program.crop() != nullptr) {
-        parts_of_crop(row, *program.crop(), field, cropped);
+        parts_of_crop(row, program, field, cropped);
         of_row = {cropped.data(), cropped.size()};
       }
       const auto first = std::find_if(of_row.begin(), of_row.end(),
@@ -378,7 +380,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
             corrupt_kinds::unsupported, field);
       }
       // Nothing is read of what is made, and of an empty member: decode sees it as it is.
-      if (first->where.stored_bytes != 0) placed.push_back(piece_of(*first, program, number_of_program, row));
+      if (first->where.stored_bytes != 0) placed.push_back(place(*first, program, number_of_program, row));
       break;
     }
     if (chosen == batch_plan::no_field && program.required(row.sample)) {
@@ -390,55 +392,55 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       if (place.spec.ragged) ragged_bytes[place.ragged_index] = program.ragged_bytes(o, bytes);
     }
   }
-  settle_photos({placed.data(), placed.size()});
+  settle_pieces({placed.data(), placed.size()});
   add_reads(plan, number, {placed.data(), placed.size()}, before.reads);
 }
 
-// Of a photo pack, what the program's crop needs. Packs of which several fit in a read are joined to their neighbours instead.
-placed_part planner::piece_of(const datasets::part& part, const field_program& program, std::uint16_t number,
-                              const pick& row) const {
+// No more of it than the program looks at. Values of which several fit in a read are joined to their neighbours instead of being read in
+// pieces.
+placed_part planner::place(const datasets::part& part, const field_program& program, std::uint16_t number,
+                           const pick& row) const {
   placed_part placed{.where = part.where, .program = number};
-  if (part.photo == nullptr || (how_.in_order && part.where.stored_bytes <= joined_bytes_max / 2)) return placed;
-  placed.photo = part.photo;
-  placed.wanted = program.photo_bytes(*part.photo, how_.seed, row.epoch, row.draw);
+  if (part.form != datasets::part_form::stored) return placed;
+  const wanted_bytes wanted = program.bytes_wanted(part, how_.seed, row.epoch, row.draw);
+  if (wanted.head_bytes == 0) {
+    placed.where.offset += wanted.first;
+    placed.where.stored_bytes = placed.where.decoded_bytes = wanted.end - wanted.first;
+    return placed;
+  }
+  if (how_.in_order && part.where.stored_bytes <= joined_bytes_max / 2) return placed;
+  placed.head_bytes = wanted.head_bytes;
+  placed.first = wanted.first;
+  placed.end = wanted.end;
   const bool is_drive = dataset_.sources()[part.where.source]->is_read_by_the_loop();
   placed.gap_bytes_max = is_drive ? piece_gap_bytes_max : piece_gap_bytes_max_elsewhere;
   return placed;
 }
 
-// Of a pack that several programs read, each gets what all of them want. Where that is nearly all, it is read whole.
-void planner::settle_photos(std::span<placed_part> parts) {
+// Of a value that several programs read, each gets what all of them want. Where that is nearly all, it is read whole.
+void planner::settle_pieces(std::span<placed_part> parts) {
   for (placed_part& part : parts) {
-    if (part.photo == nullptr) continue;
-    datasets::photo_range wanted = part.wanted;
+    if (!part.in_pieces()) continue;
     bool whole = false;
     for (const placed_part& other : parts) {
       if (!are_one_place(part, other)) continue;
-      whole = whole || other.photo == nullptr;
-      if (whole || other.wanted.first == other.wanted.end) continue;
-      const bool first = wanted.first == wanted.end;
-      wanted = {first ? other.wanted.first : std::min(wanted.first, other.wanted.first),
-                first ? other.wanted.end : std::max(wanted.end, other.wanted.end)};
+      whole = whole || !other.in_pieces();
+      if (whole || other.first == other.end) continue;
+      const bool is_first = part.first == part.end;
+      part.first = is_first ? other.first : std::min(part.first, other.first);
+      part.end = is_first ? other.end : std::max(part.end, other.end);
     }
-    part.wanted = wanted;
-    const bool has_head = wanted.first <= part.photo->head_bytes + part.gap_bytes_max;
-    if (whole || (has_head && wanted.end + piece_gap_bytes_max >= part.where.stored_bytes)) part.photo = nullptr;
+    const bool has_head = part.first <= part.head_bytes + part.gap_bytes_max;
+    if (whole || (has_head && part.end + piece_gap_bytes_max >= part.where.stored_bytes)) part.head_bytes = 0;
   }
 }
 
-// Of a field that is not chunked no more is read than from the first to the last element of its first axis.
-void planner::parts_of_crop(const pick& row, const array_crop& crop, std::uint16_t field,
+// Of what is stored as it is no more than from the first to the last element of its first axis.
+void planner::parts_of_crop(const pick& row, const field_program& program, std::uint16_t field,
                             datasets::part_list& out) const {
-  const datasets::box box = crop.box_of(how_.seed, row.epoch, row.draw);
+  const datasets::box box = program.crop()->box_of(how_.seed, row.epoch, row.draw);
   const datasets::need wanted{.field = field, .seed = how_.seed, .draw = row.draw, .epoch = row.epoch, .within = &box};
   dataset_.parts(row.sample, {&wanted, 1}, out);
-  for (datasets::part& part : out) {
-    if (part.form != datasets::part_form::stored || part.where.stored_bytes != crop.row_bytes()) continue;
-    const array_crop::byte_range slab = crop.slab_of(box);
-    part.where.offset += slab.first;
-    part.where.stored_bytes = slab.bytes;
-    part.where.decoded_bytes = slab.bytes;
-  }
 }
 
 void planner::add_block_uses(batch_plan& plan, std::uint32_t row, std::span<const datasets::part> parts,
@@ -506,15 +508,15 @@ std::uint32_t planner::add_leased_reads(batch_plan& plan, std::uint32_t row, std
       add_part_of(plan, head, row, part);
       continue;
     }
-    // Room for gaps between members is in the memory plan for gap_bytes_max; between a pack's head and its rows the pack itself has it.
-    const std::uint64_t gap = in_pieces != nullptr    ? std::min(in_pieces->gap_bytes_max, gap_bytes_max)
-                              : part.photo != nullptr ? std::min(part.gap_bytes_max, gap_bytes_max)
-                                                      : gap_bytes_max;
-    const bool joins = plan.reads.size() != first && !(in_pieces != nullptr && part.photo != nullptr) &&
+    // Room for gaps between members is in the memory plan for gap_bytes_max; between a value's pieces the value itself has it.
+    const std::uint64_t gap = in_pieces != nullptr ? std::min(in_pieces->gap_bytes_max, gap_bytes_max)
+                              : part.in_pieces()   ? std::min(part.gap_bytes_max, gap_bytes_max)
+                                                   : gap_bytes_max;
+    const bool joins = plan.reads.size() != first && !(in_pieces != nullptr && part.in_pieces()) &&
                        lies_near(plan.reads.back(), plan.reads.back().bytes, part, gap);
     if (!joins) plan.reads[add_read(plan, row, part)].holder = first;
     const auto number = static_cast<std::uint32_t>(plan.reads.size() - 1);
-    if (part.photo != nullptr) {
+    if (part.in_pieces()) {
       in_pieces = &part;
       head = number;
       add_part_of(plan, number, row, part);
@@ -532,7 +534,7 @@ std::uint32_t planner::add_leased_reads(batch_plan& plan, std::uint32_t row, std
 bool planner::join(batch_plan& plan, std::uint32_t row, std::span<const placed_part> parts,
                    std::uint32_t number) const {
   if (!how_.in_order || parts.empty() || number == joinable::none) return false;
-  if (std::any_of(parts.begin(), parts.end(), [](const placed_part& each) { return each.photo != nullptr; })) {
+  if (std::any_of(parts.begin(), parts.end(), [](const placed_part& each) { return each.in_pieces(); })) {
     return false;
   }
   batch_plan::read& read = plan.reads[number];

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "datasets/model.hpp"
-#include "datasets/photo_places.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/batch_plan.hpp"
 #include "stages/field_model.hpp"
@@ -20,16 +19,18 @@
 namespace leat::stages {
 
 /// A part that a program of one row wants.
-///   photo   of a photo pack, where its rows lie; null: all of it is read
-///   wanted  of such a pack, what is read besides its head
-///   gap_bytes_max   and how far from each other its head and its rows may lie that are one read; other members beside it no farther than
+///   head_bytes   0: all of it is read. Otherwise only so many at its begin, and the bytes [first, end)
+///   gap_bytes_max   and how far from each other these two may lie that are one read; other members beside it no farther than
 ///                   planner::gap_bytes_max
 struct placed_part {
   leat::extent where;
   std::uint16_t program = 0;
-  const datasets::photo_place* photo = nullptr;
-  datasets::photo_range wanted = {};
+  std::uint64_t head_bytes = 0;
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
   std::uint64_t gap_bytes_max = 0;
+
+  [[nodiscard]] bool in_pieces() const noexcept { return head_bytes != 0; }
 };
 
 /// Whether what `program` reads goes from the source straight to the rows of its output: the row is the stored bytes, and
@@ -42,7 +43,7 @@ class planner {
   /// Neighbours nearer than this are one read: a tar header and its padding between a picture and its label cost less
   /// to read than another request costs to make (2 us of CPU, against 16 KiB at 3 GiB/s).
   static constexpr std::uint64_t gap_bytes_max = std::uint64_t{16} << 10;
-  /// Between a photo pack's head and its rows: on a drive it is bytes that count, since a second read is made only to spare them. Elsewhere
+  /// Between a value's head and the bytes that are wanted of it: on a drive it is bytes that count, since a second read is made only to spare them. Elsewhere
   /// a request takes as long as a MiB.
   static constexpr std::uint64_t piece_gap_bytes_max = std::uint64_t{4} << 10;
   static constexpr std::uint64_t piece_gap_bytes_max_elsewhere = std::uint64_t{1} << 20;
@@ -121,12 +122,13 @@ class planner {
   static void draw(needs_of_row& needs, const pick& row) noexcept;
   void plan_row(batch_plan& plan, std::uint32_t number, const pick& row, needs_of_row& needs,
                 std::span<std::size_t> ragged_bytes, planned_before& before) const;
-  void parts_of_crop(const pick& row, const array_crop& crop, std::uint16_t field, datasets::part_list& out) const;
+  void parts_of_crop(const pick& row, const field_program& program, std::uint16_t field,
+                     datasets::part_list& out) const;
   void add_block_uses(batch_plan& plan, std::uint32_t row, std::span<const datasets::part> parts, std::uint16_t field,
                       std::uint16_t program, planned_before& before) const;
-  [[nodiscard]] placed_part piece_of(const datasets::part& photo, const field_program& program, std::uint16_t number,
-                                     const pick& row) const;
-  static void settle_photos(std::span<placed_part> parts);
+  [[nodiscard]] placed_part place(const datasets::part& part, const field_program& program, std::uint16_t number,
+                                  const pick& row) const;
+  static void settle_pieces(std::span<placed_part> parts);
   void add_reads(batch_plan& plan, std::uint32_t row, std::span<placed_part> parts, joinable& before) const;
   void add_straight_read(batch_plan& plan, std::uint32_t row, const placed_part& part, joinable& before) const;
   /// The (first) output of a program.

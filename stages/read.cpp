@@ -313,7 +313,7 @@ void reader_stage::settle(read_in_flight& read, std::uint32_t rows) noexcept {
       sample.trouble->unreadable = whose == io::fault::unreadable;
     } else {
       for (; part != read.parts.end() && part->row == row; ++part) {
-        // Of a photo pack perhaps not all was read: then `data` ends before it does.
+        // Of a value perhaps not all was read: then `data` ends before it does.
         batch.encoded[row * programs_.size() + part->program] = {read.data.data() + (part->offset - read.offset),
                                                                  part->bytes};
       }

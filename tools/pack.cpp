@@ -5,7 +5,7 @@
 #include "datasets/index_writer.hpp"
 #include "datasets/pack_zarr.hpp"
 #include "datasets/patterns.hpp"
-#include "stages/photo_reach.hpp"
+#include "stages/fields/photo_reach.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"

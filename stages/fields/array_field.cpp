@@ -22,6 +22,13 @@ class array_crop_program final : public field_program {
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
   const array_crop* crop() const override { return &crop_; }
+  wanted_bytes bytes_wanted(const datasets::part& of, std::uint64_t seed, std::uint32_t epoch,
+                            std::uint64_t draw) const override {
+    // Of another size it is not the row, which decode() will say.
+    if (of.where.stored_bytes != crop_.row_bytes()) return field_program::bytes_wanted(of, seed, epoch, draw);
+    const array_crop::byte_range slab = crop_.slab_of(crop_.box_of(seed, epoch, draw));
+    return {.first = slab.first, .end = slab.first + slab.bytes};
+  }
   bool random() const override { return crop_.random(); }
   void set_view(std::uint32_t number) override { crop_.set_view(number); }
   std::size_t bytes_copied(std::size_t) const override { return outputs_.front().row_bytes(); }

@@ -8,8 +8,8 @@
 #include "stages/device/write_program.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
+#include "stages/fields/photo_reach.hpp"
 #include "stages/fields/user_failure.hpp"
-#include "stages/photo_reach.hpp"
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/picture_format.hpp"
@@ -103,7 +103,7 @@ class image_program final : public field_program {
                                "decode with jpeg_decoder::turbo"));
     }
     if (finished == finished_by::host) passes_stay_ = "pictures are finished on the host";
-    const bool photos = finished == finished_by::device_with_photos;
+    const bool photos = finished == finished_by::device_decoding;
     leaves_packs_ = photos;
     const bool slots = photos || (nvjpeg_ && finished != finished_by::host);
     output.axes = settings.order;
@@ -165,18 +165,21 @@ class image_program final : public field_program {
     }
   }
 
-  datasets::photo_range photo_bytes(const datasets::photo_place& photo, std::uint64_t seed, std::uint32_t epoch,
-                                    std::uint64_t draw) const override {
-    return photo_bytes_wanted(photo, pipeline_, {.seed = seed, .epoch = epoch, .draw = draw}, options_);
+  wanted_bytes bytes_wanted(const datasets::part& of, std::uint64_t seed, std::uint32_t epoch,
+                            std::uint64_t draw) const override {
+    if (of.photo == nullptr) return field_program::bytes_wanted(of, seed, epoch, draw);
+    const datasets::photo_range rows =
+        photo_bytes_wanted(*of.photo, pipeline_, {.seed = seed, .epoch = epoch, .draw = draw}, options_);
+    return {.head_bytes = of.photo->head_bytes, .first = rows.first, .end = rows.end};
   }
 
-  std::optional<photos_left> left_to_device() const override {
+  std::optional<decodes_left> decodes_left_to_device() const override {
     if (photos_ == nullptr) return std::nullopt;
-    return photos_left{.leaves_packs = leaves_packs_,
-                       .to_device = left_.load(std::memory_order_relaxed),
-                       .to_host = not_left_.load(std::memory_order_relaxed),
-                       .jpegs_to_device = jpegs_left_.load(std::memory_order_relaxed),
-                       .jpegs_to_host = jpegs_not_left_.load(std::memory_order_relaxed)};
+    return decodes_left{.packs = leaves_packs_,
+                        .packs_to_device = left_.load(std::memory_order_relaxed),
+                        .packs_to_host = not_left_.load(std::memory_order_relaxed),
+                        .jpegs_to_device = jpegs_left_.load(std::memory_order_relaxed),
+                        .jpegs_to_host = jpegs_not_left_.load(std::memory_order_relaxed)};
   }
 
   std::optional<passes_left> passes_left_to_device() const override {

@@ -408,9 +408,9 @@ TEST(loader_device, leaves_what_comes_behind_an_edit_to_the_device) {
 }
 
 TEST(loader_device, has_as_many_io_threads_as_packs_need_unless_told) {
-  EXPECT_EQ(stages::io_threads_for_packs(1), 1U);
-  EXPECT_EQ(stages::io_threads_for_packs(8), 2U);
-  EXPECT_EQ(stages::io_threads_for_packs(96), 4U);
+  EXPECT_EQ(stages::io_threads_for_device(1), 1U);
+  EXPECT_EQ(stages::io_threads_for_device(8), 2U);
+  EXPECT_EQ(stages::io_threads_for_device(96), 4U);
   const std::vector<field> fields = {image("jpg").random_resized_crop(11)};
   const auto threads_of = [&](const loader_options& options, const std::vector<testing::fake_sample>& from = packed()) {
     std::uint32_t count = 0;
@@ -419,7 +419,7 @@ TEST(loader_device, has_as_many_io_threads_as_packs_need_unless_told) {
     return count;
   };
   loader_options options = photos_on(std::make_shared<simulated_device>());
-  EXPECT_EQ(threads_of(options), stages::io_threads_for_packs(usable_cores()));
+  EXPECT_EQ(threads_of(options), stages::io_threads_for_device(usable_cores()));
   EXPECT_EQ(threads_of(options, samples()), 1U) << "pictures, and none of them packed";
   options.reader.io_threads = 3;
   EXPECT_EQ(threads_of(options), 3U);

@@ -5,7 +5,7 @@
 // keeps the input. No row is decoded, so that it runs 5 times as often as picture_fuzz does.
 // scripts/fuzz runs it.
 #include "datasets/photo_places.hpp"
-#include "stages/photo_reach.hpp"
+#include "stages/fields/photo_reach.hpp"
 #include "stages/pixels/photo_pack_layout.hpp"
 #include "stages/pixels/picture_info.hpp"
 

@@ -1,6 +1,6 @@
 // Shards with an index of their photo packs: only the rows of a crop are read, and no byte of any batch tells.
 #include "datasets/photo_places.hpp"
-#include "stages/photo_reach.hpp"
+#include "stages/fields/photo_reach.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/make_picture.hpp"
 #include "tests/support/tar_writer.hpp"

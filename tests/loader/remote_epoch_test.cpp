@@ -2,7 +2,7 @@
 #include "datasets/index_writer.hpp"
 #include "datasets/photo_places.hpp"
 #include "datasets/shard_index_file.hpp"
-#include "stages/photo_reach.hpp"
+#include "stages/fields/photo_reach.hpp"
 #include "tests/loader/remote_shards.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/failures.hpp"

@@ -2,7 +2,7 @@
 // differ between two machines or two runs; later issues add columns.
 #include "datasets/pack.hpp"
 #include "datasets/photo_places.hpp"
-#include "stages/photo_reach.hpp"
+#include "stages/fields/photo_reach.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/make_picture.hpp"

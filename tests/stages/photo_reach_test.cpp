@@ -1,5 +1,5 @@
 // What is read of a photo pack: whatever else its bytes are, the pixels are the same.
-#include "stages/photo_reach.hpp"
+#include "stages/fields/photo_reach.hpp"
 
 #include "tests/pixels/random_jpeg.hpp"
 #include "tests/support/seeds.hpp"

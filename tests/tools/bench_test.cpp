@@ -1,6 +1,6 @@
 // leat bench read: where its reads go, what its figures are made of, the file it makes, and the command on a small one.
 #include "datasets/pack.hpp"
-#include "stages/photo_reach.hpp"
+#include "stages/fields/photo_reach.hpp"
 #include "tests/support/make_picture.hpp"
 #include "tests/support/photos.hpp"
 #include "tests/support/temporary_directory.hpp"

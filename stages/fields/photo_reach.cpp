@@ -1,4 +1,4 @@
-#include "stages/photo_reach.hpp"
+#include "stages/fields/photo_reach.hpp"
 
 #include "stages/pixels/decimation.hpp"
 #include "stages/pixels/jpeg_scan.hpp"
