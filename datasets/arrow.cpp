@@ -11,7 +11,7 @@
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
-#include "datasets/source_options.hpp"
+#include "datasets/formats.hpp"
 
 #include <leat/dataset.hpp>
 #include <leat/error.hpp>

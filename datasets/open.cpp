@@ -3,6 +3,7 @@
 #include "datasets/content.hpp"
 #include "datasets/empty_files.hpp"
 #include "datasets/folder_splits.hpp"
+#include "datasets/formats.hpp"
 #include "datasets/indexes_beside.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/listed_folder.hpp"
@@ -11,7 +12,6 @@
 #include "datasets/raw_files.hpp"
 #include "datasets/remote_files.hpp"
 #include "datasets/source_folder.hpp"
-#include "datasets/source_options.hpp"
 #include "datasets/tar_header.hpp"
 #include "datasets/zarr_references.hpp"
 #include "io/remote/address.hpp"
@@ -33,11 +33,11 @@ namespace leat {
 namespace {
 
 using datasets::expand_paths;
-using datasets::file_kind;
 using datasets::files_in;
 using datasets::is_folder;
 using datasets::refuse_options;
 using datasets::source_format;
+using datasets::table_options_of;
 
 // If the folder has files that are opened one by one, the error says how.
 dataset open_pictures(const std::string& folder, const index_options& index) {
@@ -91,11 +91,8 @@ void check_shard(const std::string& path) {
     throw error(errc::usage, str_cat(path, ": ", what, datasets::advice_about(found)));
   }
   const std::string advice = datasets::advice_about(found);
-  throw error(errc::unsupported, str_cat(path, ": ", what,
-                                         advice.empty() ? "; leat reads folders of pictures, tar shards, .npy, .npz, "
-                                                          "HDF5, Parquet, Arrow, LMDB, TFRecord, JSONL, CSV, "
-                                                          "tokens (.bin) and records (.bin with a .json beside it)"
-                                                        : advice));
+  throw error(errc::unsupported,
+              str_cat(path, ": ", what, advice.empty() ? str_cat("; leat reads ", datasets::formats_text()) : advice));
 }
 
 // The paths a source stands for; a missing one is named together with what would be understood.
@@ -104,61 +101,15 @@ std::vector<std::string> paths_of(const std::string& source) {
   struct stat status{};
   if (paths.size() == 1 && ::stat(paths.front().c_str(), &status) != 0) {
     const int failure = errno;
-    if (datasets::kind_of_file(paths.front()) == file_kind::other) {
-      throw datasets::path_error(failure, source,
-                                 "a source is a folder of pictures or of class folders, or tar shards, .npy, .npz, "
-                                 "HDF5, Parquet, LMDB, TFRecord, JSONL, CSV, "
-                                 "records (.bin and .json) or "
-                                 "tokens by path, brace list ('a-{000..127}.tar') or glob ('a-*.tar')");
+    if (datasets::format_of_file(paths.front()) == source_format::tar) {
+      throw datasets::path_error(
+          failure, source,
+          str_cat("a source is given by path, brace list ('a-{000..127}.tar') or glob ('a-*.tar'); leat reads ",
+                  datasets::formats_text()));
     }
   }
   return paths;
 }
-
-source_format format_of(file_kind kind) {
-  switch (kind) {
-    case file_kind::npy:
-      return source_format::npy;
-    case file_kind::npz:
-      return source_format::npz;
-    case file_kind::hdf5:
-      return source_format::hdf5;
-    case file_kind::parquet:
-      return source_format::parquet;
-    case file_kind::arrow:
-      return source_format::arrow;
-    case file_kind::tfrecord:
-      return source_format::tfrecord;
-    case file_kind::jsonl:
-      return source_format::jsonl;
-    case file_kind::csv:
-      return source_format::csv;
-    case file_kind::lmdb:
-      return source_format::lmdb;
-    case file_kind::records:
-      return source_format::records;
-    case file_kind::tokens:
-    case file_kind::raw:
-      return source_format::tokens;
-    case file_kind::other:
-      break;
-  }
-  return source_format::tar;
-}
-
-table_options table_options_of(const open_options& options) {
-  table_options tables = options.tables;
-  if (tables.fields.empty()) tables.fields = options.arrays.fields;
-  tables.remote = options.remote;
-  return tables;
-}
-
-// HDF5, Zarr and tables choose while they are opened: what is left out is not looked at.
-bool is_table(file_kind kind) {
-  return kind == file_kind::parquet || kind == file_kind::arrow || kind == file_kind::tfrecord ||
-         kind == file_kind::jsonl || kind == file_kind::csv;
-}
-bool chooses_itself(file_kind kind) { return kind == file_kind::hdf5 || kind == file_kind::npz || is_table(kind); }
 
 dataset chosen_of(const dataset& opened, const open_options& options) {
   return options.arrays.fields.empty() ? opened : opened.with_fields(options.arrays.fields);
@@ -170,39 +121,12 @@ tar_options shard_options_of(const open_options& options) {
   return shards;
 }
 
-// Files of any source, of a kind that is no tar shards.
-dataset open_as(file_kind kind, const datasets::input_files& files, const open_options& options) {
-  const std::string& first = files.names().front();
-  refuse_options(format_of(kind), options, first);
-  switch (kind) {
-    case file_kind::npy:
-      return datasets::open_npy_files(files, {});
-    case file_kind::npz:
-      return datasets::open_npz_files(files, {.fields = options.arrays.fields});
-    case file_kind::hdf5:
-      return datasets::open_hdf5_files(files, options.arrays);
-    case file_kind::parquet:
-      return datasets::open_parquet_files(files, table_options_of(options));
-    case file_kind::arrow:
-      return datasets::open_arrow_files(files, table_options_of(options));
-    case file_kind::tfrecord:
-      return datasets::open_tfrecord_files(files, table_options_of(options));
-    case file_kind::jsonl:
-      return datasets::open_jsonl_files(files, table_options_of(options));
-    case file_kind::csv:
-      return datasets::open_csv_files(files, table_options_of(options));
-    case file_kind::lmdb:
-      return datasets::open_lmdb_files(files, options.lmdb);
-    case file_kind::records:
-      return datasets::open_record_files(files);
-    case file_kind::tokens:
-      return datasets::open_token_files(files, {});
-    case file_kind::raw:
-    case file_kind::other:
-      break;
-  }
-  throw error(errc::usage, str_cat(first, ": it has no header, and no file beside it says what it holds: ",
-                                   datasets::looks_like(*files.open(first))));
+// Files of any source, of a format that is no tar shards.
+dataset open_as(source_format what, const datasets::input_files& files, const open_options& options) {
+  refuse_options(what, options, files.names().front());
+  const datasets::format& of = datasets::format_of(what);
+  const dataset opened = of.open(files, options);
+  return of.chooses ? opened : chosen_of(opened, options);
 }
 
 // Of an object: whether a JSON is references to chunks.
@@ -256,10 +180,7 @@ void refuse_split(const open_options& options, const std::string& source) {
 std::vector<dataset> open_remote(std::span<const io::named_object> objects, const open_options& options) {
   return datasets::open_objects(
       objects, options.remote,
-      [&](file_kind kind, const datasets::input_files& files) {
-        const dataset opened = open_as(kind, files, options);
-        return chooses_itself(kind) ? opened : chosen_of(opened, options);
-      },
+      [&](source_format kind, const datasets::input_files& files) { return open_as(kind, files, options); },
       [&](std::shared_ptr<const io::source_description> shards, const std::function<datasets::index_places()>& beside) {
         refuse_options(source_format::tar, options, shards->file_name(0));
         return chosen_of(datasets::open_shards_of_source(std::move(shards), shard_options_of(options), beside),
@@ -286,15 +207,14 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
   };
   // Neighbours of one kind are opened together: all their headers in flight at once, and several arrays are samples each.
   std::vector<std::string> files;
-  file_kind kind = file_kind::other;
+  source_format kind = source_format::tar;
   const auto open_files = [&] {
     if (files.empty()) return;
-    if (kind == file_kind::other) {
+    if (kind == source_format::tar) {
       refuse_options(source_format::tar, options, files.front());
       parts.push_back(chosen_of(open_tar(files, shard_options_of(options)), options));
     } else {
-      const dataset opened = open_as(kind, *datasets::files_on_disk(files), options);
-      parts.push_back(chooses_itself(kind) ? opened : chosen_of(opened, options));
+      parts.push_back(open_as(kind, *datasets::files_on_disk(files), options));
     }
     files.clear();
   };
@@ -310,7 +230,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     for (dataset& part : open_remote(addresses, options)) parts.push_back(std::move(part));
     addresses.clear();
   };
-  const auto add_file = [&](std::string path, file_kind of) {
+  const auto add_file = [&](std::string path, source_format of) {
     if (of != kind) open_files();
     kind = of;
     files.push_back(std::move(path));
@@ -319,7 +239,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
     const std::optional<datasets::folder_split> split = split_of(whole, options);
     if (split && split->folder.empty()) {
       for (const std::string& each : split->files) {
-        at_address ? addresses.push_back(whole.object(each)) : add_file(each, datasets::kind_of_file(each));
+        at_address ? addresses.push_back(whole.object(each)) : add_file(each, datasets::format_of_file(each));
       }
       return;
     }
@@ -331,7 +251,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
       open_files();
       open_addresses();
     };
-    const auto add = [&](const std::string& file, file_kind of) {
+    const auto add = [&](const std::string& file, source_format of) {
       at_address ? addresses.push_back(folder.object(file)) : add_file(file, of);
     };
     const datasets::folder_content content = datasets::content_of_folder(folder);
@@ -344,7 +264,7 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
                                    : open_zarr(path, options.arrays));
         break;
       case content_kind::lmdb:
-        add(content.files.front(), file_kind::lmdb);
+        add(content.files.front(), source_format::lmdb);
         break;
       case content_kind::mds:
         flush();
@@ -352,14 +272,14 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         parts.push_back(datasets::open_mds_files(folder.files(), path, table_options_of(options)));
         break;
       case content_kind::arrow:
-        for (const std::string& each : content.files) add(each, file_kind::arrow);
+        for (const std::string& each : content.files) add(each, source_format::arrow);
         break;
       case content_kind::table:
         flush();
         parts.push_back(open_table_of_paths(*folder.files_of_table(content.files.front()), options));
         break;
       case content_kind::shards:
-        for (const std::string& each : content.files) add(each, file_kind::other);
+        for (const std::string& each : content.files) add(each, source_format::tar);
         break;
       case content_kind::pictures:
         flush();
@@ -399,18 +319,18 @@ dataset open(std::span<const std::string> sources, const open_options& options) 
         continue;
       }
       refuse_split(options, path);
-      const file_kind found = datasets::kind_of_file(path);
+      const source_format found = datasets::format_of_file(path);
       if (is_empty_file(path)) {
         empty_files.push_back(std::move(path));
         continue;
       }
-      if (found == file_kind::other && path.ends_with(".json") && datasets::is_references(path)) {
+      if (found == source_format::tar && path.ends_with(".json") && datasets::is_references(path)) {
         open_files();
         add_references(path);
         continue;
       }
-      if (found == file_kind::other && path.ends_with(".json")) refuse_description(path);
-      if (found == file_kind::other) check_shard(path);
+      if (found == source_format::tar && path.ends_with(".json")) refuse_description(path);
+      if (found == source_format::tar) check_shard(path);
       add_file(std::move(path), found);
     }
   }

@@ -1,15 +1,9 @@
 #include "datasets/raw_files.hpp"
 
 #include "base/text.hpp"
-#include "datasets/arrow_file.hpp"
-#include "datasets/content.hpp"
 #include "datasets/file_bytes.hpp"
-#include "datasets/hdf5_bytes.hpp"
 #include "datasets/input_files.hpp"
-#include "datasets/lmdb_tree.hpp"
-#include "datasets/npy_header.hpp"
 #include "datasets/path_error.hpp"
-#include "datasets/tfrecord.hpp"
 
 #include <leat/error.hpp>
 
@@ -24,25 +18,6 @@
 #include <vector>
 
 namespace leat::datasets {
-namespace {
-
-constexpr std::size_t start_bytes = 32;
-
-bool starts_with(std::span<const std::byte> start, std::string_view text) {
-  return start.size() >= text.size() && std::memcmp(start.data(), text.data(), text.size()) == 0;
-}
-
-// The signature may lie behind bytes of the user's.
-bool is_hdf5(const file_bytes& file) {
-  try {
-    return hdf5_signature(file).has_value();
-  } catch (const error&) {
-    return false;  // Opening it reports what is wrong.
-  }
-}
-
-}  // namespace
-
 std::string with_extension(const std::string& path, std::string_view extension) {
   const std::size_t slash = path.rfind('/');
   const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
@@ -82,50 +57,6 @@ std::vector<std::string> files_in(const std::string& folder, std::string_view en
   }
   std::sort(files.begin(), files.end());
   return files;
-}
-
-file_kind kind_of_file(const std::string& path) {
-  if (path.ends_with(".tar")) return file_kind::other;
-  return kind_of_file(*files_on_disk({path}), path);
-}
-
-file_kind kind_of_file(const input_files& files, const std::string& name) { return kind_of_file(files, name, name); }
-
-file_kind kind_of_file(const input_files& files, const std::string& name, const std::string& called) {
-  if (called.ends_with(".tar")) return file_kind::other;
-  if (!files.has(name)) {
-    return files.has(name + ".bin") && files.has(name + ".idx") ? file_kind::tokens : file_kind::other;
-  }
-  std::unique_ptr<file_bytes> file;
-  std::vector<std::byte> start;
-  try {
-    file = files.open(name);
-    start = file->read(0, start_bytes);
-  } catch (const error& failed) {
-    if (failed.code() == errc::io) throw;  // Else opening it reports the error.
-  }
-  if (is_npy(start)) return file_kind::npy;
-  if (starts_with(start, megatron_magic)) return file_kind::tokens;
-  if (starts_with(start, "PAR1") || starts_with(start, "PARE")) return file_kind::parquet;
-  if (is_arrow(start)) return file_kind::arrow;
-  if (is_lmdb(start)) return file_kind::lmdb;
-  if (is_tfrecord(start)) return file_kind::tfrecord;
-  if (called.ends_with(".npy")) return file_kind::npy;  // Opening it reports what is wrong.
-  if (called.ends_with(".npz")) return file_kind::npz;
-  if (called.ends_with(".jsonl") || called.ends_with(".ndjson")) return file_kind::jsonl;
-  if (called.ends_with(".csv") || called.ends_with(".tsv")) return file_kind::csv;
-  if (called.ends_with(".bin")) {
-    if (files.has(with_extension(called, ".json"))) return file_kind::records;
-    const std::string index = with_extension(called, ".idx");
-    if (files.has(index) && starts_with(files.open(index)->read(0, start_bytes), megatron_magic))
-      return file_kind::tokens;
-    if (start.size() >= sizeof(std::uint32_t)) {
-      const auto magic = number_at<std::uint32_t>(start, 0);
-      if (magic == llmc_magic_u16 || magic == llmc_magic_u32 || magic == llmc_magic_eval) return file_kind::tokens;
-    }
-    return file_kind::raw;
-  }
-  return file != nullptr && is_hdf5(*file) ? file_kind::hdf5 : file_kind::other;
 }
 
 // GPT-2 has 50,257 tokens and common ones have small numbers: those of u32 are nearly all 0 in the upper half.

@@ -16,30 +16,6 @@ namespace leat::datasets {
 class file_bytes;
 class input_files;
 
-enum class file_kind : std::uint8_t {
-  npy,
-  npz,
-  hdf5,
-  parquet,
-  arrow,  ///< a file or a stream
-  lmdb,
-  tfrecord,
-  jsonl,
-  csv,      ///< or .tsv
-  records,  ///< a .json beside it
-  tokens,   ///< llm.c's header, or Megatron's index beside it
-  raw,      ///< a .bin that nothing describes
-  other     ///< shards
-};
-
-/// Looks into the file unless its name ends in .tar. A file that cannot be read is `other`: opening it reports the error.
-[[nodiscard]] file_kind kind_of_file(const std::string& path);
-
-/// The same of a file of any source. What cannot be read at all is thrown.
-///   called   what it is called where it came from, if another of that name made `name` longer; its ending is looked at
-[[nodiscard]] file_kind kind_of_file(const input_files& files, const std::string& name, const std::string& called);
-[[nodiscard]] file_kind kind_of_file(const input_files& files, const std::string& name);
-
 /// The path with its extension replaced, or added where its last part has none.
 [[nodiscard]] std::string with_extension(const std::string& path, std::string_view extension);
 [[nodiscard]] bool file_exists(const std::string& path);

@@ -6,6 +6,7 @@
 #include "datasets/file_bytes.hpp"
 #include "datasets/hdf5_file.hpp"
 #include "datasets/patterns.hpp"
+#include "datasets/formats.hpp"
 #include "datasets/raw_files.hpp"
 #include "datasets/zarr_consolidated.hpp"
 #include "datasets/zarr_hierarchy.hpp"
@@ -311,7 +312,7 @@ referable_arrays arrays_to_refer_to(const std::string& source, std::span<const s
   referable_arrays found;
   std::vector<placed_values> values;
   std::vector<std::string> notes;
-  if (!is_folder(path) && kind_of_file(path) == file_kind::hdf5) {
+  if (!is_folder(path) && format_of_file(path) == source_format::hdf5) {
     const local_file file(path);
     hdf5_contents contents = read_hdf5(file, fields);
     found.arrays = std::move(contents.arrays);

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "datasets/asked_files.hpp"
 #include "datasets/blocking_source.hpp"
+#include "datasets/formats.hpp"
 #include "datasets/indexes_beside.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/listed_folder.hpp"
@@ -79,7 +80,7 @@ std::vector<std::string> first_names(const io::source_description& source, std::
 
 struct object {
   io::named_object named;
-  file_kind kind = file_kind::other;
+  source_format kind = source_format::tar;
   std::vector<std::string> companions = {};
   bool is_there = true;  // or only what lies beside it
 };
@@ -131,7 +132,7 @@ std::vector<object> look_at(std::span<const io::named_object> objects, const rem
   const std::vector<std::string> names = first_names(*source, objects.size());
   const std::unique_ptr<input_files> files = files_of_source(source, names);
   for_each_parallel(all.size(), together, [&](std::size_t i) {
-    all[i].kind = kind_of_file(*files, names[i], io::redacted(all[i].named.address));
+    all[i].kind = format_of_file(*files, names[i], io::redacted(all[i].named.address));
   });
   return all;
 }
@@ -295,7 +296,7 @@ std::vector<dataset> open_objects(std::span<const io::named_object> objects, con
       for (const std::string& companion : all[i].companions) together.push_back({.address = companion});
     }
     const std::shared_ptr<const io::source_description> source = io::describe_objects(together, options);
-    if (all[begin].kind == file_kind::other) {
+    if (all[begin].kind == source_format::tar) {
       parts.push_back(open_shards(source, [&] { return indexes_of(shards, options); }));
     } else {
       parts.push_back(open_kind(all[begin].kind, *files_of_source(source, first_names(*source, end - begin))));

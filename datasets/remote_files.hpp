@@ -18,7 +18,7 @@ struct named_object;
 
 namespace leat::datasets {
 
-enum class file_kind : std::uint8_t;
+enum class source_format : std::uint8_t;
 class input_files;
 struct index_places;
 
@@ -70,7 +70,7 @@ void refuse_folder(const std::string& address);
 /// A dataset of files of one kind, out of whatever source.
 ///   shards   the same files, where they are tar shards
 ///   beside   where indexes of them may lie
-using kind_opener = std::function<dataset(file_kind kind, const input_files& files)>;
+using kind_opener = std::function<dataset(source_format kind, const input_files& files)>;
 using shard_opener = std::function<dataset(std::shared_ptr<const io::source_description> shards,
                                            const std::function<index_places()>& beside)>;
 

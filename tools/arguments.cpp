@@ -1,6 +1,7 @@
 #include "tools/arguments.hpp"
 
 #include "base/text.hpp"
+#include "datasets/formats.hpp"
 #include "tools/human.hpp"
 
 #include <absl/strings/numbers.h>
@@ -11,10 +12,9 @@ namespace leat::tools {
 
 CLI::Option* add_sources(CLI::App& app, std::vector<std::string>& sources, const std::string& more) {
   return app
-      .add_option("SOURCE", sources,
-                  "a folder of pictures or of class folders; tar shards by path, brace list "
-                  "('a-{000..127}.tar') or glob; a folder of shards" +
-                      more)
+      .add_option(
+          "SOURCE", sources,
+          str_cat("by path, brace list ('a-{000..127}.tar'), glob or address: ", datasets::formats_text(), more))
       ->required()
       ->type_name("")
       ->check([](const std::string& source) {

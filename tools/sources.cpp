@@ -1,9 +1,9 @@
 #include "tools/sources.hpp"
 
 #include "base/text.hpp"
+#include "datasets/formats.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/remote_files.hpp"
-#include "datasets/source_options.hpp"
 #include "io/remote/address.hpp"
 #include "tools/arguments.hpp"
 #include "tools/flags.hpp"
@@ -30,7 +30,7 @@ void refuse_unknown(const std::vector<std::string>& sources, datasets::token_adv
   for (const std::string& source : sources) {
     if (!source.ends_with(".bin") || datasets::is_remote(source)) continue;
     for (const std::string& path : datasets::expand_paths(source)) {
-      if (datasets::kind_of_file(path) != datasets::file_kind::raw) continue;
+      if (datasets::format_of_file(path) != datasets::source_format::raw) continue;
       throw error(errc::usage, str_cat(path, ": it has no header, and no file beside it says what it holds: ",
                                        datasets::looks_like(path, advice)));
     }
@@ -42,7 +42,8 @@ void refuse_other_kinds(const std::vector<std::string>& sources) {
   for (const std::string& source : sources) {
     if (datasets::is_remote(source)) continue;
     for (const std::string& path : datasets::expand_paths(source)) {
-      const bool is_records = path.ends_with(".bin") && datasets::kind_of_file(path) == datasets::file_kind::records;
+      const bool is_records =
+          path.ends_with(".bin") && datasets::format_of_file(path) == datasets::source_format::records;
       if (!is_records && !path.ends_with(".tar") && !path.ends_with(".npz")) continue;
       throw error(errc::usage,
                   str_cat("--tokens: ", path,

@@ -1,0 +1,42 @@
+// The table of formats, and what is made of it.
+#include "datasets/formats.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+
+namespace leat::datasets {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(formats, are_named_once_each_and_found_by_what_they_are) {
+  std::set<std::string_view> names;
+  for (const format& each : formats()) {
+    EXPECT_TRUE(names.insert(each.name).second) << each.name;
+    EXPECT_EQ(&format_of(each.what), &each);
+    // What is recognised among files is opened as files; of the others a folder or a source of shards is one.
+    EXPECT_EQ(each.open != nullptr, each.begins != nullptr || each.is_called != nullptr) << each.name;
+  }
+}
+
+TEST(formats, are_all_in_the_list_for_people_and_in_the_page) {
+  if (std::getenv("LEAT_SOURCES") == nullptr) GTEST_SKIP() << "LEAT_SOURCES is not set: ctest sets it to the sources";
+  std::ifstream from(std::filesystem::path(std::getenv("LEAT_SOURCES")) / "docs/datasets.md");
+  const std::string page(std::istreambuf_iterator<char>(from), {});
+  ASSERT_FALSE(page.empty());
+  for (const format& each : formats()) {
+    if (each.what == source_format::raw) continue;
+    EXPECT_THAT(formats_text(), HasSubstr(each.name));
+    EXPECT_THAT(page, HasSubstr(each.what == source_format::pictures ? "class folders" : each.name)) << each.name;
+  }
+}
+
+}  // namespace
+}  // namespace leat::datasets
