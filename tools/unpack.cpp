@@ -22,6 +22,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -32,7 +34,7 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -52,12 +54,18 @@ struct unpack_arguments {
   asked_for asked;
 };
 
-// What a shard's member is called as a file: escapes of its key undone. Refuses what would lie outside of DIR.
-std::string file_of(std::string_view member) {
+// Where a member's extension begins.
+std::size_t key_bytes(std::string_view member) {
   const std::size_t slash = member.rfind('/');
-  const std::size_t dot = member.find('.', slash == std::string_view::npos ? 0 : slash);
-  const std::string_view key = member.substr(0, dot);
-  std::string path = str_cat(datasets::decode_key(key), dot == std::string_view::npos ? "" : member.substr(dot));
+  return std::min(member.size(), member.find('.', slash == std::string_view::npos ? 0 : slash));
+}
+
+// What a shard's member is called as a file: escapes of its key undone. Refuses what would lie outside of DIR.
+//   number   0, or what tells its sample from others of this key
+std::string file_of(std::string_view member, std::uint64_t number) {
+  const std::size_t dot = key_bytes(member);
+  std::string path =
+      str_cat(datasets::number_key(datasets::decode_key(member.substr(0, dot)), number), member.substr(dot));
   bool leads_out = path.empty() || path.front() == '/' || path.find('\0') != std::string::npos;
   for (const fs::path& part : fs::path(path)) leads_out = leads_out || part == "..";
   if (leads_out) {
@@ -76,19 +84,18 @@ class unpacking {
   unpacking(const dataset& from, std::string directory, bool overwrite, std::stop_token stop)
       : from_(from), directory_(std::move(directory)), overwrite_(overwrite), stop_(std::move(stop)) {}
 
-  // Before anything is written: whether all members have a place, each another one, and none is taken.
-  void check_names() {
+  // Before anything is written: finds a name for each member, and whether none of these is taken.
+  void find_names() {
     datasets::sample_reader reader(*from_.model(), stop_);
-    std::unordered_set<std::string> names;
     for (std::uint64_t sample = 0; sample < from_.size(); ++sample) {
       check_stop();
       if (from_.model()->defect_of(sample)) continue;
-      for (const datasets::member& each : reader.describe(sample).members) {
-        const std::string name = file_of(each.name);
-        check_name(name, names);
-        // What it becomes is known when its content is.
-        if (const std::optional<std::string> jpeg = jpeg_name_of(name)) check_name(*jpeg, names);
-      }
+      const std::vector<datasets::member> members = reader.describe(sample).members;
+      if (take_names(sample, members, 0)) continue;
+      const std::string_view first = members.front().name;
+      std::uint64_t& number = numbers_of_keys_[datasets::decode_key(first.substr(0, key_bytes(first)))];
+      while (!take_names(sample, members, ++number)) check_stop();
+      numbers_.emplace(sample, number);
     }
   }
 
@@ -97,6 +104,7 @@ class unpacking {
       throw explain_write(directory_.string(), failed);
     datasets::sample_reader reader(*from_.model(), stop_);
     std::vector<datasets::sample_members> pending;
+    std::vector<std::uint64_t> pending_samples;
     std::uint64_t pending_bytes = 0;
     for (std::uint64_t sample = 0; sample < from_.size(); ++sample) {
       check_stop();
@@ -104,19 +112,25 @@ class unpacking {
         add_not_written(str_cat(from_.name(sample), ": ", found->reason), errc::corrupt);
       } else {
         pending.push_back(reader.describe(sample));
+        pending_samples.push_back(sample);
         pending_bytes += pending.back().content_bytes;
       }
       if (pending_bytes < window_bytes && sample + 1 < from_.size()) continue;
       reader.read(pending);
-      datasets::for_each_parallel(pending.size(), working_cores(), [&](std::size_t i) { write(pending[i]); });
+      datasets::for_each_parallel(pending.size(), working_cores(),
+                                  [&](std::size_t i) { write(pending_samples[i], pending[i]); });
       check_stop();
       pending.clear();
+      pending_samples.clear();
       pending_bytes = 0;
     }
   }
 
+  [[nodiscard]] std::uint64_t numbered() const noexcept { return numbers_.size(); }
+
   std::uint64_t files = 0;
   std::uint64_t photos = 0;
+  std::uint64_t repeated = 0;  // members that are another one again, by name and content
   std::uint64_t damaged = 0;
   std::uint64_t unsupported = 0;         // packs of another version
   std::vector<std::string> not_written;  // the first of both
@@ -126,16 +140,50 @@ class unpacking {
     if (stop_.stop_requested()) throw error(errc::cancelled, "stopped");
   }
 
-  void check_name(const std::string& name, std::unordered_set<std::string>& names) const {
-    const std::string path = (directory_ / name).string();
-    if (!names.insert(name).second) {
-      throw error(errc::usage,
-                  str_cat("two members become the file ", path,
-                          ", and one would replace the other; unpack their shards into folders of their own"));
+  struct place {
+    std::uint64_t sample;
+    std::size_t member;
+    friend bool operator==(const place&, const place&) = default;
+  };
+
+  // Whether the members of a sample have names of their own, or those of others that are the same; takes them if so.
+  bool take_names(std::uint64_t sample, const std::vector<datasets::member>& members, std::uint64_t number) {
+    std::unordered_map<std::string, place> fresh;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      std::vector<std::string> names{file_of(members[i].name, number)};
+      // What a photo pack becomes is known when its content is.
+      if (const std::optional<std::string> jpeg = jpeg_name_of(names.front())) names.push_back(*jpeg);
+      for (const std::string& name : names) {
+        const place here{sample, i};
+        if (const auto found = names_.find(name); found != names_.end()) {
+          if (!are_same(found->second, here)) return false;
+        } else if (!fresh.emplace(name, here).second) {
+          throw error(errc::usage, str_cat("two members of the sample ", from_.name(sample), " become the file ",
+                                           (directory_ / name).string(), "; pack it without one of them"));
+        }
+      }
     }
+    for (const auto& [name, where] : fresh) check_free(name);
+    names_.merge(fresh);
+    return true;
+  }
+
+  void check_free(const std::string& name) const {
+    const std::string path = (directory_ / name).string();
     std::error_code failed;
     if (overwrite_ || !fs::exists(fs::symlink_status(path, failed))) return;
     throw error(errc::usage, str_cat(path, " is there already; remove it, give another folder, or --overwrite"));
+  }
+
+  bool are_same(place a, place b) {
+    std::vector<datasets::sample_members> both(2);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const place each = i == 0 ? a : b;
+      both[i].members.push_back(std::move(comparing_.describe(each.sample).members[each.member]));
+    }
+    if (both[0].members[0].size_bytes != both[1].members[0].size_bytes) return false;
+    comparing_.read(both);
+    return both[0].members[0].content == both[1].members[0].content;
   }
 
   void add_not_written(std::string what, errc why) {
@@ -144,11 +192,12 @@ class unpacking {
     if (not_written.size() < not_written_shown) not_written.push_back(std::move(what));
   }
 
-  void write(const datasets::sample_members& sample) {
+  void write(std::uint64_t number, const datasets::sample_members& sample) {
     if (stop_.stop_requested()) return;
-    for (const datasets::member& each : sample.members) {
+    for (std::size_t i = 0; i < sample.members.size(); ++i) {
+      const datasets::member& each = sample.members[i];
       try {
-        write(each);
+        write({number, i}, each);
       } catch (const error& failure) {
         if (failure.code() != errc::format && failure.code() != errc::unsupported) throw;
         add_not_written(str_cat(each.name, ": ", failure.what()), failure.code());
@@ -156,8 +205,14 @@ class unpacking {
     }
   }
 
-  void write(const datasets::member& each) {
-    const std::string name = file_of(each.name);
+  void write(place where, const datasets::member& each) {
+    const auto number = numbers_.find(where.sample);
+    const std::string name = file_of(each.name, number == numbers_.end() ? 0 : number->second);
+    if (names_.at(name) != where) {  // the other one is written
+      const std::lock_guard lock(mutex_);
+      ++repeated;
+      return;
+    }
     const std::optional<std::string> jpeg = jpeg_name_of(name);
     const bool is_pack = jpeg && is_photo_pack(each.content);
     if (jpeg && !is_pack && !is_jpeg(each.content)) {
@@ -197,8 +252,26 @@ class unpacking {
   confined_folder inside_;
   bool overwrite_;
   std::stop_token stop_;
+  datasets::sample_reader comparing_{*from_.model(), stop_};
+  std::unordered_map<std::string, place> names_;
+  std::unordered_map<std::uint64_t, std::uint64_t> numbers_;        // of samples whose names are taken
+  std::unordered_map<std::string, std::uint64_t> numbers_of_keys_;  // the last ones
   std::mutex mutex_;
 };
+
+// What became of members whose names were taken.
+std::string text_of_names(const unpacking& done) {
+  std::string text;
+  if (done.numbered() > 0) {
+    str_append(text, "  ", counted(done.numbered(), "sample has", "samples have"),
+               " a number in the names, as 'a%~1.jpg': others have these names, and other content\n");
+  }
+  if (done.repeated > 0) {
+    str_append(text, "  ", counted(done.repeated, "member is", "members are"),
+               " there once: another one has the same name and content\n");
+  }
+  return text;
+}
 
 int unpack_sources(const unpack_arguments& arguments, interruption& stop) {
   if (arguments.paths.size() < 2) {
@@ -214,7 +287,7 @@ int unpack_sources(const unpack_arguments& arguments, interruption& stop) {
   tell_notes("unpack", from);
   unpacking work(from, arguments.paths.back(), arguments.overwrite, stop.token());
   try {
-    work.check_names();
+    work.find_names();
     work.run();
   } catch (const error& failure) {
     if (failure.code() != errc::cancelled || !stop.requested()) throw;
@@ -225,13 +298,15 @@ int unpack_sources(const unpack_arguments& arguments, interruption& stop) {
   if (arguments.json) {
     print(report_text({{"files", work.files},
                        {"photos", work.photos},
+                       {"repeated", work.repeated},
+                       {"numbered", work.numbered()},
                        {"damaged", work.damaged},
                        {"unsupported", work.unsupported},
                        {"not_written", work.not_written}},
                       arguments.asked));
   } else {
     print(str_cat(counted(work.files, "file", "files"), ", ", counted(work.photos, "photo pack", "photo packs"),
-                  " among them\n"));
+                  " among them\n", text_of_names(work)));
   }
   for (const std::string& each : work.not_written) complain("unpack", one_line(each));
   const std::uint64_t left = work.damaged + work.unsupported;
@@ -247,8 +322,10 @@ void add_unpack(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<unpack_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("unpack", "write shards as files, photo packs as JPEGs again");
   app.get_help_ptr()->group("");  // Whoever reads it has found it.
-  app.add_option("SOURCE", arguments->paths,
-                 "DIR is made; each member of a sample becomes the file that it was, byte for byte")
+  app.add_option(
+         "SOURCE", arguments->paths,
+         "DIR is made; each member of a sample becomes the file that it was, byte for byte; samples of one name, "
+         "with other content, get a number")
       ->required()
       ->option_text("SOURCE... DIR")
       ->type_name("");

@@ -1,5 +1,7 @@
 // leat pack as a command; what is in its shards is tested in tests/datasets.
 #include "tests/support/photos.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/seeds.hpp"
 #include "tests/tools/command.hpp"
 
 #include <leat/photo_pack.hpp>
@@ -15,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -309,8 +312,8 @@ TEST(pack, class_folders_may_hold_packs) {
   EXPECT_EQ(found.at("samples"), 3) << found;
 }
 
-// With --overwrite as well, nothing that is whole is replaced by what is not, and no file by another of the same name.
-TEST(pack, unpack_writes_nothing_of_what_is_cut_off_or_comes_twice) {
+// With --overwrite as well, nothing that is whole is replaced by what is not.
+TEST(pack, unpack_writes_nothing_of_what_is_cut_off) {
   const temporary_directory directory;
   const std::filesystem::path folder = directory.path() / "photos";
   const auto path = [&](const char* name) { return (directory.path() / name).string(); };
@@ -325,11 +328,6 @@ TEST(pack, unpack_writes_nothing_of_what_is_cut_off_or_comes_twice) {
   EXPECT_EQ(cut.exit_code, 1);
   EXPECT_THAT(cut.err, HasSubstr("a/2"));
   EXPECT_EQ(content_of(directory.path() / "files/a/2.jpg"), content_of(folder / "a/2.jpg"));
-
-  const ended twice = run({"unpack", path("whole.tar"), path("whole.tar"), path("twice"), "--overwrite"});
-  EXPECT_EQ(twice.exit_code, 2);
-  EXPECT_THAT(twice.err, HasSubstr("two members become the file"));
-  EXPECT_FALSE(std::filesystem::exists(path("twice")));
 
   std::string unknown = whole;
   unknown[unknown.find("FJPG\r\n")] = 'X';
@@ -369,6 +367,73 @@ TEST(pack, of_packs_into_jpegs_fails_where_one_is_damaged_and_keeps_it) {
   const ended files = run({"unpack", path("back.tar"), path("files")});
   EXPECT_THAT(files.err, HasSubstr("a/1.fjpg"));
   EXPECT_EQ(content_of(directory.path() / "files/a/2.jpg"), content_of(folder / "a/2.jpg"));
+}
+
+TEST(pack, unpack_keeps_all_samples_of_one_name) {
+  const temporary_directory directory;
+  const auto path = [&](const char* name) { return (directory.path() / name).string(); };
+  write_file(directory.path() / "one" / "a" / "1.jpg", photo_jpeg(1, 96, 64));
+  write_file(directory.path() / "two" / "a" / "1.jpg", photo_jpeg(2, 96, 64));
+  for (const std::string photos : {"fast", "jpeg"}) {
+    const std::string shard = path((photos + ".tar").c_str());
+    const std::string out = path(photos.c_str());
+    ASSERT_EQ(run({"pack", path("one"), path("two"), path("one"), shard, "--photos", photos}).exit_code, 0);
+    const ended files = run({"unpack", shard, out, "--json"});
+    EXPECT_EQ(files.exit_code, 0) << files.err;
+    EXPECT_EQ(files.json().at("numbered"), 1);
+    EXPECT_EQ(files.json().at("repeated"), 2) << "the picture that comes again, and its class";
+    EXPECT_EQ(content_of(out + "/a/1.jpg"), content_of(path("one/a/1.jpg")));
+    EXPECT_EQ(content_of(out + "/a/1%~1.jpg"), content_of(path("two/a/1.jpg")));
+  }
+}
+
+using files_by_name = std::map<std::string, std::string>;
+
+// Pictures of all depths and stems: those that differ in nothing but the extension, in its letters' case, or have what is escaped in keys.
+files_by_name random_tree(seeded_random& draw) {
+  static const std::vector<std::string> stems = {"x", "X", "x.a", "x%", "x%~1", "%2E", "a b", "\xC3\xA4", "1", "x.cls"};
+  static const std::vector<std::string> extensions = {"jpg", "JPG", "jpeg", "png", "Png", "bmp", "webp"};
+  static const std::vector<std::string> folders = {"c", "C", "d.e", "x", "%25", "c d"};
+  const bool has_classes = draw.chance(0.7);
+  files_by_name files;
+  for (std::uint64_t left = 1 + draw.below(30); left > 0; --left) {
+    std::string path;
+    for (std::uint64_t depth = has_classes ? 1 + draw.below(3) : 0; depth > 0; --depth) {
+      path += folders[draw.below(folders.size())] + "/";
+    }
+    path += stems[draw.below(stems.size())] + "." + extensions[draw.below(extensions.size())];
+    std::string content(draw.chance(0.2) ? 0 : draw.below(2000), '\0');
+    fill_seeded(draw.next(), 0, std::as_writable_bytes(std::span(content)));
+    files[path] = content;
+  }
+  return files;
+}
+
+TEST(pack, unpack_gives_back_each_file_of_any_tree) {
+  for_each_seed(12, [](std::uint64_t seed) {
+    seeded_random draw(seed);
+    const temporary_directory directory;
+    const files_by_name tree = random_tree(draw);
+    for (const auto& [name, content] : tree)
+      write_file(directory.path() / "tree" / name, {content.begin(), content.end()});
+    std::vector<std::string> pack{"pack", (directory.path() / "tree").string(),
+                                  (directory.path() / "p-%d.tar").string(), "--samples-per-shard",
+                                  std::to_string(1 + draw.below(20))};
+    if (draw.chance(0.5)) pack.push_back("--shuffle");
+    const ended packed = run(pack);
+    ASSERT_EQ(packed.exit_code, 0) << packed.err;
+    const ended done =
+        run({"unpack", (directory.path() / "p-*.tar").string(), (directory.path() / "out").string(), "--json"});
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_EQ(done.json().at("numbered"), 0);
+    files_by_name found;
+    for (const auto& each : std::filesystem::recursive_directory_iterator(directory.path() / "out")) {
+      // A class is no file of the tree.
+      if (!each.is_regular_file() || each.path().extension() == ".cls") continue;
+      found[each.path().lexically_relative(directory.path() / "out").string()] = content_of(each.path());
+    }
+    EXPECT_EQ(found, tree);
+  });
 }
 
 TEST(pack, unpack_refuses_a_member_that_leads_out_of_the_folder) {
