@@ -41,7 +41,11 @@ image picture(const std::string& name, const picture_options& options) {
   image field(name);
   for (const transform& each : steps) field = field.apply(each);
   if (options.type != dtype::u8) field = field.normalize(imagenet);
-  return field.as(options.type).as(options.order).exif_orientation(options.exif_orientation).decoder(options.decoder);
+  return field.as(options.type)
+      .as(options.order)
+      .exif_orientation(options.exif_orientation)
+      .truncated(options.truncated)
+      .decoder(options.decoder);
 }
 
 bool goes_as_jpg(std::string_view name) {
@@ -308,6 +312,9 @@ void add_picture_options(CLI::App& app, picture_options& pictures) {
       ->type_name("N,N,...");
   app.add_flag("--exif-orientation", pictures.exif_orientation,
                "turn pictures upright first, as EXIF or XMP says (as they are stored)");
+  add_choice(app, "--truncated", pictures.truncated,
+             {{"refuse", truncated_jpeg::refuse}, {"accept", truncated_jpeg::accept}},
+             "JPEGs that lost their ends: corrupt, or grey from there on (refuse)");
 }
 
 void add_order_options(CLI::App& app, order_options& order) {

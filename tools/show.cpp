@@ -167,6 +167,7 @@ class onlooker {
         steps_(settings.steps),
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
+                 .accept_cut = settings.truncated == truncated_jpeg::accept,
                  .decimate = settings.decimate.value_or(steps_.geometry_is_random())},
         budget_(arguments.host_bytes_max != 0 ? arguments.host_bytes_max : host_bytes_usual),
         decoder_(budget_) {}
@@ -270,8 +271,10 @@ class onlooker {
     whole.scaled_width = whole.out_width = scaled(original.width);
     whole.scaled_height = whole.out_height = scaled(original.height);
     std::vector<std::byte> rgb(store_.row_bytes(whole.out_height, whole.out_width));
-    const pixels::decode_options how{
-        .exif_orientation = options_.exif_orientation, .pixels_max = options_.pixels_max, .decimate = true};
+    const pixels::decode_options how{.exif_orientation = options_.exif_orientation,
+                                     .pixels_max = options_.pixels_max,
+                                     .accept_cut = options_.accept_cut,
+                                     .decimate = true};
     if (!decoder_.decode(encoded, whole, store_, how, rgb.data(), nullptr)) return;
     std::vector<std::uint8_t> file;
     encode_jpeg({reinterpret_cast<const std::uint8_t*>(rgb.data()), rgb.size()},

@@ -44,6 +44,11 @@ class field {
 ///   nvjpeg   NVIDIA's nvJPEG, on the device that batches go to. Slightly other pixels
 enum class jpeg_decoder : std::uint8_t { turbo, nvjpeg };
 
+/// What a JPEG is that lost its end: image::truncated().
+///   refuse   (default) corrupt, whatever is cut out of it
+///   accept   what is missing is grey, or of a progressive file blurred, as with Pillow's LOAD_TRUNCATED_IMAGES
+enum class truncated_jpeg : std::uint8_t { refuse, accept };
+
 /// A picture, with transforms as in torchvision and resampling as in Pillow: JPEG, PNG, WebP, BMP or a photo pack, by
 /// its content.
 ///   reads      the member of this name, or of from(). "jpg" also finds jpeg, png, webp, bmp, tif, tiff, ppm, pgm and
@@ -123,6 +128,7 @@ class image {
   /// Turns the picture upright first, as its EXIF or XMP says, like Pillow's ImageOps.exif_transpose. Default: off, as
   /// in torchvision.
   [[nodiscard]] image exif_orientation(bool on = true) const;
+  [[nodiscard]] image truncated(truncated_jpeg how) const;
   /// Lets the JPEG decoder reduce the picture to 1/2, 1/4 or 1/8 while the crop stays at least as large as the output:
   /// faster, and slightly other pixels. Default: on if a crop or flip is random, else off (a flip of probability 0 or 1
   /// is not random).
@@ -150,6 +156,7 @@ class image {
     dtype type = dtype::f32;
     layout order = layout::nchw;
     bool exif_orientation = false;
+    truncated_jpeg truncated = truncated_jpeg::refuse;
     std::optional<bool> decimate;
     jpeg_decoder decoder = jpeg_decoder::turbo;
     std::int64_t pixels_max = 178'956'970;

@@ -66,6 +66,7 @@ class image_program final : public field_program {
         store_(pixels::store::from(settings.type, settings.order, settings.statistics)),
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
+                 .accept_cut = settings.truncated == truncated_jpeg::accept,
                  .decimate = settings.decimate.value_or(pipeline_.geometry_is_random())},
         colour_scratch_bytes_(pixels::row_writer::scratch_bytes_most(pipeline_)),
         nvjpeg_(settings.decoder == jpeg_decoder::nvjpeg) {
@@ -195,7 +196,7 @@ class image_program final : public field_program {
     const auto* const other = dynamic_cast<const image_program*>(&first);
     return other != nullptr && other->photos_ == nullptr && photos_ == nullptr && other->nvjpeg_ == nvjpeg_ &&
            other->fields_ == fields_ && other->options_.exif_orientation == options_.exif_orientation &&
-           other->options_.pixels_max == options_.pixels_max;
+           other->options_.pixels_max == options_.pixels_max && other->options_.accept_cut == options_.accept_cut;
   }
   bool decode_together(field_scratch& scratch, const decode_input& input,
                        std::span<const decode_share> all) const override {
@@ -382,6 +383,8 @@ class image_model final : public field_model {
     out.add("exif_orientation", settings_.exif_orientation);
     out.add("decimate", settings_.decimate.value_or(pixels::pipeline(settings_.steps).geometry_is_random()));
     out.add("pixels_max", settings_.pixels_max);
+    // Saved runs without it refuse.
+    if (settings_.truncated == truncated_jpeg::accept) out.add("truncated", "accept");
     // Saved runs without it are turbo's.
     if (settings_.decoder == jpeg_decoder::nvjpeg) out.add("decoder", "nvjpeg");
   }
@@ -498,6 +501,11 @@ image image::as(dtype type) const {
 image image::as(layout order) const {
   image changed = *this;
   changed.settings_.order = order;
+  return changed;
+}
+image image::truncated(truncated_jpeg how) const {
+  image changed = *this;
+  changed.settings_.truncated = how;
   return changed;
 }
 image image::exif_orientation(bool on) const {

@@ -57,14 +57,14 @@ scan_counts count_scans(const jpeg_decompress_struct& cinfo) noexcept {
 
 }  // namespace
 
-stages::outcome<void> check_jpeg_claims(const jpeg_decompress_struct& cinfo, int& scans) {
+stages::outcome<void> check_jpeg_claims(const jpeg_decompress_struct& cinfo, bool may_be_cut, int& scans) {
   std::uint64_t blocks = 0;
   for (int i = 0; i < cinfo.num_components; ++i) blocks += blocks_of(cinfo.comp_info[i]);
   const std::uint64_t bytes = cinfo.src->bytes_in_buffer;
   // A block has at least one code for its first coefficient and, if all are in one scan, one for its end. Arithmetic coding can
   // code any number of blocks in a bit.
   const std::uint64_t bits_least = cinfo.arith_code != FALSE ? 0 : cinfo.progressive_mode != FALSE ? 1 : 2;
-  if (blocks * bits_least > bytes * 8) {
+  if (!may_be_cut && blocks * bits_least > bytes * 8) {
     return stages::corrupt("JPEG: too short for its picture: " + std::to_string(bytes) + " bytes of data cannot hold " +
                            std::to_string(blocks) + " blocks");
   }

@@ -66,13 +66,16 @@ struct frame {
   bool is_pack;
   bool recoded;  // by `photo_jpeg`; else `photo_stage` is put into libjpeg
   bool own_huffman;
+  bool accept_cut;
   bool plain;
 
   // Where we are.
   int scans;  // as check_jpeg_claims() counted them
   bool several_scans;
-  bool has_end;  // an end marker behind the scan, or several scans, which are read to their end in any case
+  bool
+      has_end;  // an end marker behind the scan; or nobody asks, as with several scans, which are read to their end in any case
   bool in_headers;
+  bool is_cut;  // accept_cut: the data have ended, and libjpeg fills in
   bool skipping;
   JDIMENSION needed_mcu_row;  // the first iMCU row that has a part in the region
   int lines_left;
@@ -133,6 +136,7 @@ bool heals_before_region(const frame& f) noexcept {
 void on_message(j_common_ptr cinfo, int level) {
   if (level >= 0) return;
   frame& f = frame_of(cinfo);
+  if (f.is_cut) return;
   switch (cinfo->err->msg_code) {
     case JWRN_HIT_MARKER:
     case JWRN_HUFF_BAD_CODE:
@@ -142,6 +146,8 @@ void on_message(j_common_ptr cinfo, int level) {
     case JWRN_MUST_RESYNC:  // What follows may have been put in the wrong place.
       leave(f, stages::outcome_kind::corrupt);
     case JWRN_JPEG_EOF:
+      f.is_cut = f.accept_cut && !f.in_headers;
+      if (f.is_cut) return;
       // One Huffman scan: reading bits ahead already warns, and JWRN_HIT_MARKER follows if a bit was missing.
       // Several scans: nothing else reports missing ones. Arithmetic coding: it reads zeros without a warning.
       if (f.in_headers || f.cinfo.arith_code != FALSE || jpeg_has_multiple_scans(&f.cinfo) != FALSE) {
@@ -559,9 +565,11 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
   f.encoded = reinterpret_cast<const unsigned char*>(encoded.data());
   f.encoded_bytes = encoded.size();
   f.stop = how.stop;
+  f.is_cut = false;
   f.skipping = false;
   f.decimation = 1;
   f.own_huffman = !how.library_only;
+  f.accept_cut = how.accept_cut;
   f.plain = how.plain;
   f.gave_up = false;
   if (!run(f, open_step)) return failure_of(f);
@@ -570,14 +578,14 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
     return stages::corrupt("JPEG: two frame headers that differ");
   }
   f.several_scans = jpeg_has_multiple_scans(&f.cinfo) != FALSE;
-  f.has_end =
-      f.is_pack || f.several_scans || has_end_marker({f.cinfo.src->next_input_byte, f.cinfo.src->bytes_in_buffer});
+  f.has_end = f.is_pack || f.accept_cut || f.several_scans ||
+              has_end_marker({f.cinfo.src->next_input_byte, f.cinfo.src->bytes_in_buffer});
   if (f.is_pack) {  // The layout has been checked: each row has bytes for its blocks.
     f.scans = 1;
     if (f.several_scans) return stages::corrupt("photo pack: its JPEG has more than one scan");
     return {};
   }
-  return check_jpeg_claims(f.cinfo, f.scans);
+  return check_jpeg_claims(f.cinfo, f.accept_cut, f.scans);
 }
 
 std::size_t jpeg_reader::scratch_bytes(const rectangle& region, int decimation) {

@@ -204,7 +204,7 @@ stages::outcome<transcode_result> transcode_to_baseline(std::span<const std::byt
   const std::unique_ptr<frame, ends> f = frame_for(encoded);
   if (!run(*f, read_header)) return failure_of(*f);
   if (f->is_baseline) return transcode_result::as_it_is;
-  const stages::outcome<void> checked = check_jpeg_claims(f->in, f->scans);
+  const stages::outcome<void> checked = check_jpeg_claims(f->in, false, f->scans);
   if (!checked) return checked.error();
   if (!run(*f, transcode)) return failure_of(*f);
   const auto* const written = reinterpret_cast<const std::byte*>(f->written);

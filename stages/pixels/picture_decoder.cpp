@@ -131,7 +131,9 @@ struct picture_decoder::state {
     if (!info) return info;
     if (std::int64_t{info->width} * info->height > options.pixels_max) {
       // A damaged header may claim any size, so compare the claim with the bytes first.
-      const outcome<void> opened = reader_of(info->what).open(encoded, *info, {.stop = stop, .library_only = true});
+      const outcome<void> opened =
+          reader_of(info->what)
+              .open(encoded, *info, {.stop = stop, .library_only = true, .accept_cut = options.accept_cut});
       const bool is_said =
           opened.kind() == stages::outcome_kind::corrupt || opened.kind() == stages::outcome_kind::cancelled;
       if (is_said) return opened.error();
@@ -146,7 +148,10 @@ struct picture_decoder::state {
     return {encoded,
             info,
             reader_of(info.what),
-            {.stop = stop, .library_only = !options.own_huffman, .plain = options.plain_huffman}};
+            {.stop = stop,
+             .library_only = !options.own_huffman,
+             .accept_cut = options.accept_cut,
+             .plain = options.plain_huffman}};
   }
 
   /// Reserves what the reader and `more` bytes besides need, and begins to decode `region` (stored, decimated pixels).

@@ -24,6 +24,7 @@ namespace leat::pixels {
 ///   exif_orientation   turn the picture upright first
 ///   pixels_max         pictures of more pixels are refused before any memory is taken; Pillow's bomb limit. A file too short
 ///                      for the pixels that it claims is corrupt instead
+///   accept_cut         a JPEG that lost its end is not corrupt, but grey from there on
 ///   decimate           JPEG: let the inverse DCT shrink by 2, 4 or 8 where the box stays at least as large as what it
 ///                      is scaled to. Decided by sizes alone. Never with filter::nearest
 ///   leave_flip         rows are stored without mirroring, except for those that a user's edit has seen; to_mirror tells which
@@ -34,6 +35,7 @@ namespace leat::pixels {
 struct decode_options {
   bool exif_orientation = false;
   std::int64_t pixels_max = 178'956'970;
+  bool accept_cut = false;
   bool decimate = false;
   bool leave_flip = false;
   bool leave_colour = false;

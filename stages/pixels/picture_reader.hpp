@@ -17,10 +17,12 @@ namespace leat::pixels {
 /// How one picture is read.
 ///   stop           looked at every few lines; may be null
 ///   library_only   use the format's library only, without our fast path; see picture_reader::gave_up()
+///   accept_cut     a JPEG that lost its end is grey from there on
 ///   plain          without the vector and bit instructions that not every processor has, in our JPEG path; for tests
 struct reading {
   const std::atomic<bool>* stop = nullptr;
   bool library_only = false;
+  bool accept_cut = false;
   bool plain = false;
 };
 

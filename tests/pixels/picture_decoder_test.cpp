@@ -341,6 +341,52 @@ TEST(picture_decoder, calls_truncated_pictures_corrupt_and_damage_below_the_crop
 }
 
 // Otherwise a picture would be good in one epoch and corrupt in the next, by its crop.
+// As Pillow's LOAD_TRUNCATED_IMAGES, which gives libjpeg an end marker where the file ends.
+TEST(picture_decoder, fills_what_a_cut_jpeg_lacks_where_that_is_accepted_the_same_in_every_crop) {
+  one_decoder one;
+  const decode_options accept{.accept_cut = true};
+  testing::for_each_seed(6, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto between = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
+    const rgb_picture texture = testing::make_texture(random(), between(60, 200), between(60, 200));
+    for (const jpeg_options& options :
+         {jpeg_options{}, jpeg_options{.h = 1, .v = 1}, jpeg_options{.restart_interval = 3},
+          jpeg_options{.colours = jpeg_colours::grey, .h = 1, .v = 1}, jpeg_options{.progressive = true},
+          jpeg_options{.separate_scans = true}}) {
+      const auto encoded = testing::make_jpeg(texture, options);
+      std::size_t first_scan = scan_begin(encoded);
+      if (options.progressive || options.separate_scans) first_scan = encoded.size() / 4;
+      const auto size =
+          static_cast<std::size_t>(between(static_cast<int>(first_scan), static_cast<int>(encoded.size()) - 1));
+      const auto file = cut(encoded, size);
+      auto ended = file;
+      ended.insert(ended.end(), {std::byte{0xFF}, std::byte{0xD9}});
+      const rgb_picture whole = testing::decode_whole_jpeg(ended, 1);
+      for (int i = 0; i < 8; ++i) {
+        const int w = i == 0 ? texture.width : between(1, texture.width);
+        const int h = i == 0 ? texture.height : between(1, texture.height);
+        const int x = between(0, texture.width - w);
+        const int y = between(0, texture.height - h);
+        ASSERT_EQ(one.decode(file, plain_box(x, y, w, h), accept), testing::crop(whole, x, y, w, h))
+            << size << " of " << encoded.size() << ": " << one.reason;
+        ASSERT_EQ(one.reason, "");
+      }
+      // Nothing else is accepted.
+      auto damaged = file;
+      std::fill(damaged.begin() + static_cast<std::ptrdiff_t>(first_scan), damaged.end(), std::byte{0xFF});
+      damaged.push_back(std::byte{0xD9});
+      if (size > first_scan + 40) one.decode(damaged, plain_box(0, 0, texture.width, texture.height), accept);
+      if (size > first_scan + 40 && !options.progressive && !options.separate_scans) {
+        EXPECT_EQ(one.kind, outcome_kind::corrupt) << "an end marker in the middle of the data";
+      }
+    }
+  });
+  // A file that has no picture yet is no picture.
+  const auto encoded = testing::make_jpeg(testing::make_texture(1, 64, 64), {});
+  one.decode(cut(encoded, scan_begin(encoded) - 20), plain_box(0, 0, 64, 64), accept);
+  EXPECT_EQ(one.kind, outcome_kind::corrupt);
+}
+
 TEST(picture_decoder, says_of_a_jpeg_that_was_cut_the_same_whatever_the_crop) {
   one_decoder one;
   const rgb_picture texture = testing::make_texture(6, 64, 80);

@@ -349,6 +349,17 @@ TEST(epoch, pictures_are_turned_upright_where_that_is_asked_for) {
   EXPECT_NE(run_json(photos, {"--transform", "eval", "--exif-orientation"})["digest"], before);
 }
 
+TEST(epoch, takes_jpegs_that_lost_their_ends_where_that_is_asked_for) {
+  const photo_folder photos;
+  const std::filesystem::path file = photos.files()[4];
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) * 3 / 4);
+  const json refused = run_json(photos, {"--on-corrupt", "skip", "--epochs", "3"});
+  EXPECT_EQ(refused["samples"], 33);
+  const json accepted = run_json(photos, {"--truncated", "accept", "--epochs", "3"});
+  EXPECT_EQ(accepted["samples"], 36);
+  EXPECT_EQ(accepted["digest"], run_json(photos, {"--truncated", "accept", "--epochs", "3"})["digest"]);
+}
+
 TEST(epoch, journal_tells_of_each_corrupt_sample_and_is_the_same_at_every_thread_count) {
   const photo_folder photos;
   cut(photos.files()[2]);
