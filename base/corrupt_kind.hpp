@@ -22,7 +22,8 @@ inline constexpr corrupt_kind empty{"empty"};              ///< no bytes
 inline constexpr corrupt_kind incomplete{"incomplete"};    ///< a field is missing
 inline constexpr corrupt_kind unsupported{"unsupported"};  ///< whole, and not read
 inline constexpr corrupt_kind unknown_format{"unknown format"};
-inline constexpr corrupt_kind unreadable{"unreadable"};  ///< its bytes could not be had
+inline constexpr corrupt_kind unreadable{"unreadable"};    ///< its bytes could not be had
+inline constexpr corrupt_kind over_budget{"over budget"};  ///< whole, and takes more memory than the loader may give it
 }  // namespace corrupt_kinds
 
 /// Why there is no value of a sample: a reason for people, of a kind for counting. Words alone are of damage.

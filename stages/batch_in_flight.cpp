@@ -95,7 +95,8 @@ void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute)
   trouble.read_failure = 0;
   trouble.unreadable = false;
   trouble.field_at_fault = batch_plan::no_field;
-  trouble.over_budget = false;
+  trouble.bytes_needed = 0;
+  trouble.out_of_memory = false;
   sample.begin_reads();
   if (!row_blocks.empty()) row_blocks[row] = {};
   std::fill_n(encoded.begin() + static_cast<std::ptrdiff_t>(row * plan.programs), plan.programs,
@@ -137,6 +138,7 @@ void batch_in_flight::take_reads() {
     sample.corrupt = true;
     sample.in_trouble().reason = std::move(each.reason);
     sample.trouble->kind = each.kind;
+    sample.trouble->bytes_needed = each.bytes_needed;
     sample.trouble->field_at_fault = each.field;
   }
   plan.reads.clear();

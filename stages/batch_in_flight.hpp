@@ -96,7 +96,8 @@ struct block_fault {
   std::uint32_t row = 0;
   std::string reason;
   corrupt_kind kind = {};
-  bool over_budget = false;
+  std::uint64_t bytes_needed = 0;
+  bool out_of_memory = false;
   std::exception_ptr failure;  ///< thrown by a user's function
 };
 
@@ -156,19 +157,21 @@ struct fetched_field {
 
 /// What is wrong with a sample. Allocated only for the few that have something wrong.
 struct sample_trouble {
-  std::exception_ptr failure;  ///< thrown by a user's function: ends the run when the batch's turn comes
-  std::string reason;          ///< of the latest candidate
-  corrupt_kind kind;           ///< likewise
-  int read_failure = 0;        ///< its errno, where it is a read that failed
-  bool unreadable = false;     ///< and the fault is a file's: io::fault
+  std::exception_ptr failure;      ///< thrown by a user's function: ends the run when the batch's turn comes
+  std::string reason;              ///< of the latest candidate
+  corrupt_kind kind;               ///< likewise
+  std::uint64_t bytes_needed = 0;  ///< of memory, where that is more than the budget has
+  int read_failure = 0;            ///< its errno, where it is a read that failed
+  bool unreadable = false;         ///< and the fault is a file's: io::fault
   /// Of the dataset; no_field where it is the whole sample, or unknown.
   std::uint16_t field_at_fault = batch_plan::no_field;
-  bool over_budget = false;        ///< not corrupt, but ends the run; the reason is the whole message
+  bool out_of_memory = false;      ///< not corrupt, but ends the run; the reason is the whole message
   std::optional<pick> substitute;  ///< what lies in the row instead of what was planned
   // Of the planned sample, for the journal; filled in when it turns out to be corrupt.
   bool quarantined = false;
   std::string planned_reason;
   corrupt_kind planned_kind;
+  std::uint64_t planned_bytes_needed = 0;
   std::uint16_t planned_field_at_fault = batch_plan::no_field;
   int planned_read_failure = 0;
   bool planned_unreadable = false;
@@ -189,7 +192,7 @@ struct sample_in_flight final : async::job {
     return *trouble;
   }
   [[nodiscard]] bool quarantined() const noexcept { return trouble != nullptr && trouble->quarantined; }
-  [[nodiscard]] bool over_budget() const noexcept { return trouble != nullptr && trouble->over_budget; }
+  [[nodiscard]] bool out_of_memory() const noexcept { return trouble != nullptr && trouble->out_of_memory; }
   [[nodiscard]] bool threw() const noexcept { return trouble != nullptr && trouble->failure != nullptr; }
   /// The pick that the sampler gave; and the pick that lies in the row, another one after a substitution.
   [[nodiscard]] inline const leat::pick& planned() const noexcept;

@@ -90,6 +90,7 @@ struct batch_plan {
     std::uint16_t field = no_field;
     std::string reason;
     corrupt_kind kind = corrupt_kinds::damaged;
+    std::uint64_t bytes_needed = 0;  ///< of memory, where that is more than the budget has
 
     friend bool operator==(const corrupt_row&, const corrupt_row&) = default;
   };

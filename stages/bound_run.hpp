@@ -50,6 +50,8 @@ class bound_run {
   [[nodiscard]] const std::vector<std::unique_ptr<field_program>>& programs() const noexcept { return programs_; }
   [[nodiscard]] const std::shared_ptr<const batch_layout>& layout() const noexcept { return layout_; }
   [[nodiscard]] const stages::planner& planner() const noexcept { return planner_; }
+  /// planner::leave_out_above(). Before any other call.
+  void leave_out_above(std::uint64_t value_bytes_max) { planner_.leave_out_above(value_bytes_max); }
 
   /// Batches that are delivered of an epoch.
   [[nodiscard]] std::uint64_t batches(std::uint32_t epoch) const;
@@ -101,7 +103,7 @@ class bound_run {
   const std::vector<std::unique_ptr<field_program>> programs_;
   const std::shared_ptr<const batch_layout>
       layout_;  // shared with the batches handed out, which may outlive the loader
-  const stages::planner planner_;
+  stages::planner planner_;
 };
 
 }  // namespace leat::stages

@@ -58,9 +58,9 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
 void decoder::run(sample_in_flight& sample, std::uint32_t thread, const std::atomic<bool>& stop) {
   const range profiled(work_of::decode);
   thread_state& own = threads_[thread];
-  if (!sample.corrupt && !sample.over_budget() && !sample.threw()) decode_fields(sample, own, stop);
+  if (!sample.corrupt && !sample.out_of_memory() && !sample.threw()) decode_fields(sample, own, stop);
   if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.
-  if (sample.over_budget()) return describe_over_budget(sample);
+  if (sample.out_of_memory()) return describe_out_of_memory(sample);
   if (sample.corrupt) return describe_corrupt(sample);
   if (settings_.digests) add_digest(sample, own);
   if (settings_.names) sample.owner->names[sample.row] = dataset_.name(sample.pick().sample);
@@ -189,12 +189,13 @@ void decoder::make_of_block(block_in_flight& block, const block_in_flight::use& 
   const sample_in_flight& sample = batch.samples[use.row];
   const std::size_t p = use.program;
   const std::uint16_t field = batch.plan.field_of(use.row, p);
-  const auto fault = [&](std::string_view reason, corrupt_kind kind, bool over_budget, std::exception_ptr failure) {
+  const auto fault = [&](const failure& why, std::exception_ptr thrown) {
     block.faults.push_back({.row = use.row,
-                            .reason = str_cat(programs_[p]->outputs().front().name, ": ", reason),
-                            .kind = kind,
-                            .over_budget = over_budget,
-                            .failure = std::move(failure)});
+                            .reason = str_cat(programs_[p]->outputs().front().name, ": ", why.reason),
+                            .kind = why.counted_as(),
+                            .bytes_needed = why.bytes_needed,
+                            .out_of_memory = why.kind == outcome_kind::no_memory,
+                            .failure = std::move(thrown)});
   };
   try {
     const pick& row = sample.pick();
@@ -208,13 +209,11 @@ void decoder::make_of_block(block_in_flight& block, const block_in_flight::use& 
     place_rows(sample, own);
     const decode_input input = input_of(sample, p, own, stop);
     const outcome<void> result = programs_[p]->decode(*own.scratch[leaders_[p]], input, rows_of(p, own));
-    if (!result) {
-      return fault(result.reason(), result.error().counted_as(), result.kind() == outcome_kind::over_budget, nullptr);
-    }
+    if (!result) return fault(result.error(), nullptr);
     count_made(batch, use.row, p, input.encoded.size(), own);
     batch.encoded[use.row * programs_.size() + p] = {&made_of_block_mark, 0};
   } catch (...) {
-    fault(current_exception_text(), {}, false, std::current_exception());
+    fault(corrupt(current_exception_text()), std::current_exception());
   }
 }
 
@@ -282,10 +281,11 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
     }
     const outcome<void> result = program.decode(*own.scratch[leaders_[p]], input, rows);
     if (!result) {
-      (result.kind() == outcome_kind::over_budget ? sample.in_trouble().over_budget : sample.corrupt) = true;
+      (result.kind() == outcome_kind::no_memory ? sample.in_trouble().out_of_memory : sample.corrupt) = true;
       sample.in_trouble().field_at_fault = field;
       sample.trouble->reason = str_cat(program.outputs().front().name, ": ", result.reason());
       sample.trouble->kind = result.error().counted_as();
+      sample.trouble->bytes_needed = result.error().bytes_needed;
       return;
     }
     count_made(batch, sample.row, p, input.encoded.size(), own);
@@ -373,6 +373,7 @@ void decoder::describe_corrupt(sample_in_flight& sample) const {
   trouble.quarantined = true;
   trouble.planned_reason = trouble.reason;
   trouble.planned_kind = trouble.kind;
+  trouble.planned_bytes_needed = trouble.bytes_needed;
   trouble.planned_field_at_fault = trouble.field_at_fault;
   trouble.planned_read_failure = trouble.read_failure;
   trouble.planned_unreadable = trouble.unreadable;
@@ -382,8 +383,8 @@ void decoder::describe_corrupt(sample_in_flight& sample) const {
   trouble.planned_offset = found.offset;
 }
 
-// For the error that ends the run. A substitute may be what does not fit.
-void decoder::describe_over_budget(sample_in_flight& sample) const {
+// For the error that ends the run.
+void decoder::describe_out_of_memory(sample_in_flight& sample) const {
   sample_trouble& trouble = sample.in_trouble();
   const address found = find(sample.pick(), trouble.field_at_fault);
   trouble.reason = str_cat("sample ", found.name, place_text(found.source, found.offset), ": ", trouble.reason);

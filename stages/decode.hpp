@@ -97,7 +97,7 @@ class decoder {
   };
   [[nodiscard]] address find(const pick& of, std::uint16_t field_at_fault) const;
   void describe_corrupt(sample_in_flight& sample) const;
-  void describe_over_budget(sample_in_flight& sample) const;
+  void describe_out_of_memory(sample_in_flight& sample) const;
 
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;

@@ -103,9 +103,9 @@ void hand_over::settle(batch_in_flight& batch) {
   const auto threw =
       std::find_if(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.threw(); });
   if (threw != end) return end_run(batch, threw->trouble->failure);
-  // Under any policy: a row that is left out, or is another's, for want of memory would depend on the machine.
+  // Under any policy: a row that is left out, or is another's, since the system had no memory would depend on the moment.
   const auto refused =
-      std::find_if(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.over_budget(); });
+      std::find_if(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.out_of_memory(); });
   if (refused != end) {
     return end_run(batch, std::make_exception_ptr(error(errc::limit, refused->trouble->reason)));
   }
@@ -119,9 +119,10 @@ void hand_over::settle(batch_in_flight& batch) {
     if (first != end) {
       const journal_entry what = describe(batch, *first, "raised");
       // A failed read says itself what to do, and leaving its sample out is not that.
-      return fail(batch, what.read_failure != 0 ? str_cat("cannot read sample ", sample_text(what))
-                                                : str_cat("corrupt sample ", sample_text(what),
-                                                          "; on_corrupt = skip or substitute goes on without it"));
+      constexpr std::string_view remedy = "; on_corrupt = skip or substitute goes on without it";
+      if (what.read_failure != 0) return fail(batch, errc::corrupt, str_cat("cannot read sample ", sample_text(what)));
+      if (what.bytes_needed != 0) return fail(batch, errc::limit, str_cat("sample ", sample_text(what), remedy));
+      return fail(batch, errc::corrupt, str_cat("corrupt sample ", sample_text(what), remedy));
     }
   }
   collate_and_send(batch);
@@ -131,7 +132,7 @@ void hand_over::settle(batch_in_flight& batch) {
 asio::awaitable<void> hand_over::read_substitutes(batch_in_flight& batch) {
   std::vector<std::uint32_t> rows;
   if (const auto refusal = draw_substitutes(batch, run_, options_.seed, rows)) {
-    fail(batch, *refusal);
+    fail(batch, errc::corrupt, *refusal);
     co_return;
   }
   batch.samples_missing.store(static_cast<std::uint32_t>(rows.size()), std::memory_order_relaxed);
@@ -215,7 +216,7 @@ void hand_over::send(batch_in_flight& batch) noexcept {
 
 // Corrupt samples end the run here, in the batch's turn: it is not handed out, and its other rows are neither delivered
 // nor lost.
-void hand_over::fail(batch_in_flight& batch, const std::string& reason) {
+void hand_over::fail(batch_in_flight& batch, errc kind, const std::string& reason) {
   delivery_item item;
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     const sample_in_flight& sample = batch.samples[row];
@@ -225,7 +226,7 @@ void hand_over::fail(batch_in_flight& batch, const std::string& reason) {
     item.journal.back().substitute.reset();
   }
   item.planned = item.quarantined;
-  end_run(batch, std::make_exception_ptr(error(errc::corrupt, reason)), std::move(item));
+  end_run(batch, std::make_exception_ptr(error(kind, reason)), std::move(item));
 }
 
 void hand_over::end_run(batch_in_flight& batch, std::exception_ptr why, delivery_item item) {
@@ -299,6 +300,7 @@ journal_entry hand_over::describe(const batch_in_flight& batch, const sample_in_
                       .offset = sample.trouble->planned_offset,
                       .reason = sample.trouble->planned_reason,
                       .kind = sample.trouble->planned_kind,
+                      .bytes_needed = sample.trouble->planned_bytes_needed,
                       .field = sample.trouble->planned_field_at_fault,
                       .read_failure = sample.trouble->planned_read_failure,
                       .unreadable = sample.trouble->planned_unreadable,

@@ -79,7 +79,7 @@ class hand_over {
   void settle(batch_in_flight& batch);
   boost::asio::awaitable<void> read_substitutes(batch_in_flight& batch);
   void collate_and_send(batch_in_flight& batch);
-  void fail(batch_in_flight& batch, const std::string& reason);
+  void fail(batch_in_flight& batch, errc kind, const std::string& reason);
   void send(batch_in_flight& batch) noexcept;
   void pass(batch_in_flight& batch, delivery_item item) noexcept;
   void give_to_transfer(batch_in_flight& batch) noexcept;

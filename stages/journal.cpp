@@ -50,6 +50,7 @@ void journal::append(const journal_entry& entry) {
   line["offset"] = entry.offset ? nlohmann::ordered_json(*entry.offset) : nlohmann::ordered_json(nullptr);
   line["kind"] = std::string(entry.kind.name);
   line["reason"] = entry.reason;
+  if (entry.bytes_needed != 0) line["bytes_needed"] = entry.bytes_needed;
   line["action"] = std::string(entry.action);
   if (entry.substitute) line["substitute"] = *entry.substitute;
   // Names are bytes, not always UTF-8: what is not is replaced, so that every line is valid JSON.

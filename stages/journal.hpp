@@ -23,6 +23,7 @@ struct journal_entry {
   std::optional<std::uint64_t> offset;  ///< in that file: the header of the member to blame, or of the sample's first
   std::string reason;
   corrupt_kind kind = {};
+  std::uint64_t bytes_needed = 0;           ///< of memory, where that is more than the budget has
   std::uint16_t field = 0;                  ///< the number of the one to blame, or batch_plan::no_field; not written
   int read_failure = 0;                     ///< the errno, where a read failed; not written
   bool unreadable = false;                  ///< and the fault is a file's: io::fault; not written

@@ -119,8 +119,7 @@ class loader::pipeline final : public line_events {
         resumption_(run_, options_, fields_),
         span_(parts.only ? resumption_.one_batch(*parts.only) : resumption_.resumed()),
         memory_available_(find_memory_available()),
-        memory_(plan_memory(needs_of(run_, options_, memory_available_, resumption_.batches_of(span_)),
-                            memory_available_, options_.world.local_size)),
+        memory_(memory_of(run_, options_, memory_available_, resumption_.batches_of(span_))),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal, span_.from.journal_bytes),
                   {.corrupt_max = options_.corrupt_max,
                    .unreadable_max = options_.unreadable_max,
@@ -276,7 +275,7 @@ class loader::pipeline final : public line_events {
   const loader_options options_;
   // Shared with the batches handed out, which may outlive the loader.
   const std::shared_ptr<transfer> transfer_;
-  const bound_run run_;
+  bound_run run_;
   const remote_stats remote_before_ = remote_counts(run_.dataset());  // what others have read of the same objects
   const resumption resumption_;
   const span_of_run span_;

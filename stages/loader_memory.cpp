@@ -2,19 +2,23 @@
 
 #include "base/cores_quota.hpp"
 #include "base/text.hpp"
+#include "io/budget_refusal.hpp"
 #include "io/direct_policy.hpp"
 #include "io/queue_depth.hpp"
 #include "io/source.hpp"
 #include "stages/array_crop.hpp"
 #include "stages/batch_in_flight.hpp"
 #include "stages/device/mix.hpp"
+#include "stages/pixels/scratch.hpp"
 #include "stages/shared_members.hpp"
 
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat::stages {
@@ -88,10 +92,11 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
 }
 
 // What a decode thread holds of a program's blocks: the largest one expanded, but where it is the row itself, and what expanding it takes.
-std::uint64_t expanded_bytes_of(const datasets::dataset_model& dataset, const field_program& program) {
+std::uint64_t expanded_bytes_of(const datasets::dataset_model& dataset, const field_program& program,
+                                std::uint64_t value_bytes_max) {
   std::uint64_t largest = 0;
   for (const std::uint16_t field : program.reads()) {
-    const std::uint64_t block = dataset.fields()[field].decoded_block_bytes_max;
+    const std::uint64_t block = std::min(dataset.fields()[field].decoded_block_bytes_max, value_bytes_max);
     const bool is_row = program.verbatim() && block == program.outputs().front().row_bytes();
     largest = std::max(largest, (is_row ? 0 : block) + dataset.fields()[field].expand_bytes_max);
   }
@@ -137,6 +142,16 @@ void count_sources(const datasets::dataset_model& dataset, std::uint32_t io_thre
   }
 }
 
+// Nothing where the budget is too small all the same.
+template <class Plan>
+std::optional<memory_plan> plan_without_largest(const Plan& plan) {
+  try {
+    return plan();
+  } catch (const io::budget_refusal&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::uint32_t io_threads_of(const bound_run& run, const loader_options& options) {
@@ -163,6 +178,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
                                                                    : cores_of_local_rank(options.world.local_size),
                      .threads_automatic = options.decode_threads == 0,
                      .prefetch_batches = options.prefetch_batches};
+  const std::uint64_t value_bytes_max = run.planner().value_bytes_max();
   std::uint64_t read_bytes_max = 0;
   std::uint64_t expanded_bytes = 0;
   std::uint64_t blocks_of_rows = 0;
@@ -179,17 +195,20 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
       const datasets::part_forms forms = dataset.forms(f);
       if (forms.any_of(datasets::forms_in_blocks)) {
         blocks_of_rows += blocks_wanted(info, program->crop());
-        needs.block_bytes_max =
-            std::max<std::size_t>(needs.block_bytes_max, io::aligned_bytes(1, info.stored_block_bytes_max) +
-                                                             io::aligned_bytes(0, info.decoded_block_bytes_max));
+        needs.block_bytes_max = std::max<std::size_t>(
+            needs.block_bytes_max, io::aligned_bytes(1, std::min(info.stored_block_bytes_max, value_bytes_max)) +
+                                       io::aligned_bytes(0, std::min(info.decoded_block_bytes_max, value_bytes_max)));
       }
-      if (forms.has(datasets::part_form::coded)) largest = std::max(largest, info.read_bytes_max());
-      if (!forms.only(datasets::forms_in_blocks | datasets::part_form::coded))
-        largest = std::max(largest, info.bytes_max);
+      std::uint64_t of_read = 0;
+      if (forms.has(datasets::part_form::coded)) of_read = info.read_bytes_max();
+      if (!forms.only(datasets::forms_in_blocks | datasets::part_form::coded)) {
+        of_read = std::max(of_read, info.bytes_max);
+      }
+      largest = std::max(largest, std::min(of_read, value_bytes_max));
       read_bytes_total += info.bytes_total;
     }
     read_bytes_max += largest;
-    expanded_bytes += expanded_bytes_of(dataset, *program);
+    expanded_bytes += expanded_bytes_of(dataset, *program, value_bytes_max);
   }
   if (needs.block_bytes_max != 0) keep_blocks(run, blocks_of_rows, needs);
   needs.scratch_bytes_per_thread = scratch_bytes_of(run.programs());
@@ -232,6 +251,29 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
   needs.batches_to_come = batches_to_come;
   count_sources(dataset, io_threads, needs);
   return needs;
+}
+
+memory_plan memory_of(bound_run& run, const loader_options& options, const memory_available& available,
+                      std::uint64_t batches_to_come) {
+  const auto plan = [&] {
+    return plan_memory(needs_of(run, options, available, batches_to_come), available, options.world.local_size);
+  };
+  if (options.on_corrupt == corrupt_policy::raise) return plan();
+  try {
+    return plan();
+  } catch (const io::budget_refusal&) {
+    const std::uint64_t budget = options.host_bytes_max != 0 ? options.host_bytes_max
+                                 : available.bytes != 0 ? std::min<std::uint64_t>(host_bytes_usual, available.bytes / 2)
+                                                        : host_bytes_usual;
+    run.leave_out_above(pixels::scratch_budget::sample_bytes_max(budget));
+    std::optional<memory_plan> without = plan_without_largest(plan);
+    if (!without) throw;
+    without->shown.warnings.push_back(
+        str_cat("samples with a value of more than ", bytes_text(run.planner().value_bytes_max()),
+                " are corrupt: a quarter of host_bytes_max, which would have to be larger "
+                "for a batch of the largest ones"));
+    return *std::move(without);
+  }
 }
 
 }  // namespace leat::stages

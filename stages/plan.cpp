@@ -136,11 +136,18 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
     });
     if (all_of_it) needs_.push_back({.field = field, .seed = how.seed});
   }
+  measure_ragged_outputs();
+}
+
+void planner::measure_ragged_outputs() {
+  ragged_outputs_.clear();
+  ragged_bytes_max_.clear();
   for (const auto& program : programs_) {
     std::size_t largest = 0;
     for (const std::uint16_t field : program->reads()) {
       largest = std::max<std::size_t>(largest, dataset_.fields()[field].bytes_max);
     }
+    largest = std::min<std::size_t>(largest, value_bytes_max_);
     largest = std::min(largest, program->encoded_bytes_max());
     const std::span<const output_spec> outputs = program->outputs();
     for (std::size_t o = 0; o < outputs.size(); ++o) {
@@ -150,6 +157,30 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
       ragged_bytes_max_.push_back(outputs[o].is_padded() ? outputs[o].padded_bytes(bytes) : bytes);
     }
   }
+}
+
+void planner::leave_out_above(std::uint64_t value_bytes_max) {
+  value_bytes_max_ = value_bytes_max;
+  measure_ragged_outputs();
+  if (ragged_outputs_.empty()) return;
+  std::vector<std::size_t> largest(ragged_outputs_.size(), 0);
+  std::vector<std::size_t> bytes(ragged_outputs_.size());
+  for (std::uint64_t sample = 0; sample < dataset_.size(); ++sample) {
+    std::fill(bytes.begin(), bytes.end(), 0);
+    add_ragged_bytes(sample, bytes);
+    for (std::size_t r = 0; r < bytes.size(); ++r) largest[r] = std::max(largest[r], bytes[r]);
+  }
+  for (std::size_t r = 0; r < largest.size(); ++r) {
+    const output_spec& output = *ragged_outputs_[r];
+    ragged_bytes_max_[r] = output.is_padded() ? output.padded_bytes(largest[r]) : largest[r];
+  }
+}
+
+bool planner::is_too_large(std::uint16_t field, std::span<const datasets::part> parts) const noexcept {
+  if (value_bytes_max_ == no_limit) return false;
+  return std::any_of(parts.begin(), parts.end(), [&](const datasets::part& each) {
+    return each.field == field && std::max(each.where.stored_bytes, each.where.decoded_bytes) > value_bytes_max_;
+  });
 }
 
 void planner::draw(needs_of_row& needs, const pick& row) noexcept {
@@ -199,7 +230,8 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
   }
   if (little || how_.substitutes || how_.repeats) return sums;
 
-  if (const datasets::sample_counts* const counted = dataset_.counts()) {
+  const bool all_are_read = value_bytes_max_ == no_limit;
+  if (const datasets::sample_counts* const counted = dataset_.counts(); counted != nullptr && all_are_read) {
     std::size_t r = 0;
     for (const auto& program : programs_) {
       const std::span<const output_spec> outputs = program->outputs();
@@ -250,6 +282,7 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
     for (const std::uint16_t field : program->reads()) {
       const auto is_of_field = [&](const datasets::part& part) { return part.field == field; };
       if (std::none_of(parts.begin(), parts.end(), is_of_field)) continue;
+      if (is_too_large(field, {parts.data(), parts.size()})) return;  // corrupt
       taken = datasets::size_of_value(dataset_.fields()[field], field, parts).bytes;
       break;
     }
@@ -342,6 +375,17 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
   const auto corrupt = [&](std::string reason, corrupt_kind kind, std::uint16_t field = batch_plan::no_field) {
     plan.corrupt.push_back({.row = number, .field = field, .reason = std::move(reason), .kind = kind});
   };
+  const auto corrupt_over_budget = [&](std::uint16_t field, std::span<const datasets::part> of_row) {
+    std::uint64_t bytes = 0;
+    for (const datasets::part& each : of_row) {
+      if (each.field == field) bytes = std::max({bytes, each.where.stored_bytes, each.where.decoded_bytes});
+    }
+    corrupt(str_cat(dataset_.fields()[field].name, ": takes ", bytes_text(bytes, rounding::up), ", and the budget has ",
+                    bytes_text(value_bytes_max_), " for a value, a quarter; host_bytes_max of ",
+                    bytes_text(4 * bytes, rounding::up), " would do"),
+            corrupt_kinds::over_budget, field);
+    plan.corrupt.back().bytes_needed = bytes;
+  };
 
   draw(needs, row);
   datasets::part_list parts;
@@ -367,6 +411,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       const auto first = std::find_if(of_row.begin(), of_row.end(),
                                       [field](const datasets::part& part) { return part.field == field; });
       if (first == of_row.end()) continue;
+      if (is_too_large(field, of_row)) return corrupt_over_budget(field, of_row);
       chosen = field;
       plan.forms[number * programs_.size() + p] = first->form;
       bytes = datasets::size_of_value(dataset_.fields()[field], field, of_row).bytes;

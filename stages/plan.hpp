@@ -62,6 +62,11 @@ class planner {
   planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
           const batch_layout& layout, settings how);
 
+  /// From now on a sample is corrupt that has a value, or lies in a block, of more bytes than that, as stored or expanded.
+  void leave_out_above(std::uint64_t value_bytes_max);
+  [[nodiscard]] std::uint64_t value_bytes_max() const noexcept { return value_bytes_max_; }
+  static constexpr std::uint64_t no_limit = ~std::uint64_t{0};
+
   /// Rows whose reads are planned together, and started, before those of the next rows are planned.
   static constexpr std::uint32_t rows_at_once = 1024;
 
@@ -92,6 +97,8 @@ class planner {
   [[nodiscard]] std::span<const std::uint16_t> wanted() const noexcept { return wanted_; }
 
  private:
+  void measure_ragged_outputs();
+  [[nodiscard]] bool is_too_large(std::uint16_t field, std::span<const datasets::part> parts) const noexcept;
   void add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> bytes) const;
   /// Whether what a ragged output takes does not depend on which samples are in a batch together.
   [[nodiscard]] bool is_of_longest(std::size_t ragged) const noexcept {
@@ -143,6 +150,7 @@ class planner {
   std::span<const std::unique_ptr<field_program>> programs_;
   const batch_layout& layout_;
   const settings how_;
+  std::uint64_t value_bytes_max_ = no_limit;
   std::vector<bool> straight_;                 // of each program: reads_into_rows()
   std::vector<std::uint16_t> first_output_;    // of each program
   std::vector<std::size_t> ragged_bytes_max_;  // of any sample, for each ragged output; of a padded one with padding

@@ -377,11 +377,12 @@ void reader_stage::settle_block(block_in_flight& block) noexcept {
   block.shared.reset();
   for (block_fault& each : block.faults) {
     sample_in_flight& sample = batch.samples[each.row];
-    if (sample.corrupt || sample.over_budget() || sample.threw()) continue;
+    if (sample.corrupt || sample.out_of_memory() || sample.threw()) continue;
     sample_trouble& trouble = sample.in_trouble();
-    sample.corrupt = !each.over_budget && each.failure == nullptr;
+    sample.corrupt = !each.out_of_memory && each.failure == nullptr;
     sample.read_into = false;  // a decode thread describes it
-    trouble.over_budget = each.over_budget;
+    trouble.out_of_memory = each.out_of_memory;
+    trouble.bytes_needed = each.bytes_needed;
     trouble.failure = each.failure;
     trouble.reason = std::move(each.reason);
     trouble.kind = each.kind;

@@ -56,8 +56,8 @@ enum class truncated_jpeg : std::uint8_t { refuse, accept };
 ///   output     `name`: f32 [rows, 3, height, width]; as() changes dtype and layout. u8 is the pixel, 0..255. Floats
 ///              are u8 / 255, or (u8 / 255 - mean) / deviation after normalize()
 ///   corrupt    cut, or damaged inside the region that is decoded; an unsupported format; more than pixels_max() pixels
-///   limit      a picture that takes more than a quarter of host_bytes_max to decode ends the run when next() comes to
-///              its batch. The error names the budget that works
+///   limit      a picture that takes more than a quarter of host_bytes_max to decode is corrupt. The reason names the
+///              budget that works; with on_corrupt = raise it ends the run with error{errc::limit}
 ///   views      several image fields of one member are views of it, each with its own random numbers. Views are
 ///              numbered in the order of the fields, without those that are not random. Fields of different members (a
 ///              photograph and its mask) draw the same numbers: first view as first view, second as second.

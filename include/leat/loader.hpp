@@ -98,7 +98,8 @@ struct loader_options {
   std::uint32_t decode_threads = 0;
   /// The most host memory that the loader takes, in bytes: 2_GiB. loader::plan() says what it is for. 0 (default): 512
   /// MiB, but at most half of the memory that is left to this process (which local ranks share), or what one batch takes
-  /// if that is more.
+  /// if that is more. A sample that takes more than a quarter of it is corrupt ("over budget"): give it where batches
+  /// have to be the same on machines with less than 1 GiB.
   std::size_t host_bytes_max = 0;
   /// The most batches that are made ahead, besides the one that the trainer holds; as prefetch_factor. 0 (default): as
   /// many as the budget allows, at most 8. Where small batches leave a drive idle, more than 8, in a part of the

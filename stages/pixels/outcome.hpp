@@ -17,8 +17,8 @@ enum class outcome_kind : std::uint8_t {
   ok,
   corrupt,      ///< damaged where it was looked at
   unsupported,  ///< not damaged, but not read: a foreign format, too many pixels
-  over_budget,  ///< nothing is wrong with it, but its decoding takes more memory than there is: ends the run, since what
-                ///< a batch holds must not depend on the budget
+  over_budget,  ///< not damaged, but its decoding takes more memory than the budget has for a sample
+  no_memory,    ///< the system gave none: says nothing about the sample, and ends the run
   cancelled     ///< a stop was requested; says nothing about the sample
 };
 
@@ -27,9 +27,11 @@ struct failure {
   outcome_kind kind = outcome_kind::corrupt;
   std::string reason;
   std::optional<corrupt_kind> more = {};  ///< than `kind` says of the sample
+  std::uint64_t bytes_needed = 0;         ///< over_budget: of memory, to decode it
 
   [[nodiscard]] corrupt_kind counted_as() const noexcept {
     if (more) return *more;
+    if (kind == outcome_kind::over_budget) return corrupt_kinds::over_budget;
     return kind == outcome_kind::unsupported ? corrupt_kinds::unsupported : corrupt_kinds::damaged;
   }
 };
@@ -39,7 +41,10 @@ struct failure {
   return {outcome_kind::corrupt, std::move(reason), more};
 }
 [[nodiscard]] inline failure unsupported(std::string reason) { return {outcome_kind::unsupported, std::move(reason)}; }
-[[nodiscard]] inline failure over_budget(std::string reason) { return {outcome_kind::over_budget, std::move(reason)}; }
+[[nodiscard]] inline failure over_budget(std::string reason, std::uint64_t bytes_needed) {
+  return {outcome_kind::over_budget, std::move(reason), std::nullopt, bytes_needed};
+}
+[[nodiscard]] inline failure no_memory(std::string reason) { return {outcome_kind::no_memory, std::move(reason)}; }
 [[nodiscard]] inline failure cancelled() { return {outcome_kind::cancelled, "cancelled"}; }
 
 /// A value, or a failure. Holding a value costs no allocation beyond T's own.

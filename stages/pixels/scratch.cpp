@@ -99,7 +99,7 @@ stages::failure scratch_budget::refusal(std::size_t bytes) const {
     // A quarter of it is for the sample; the rest holds what it holds now.
     reason += "; host_bytes_max of " + mebibytes(std::max(4 * bytes, host_bytes_max_ + bytes - can_give)) + " would do";
   }
-  return stages::over_budget(std::move(reason));
+  return stages::over_budget(std::move(reason), bytes);
 }
 
 // Takes from idle or waiting arenas until `bytes` are free. Their owners are not disturbed: one that begins a sample
@@ -148,8 +148,8 @@ stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t byt
   if (!fits) return refusal(bytes);
   const std::size_t more = bytes - arena.held_;
   if (!arena.commit(bytes)) {
-    return stages::over_budget("decoding needs " + mebibytes(bytes) + " of scratch memory and the system gives none: " +
-                               std::strerror(errno) + "; lower host_bytes_max or free memory");
+    return stages::no_memory("decoding needs " + mebibytes(bytes) + " of scratch memory and the system gives none: " +
+                             std::strerror(errno) + "; lower host_bytes_max or free memory");
   }
   used_ += more;
   peak_ = std::max(peak_, used_);

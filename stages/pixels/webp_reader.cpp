@@ -43,7 +43,7 @@ bool is_stopped(const std::atomic<bool>* stop) noexcept {
 stages::failure failure_of(VP8StatusCode status) {
   switch (status) {
     case VP8_STATUS_OUT_OF_MEMORY:
-      return stages::over_budget("WebP: libwebp got no memory; lower host_bytes_max or free memory");
+      return stages::no_memory("WebP: libwebp got no memory; lower host_bytes_max or free memory");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
       return stages::unsupported("WebP: a feature that libwebp does not know");
     case VP8_STATUS_NOT_ENOUGH_DATA:

@@ -434,7 +434,7 @@ TEST(corrupt, is_what_was_decoded_and_not_what_lies_beside_it) {
   EXPECT_EQ(got->valid_rows(), 2U) << "the lower rows are not";
 }
 
-// --- pictures that the budget cannot hold are no corrupt samples --------------------------------------------------------
+// --- samples that the budget cannot hold ---------------------------------------------------------------------------------
 
 /// Loose files of which number 37 is a progressive picture: its coefficients take 6 MB, also packed, and small_budget gives
 /// a sample 10 MiB.
@@ -460,75 +460,93 @@ std::size_t budget_named(const std::string& message) {
   return std::stoull(message.substr(at + before.size())) << 20;
 }
 
-TEST(over_budget, a_picture_ends_the_run_in_its_batchs_turn_under_every_policy_and_says_which_budget_would_do) {
+TEST(over_budget, a_picture_is_left_out_under_skip_and_the_journal_says_what_it_needs) {
   const fake_dataset set(one_large_picture(), loose_files());
   const testing::temporary_directory directory;
-  for (const corrupt_policy policy : {corrupt_policy::raise, corrupt_policy::skip, corrupt_policy::substitute}) {
-    SCOPED_TRACE(static_cast<int>(policy));
-    const testing::watchdog dog("over budget");
-    loader_options options = options_for(policy);
-    options.epochs = 1;
-    const seen_run whole = testing::run_all(set, options, fields_of_any_size());
-    EXPECT_FALSE(whole.failed) << whole.message;
-    EXPECT_EQ(whole.stats.samples, sample_count);
+  const testing::watchdog dog("over budget");
+  loader_options options = options_for(corrupt_policy::skip);
+  options.epochs = 1;
+  const seen_run whole = testing::run_all(set, options, fields_of_any_size());
+  EXPECT_FALSE(whole.failed) << whole.message;
+  EXPECT_EQ(whole.stats.samples, sample_count);
 
-    // Batches of seven: the picture is in one that is neither the first nor the last.
-    std::size_t turn = 0;
-    while (std::count(whole.batches[turn].ids.begin(), whole.batches[turn].ids.end(), 37) == 0) ++turn;
-    ASSERT_GT(turn, 0U);
-    ASSERT_LT(turn + 1, whole.batches.size());
+  options.host_bytes_max = std::size_t{20} << 20;  // a quarter is 5 MiB
+  options.journal = directory.path() / "journal.jsonl";
+  std::string journal;
+  for (const std::uint32_t threads : {1U, 2U, 3U}) {
+    options.decode_threads = threads;
+    const seen_run run = testing::run_all(set, options, fields_of_any_size());
+    EXPECT_FALSE(run.failed) << run.message;
+    expect_counted(run.stats);
+    EXPECT_EQ(run.stats.samples, sample_count - 1);
+    ASSERT_EQ(run.stats.quarantined_as.size(), 1U);
+    EXPECT_EQ(run.stats.quarantined_as[0], (corrupt_count{"over budget", 1}));
+    const std::string written = testing::whole_file(options.journal);
+    if (!journal.empty()) EXPECT_EQ(written, journal) << "whatever the threads";
+    journal = written;
+  }
+  const nlohmann::json line = nlohmann::json::parse(journal);
+  EXPECT_EQ(line.at("name"), "sample/37");
+  EXPECT_EQ(line.at("kind"), "over budget");
+  EXPECT_EQ(line.at("action"), "skipped");
+  EXPECT_GT(line.at("bytes_needed"), options.host_bytes_max / 4);
 
-    options.host_bytes_max = std::size_t{20} << 20;  // a quarter is 5 MiB
-    options.journal = directory.path() / "journal.jsonl";
-    std::string message;
-    for (const std::uint32_t threads : {1U, 2U, 3U}) {
-      options.decode_threads = threads;
-      loader train(set, options, fields_of_any_size());
-      for (std::size_t before = 0; before < turn; ++before) {
-        const std::optional<batch> got = train.next_blocking();
-        ASSERT_TRUE(got);
-        EXPECT_EQ(testing::look_at(*got), whole.batches[before]);
-      }
-      message = testing::message_of(errc::limit, [&] { static_cast<void>(train.next_blocking()); });
-      for (int again = 0; again < 3; ++again) {
-        EXPECT_EQ(testing::message_of(errc::limit, [&] { static_cast<void>(train.next_blocking()); }), message);
-      }
-      const loader_stats stats = train.stats();
-      expect_counted(stats);
-      EXPECT_EQ(stats.planned, 7 * turn);
-      EXPECT_EQ(stats.quarantined, 0U);
-      EXPECT_EQ(testing::whole_file(options.journal), "");
-    }
-    EXPECT_EQ(message.find("sample sample/37 (37.jpg): jpg: decoding needs "), 0U) << message;
-
-    const std::size_t would_do = budget_named(message);
-    ASSERT_GT(would_do, options.host_bytes_max) << message;
-    options.host_bytes_max = would_do;
-    for (const std::uint32_t threads : {1U, 3U}) {
-      options.decode_threads = threads;
-      const seen_run enough = testing::run_all(set, options, fields_of_any_size());
-      EXPECT_FALSE(enough.failed) << enough.message;
-      EXPECT_EQ(enough.batches, whole.batches);
-    }
+  const std::size_t would_do = budget_named(line.at("reason"));
+  ASSERT_GT(would_do, options.host_bytes_max) << line;
+  options.host_bytes_max = would_do;
+  options.journal.clear();
+  for (const std::uint32_t threads : {1U, 3U}) {
+    options.decode_threads = threads;
+    const seen_run enough = testing::run_all(set, options, fields_of_any_size());
+    EXPECT_FALSE(enough.failed) << enough.message;
+    EXPECT_EQ(enough.batches, whole.batches);
   }
 }
 
-// Drawn for a corrupt sample: its name is told, and not the corrupt one's.
-TEST(over_budget, a_substitute_ends_the_run_by_its_own_name) {
+TEST(over_budget, a_picture_ends_the_run_under_raise_and_says_which_budget_would_do) {
+  const fake_dataset set(one_large_picture(), loose_files());
+  const testing::watchdog dog("over budget");
+  loader_options options = options_for(corrupt_policy::raise);
+  options.epochs = 1;
+  options.host_bytes_max = std::size_t{20} << 20;
+  const seen_run run = testing::run_all(set, options, fields_of_any_size());
+  EXPECT_EQ(run.failed, errc::limit);
+  EXPECT_EQ(run.message.find("sample sample/37 (37.jpg): jpg: decoding needs "), 0U) << run.message;
+  EXPECT_NE(run.message.find("on_corrupt = skip"), std::string::npos) << run.message;
+  EXPECT_GT(budget_named(run.message), options.host_bytes_max) << run.message;
+}
+
+TEST(over_budget, a_picture_is_substituted_and_no_substitute) {
   const testing::watchdog dog("substitute over budget");
   auto samples = one_large_picture();
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (i != 37) samples[i].find("cls")->bytes = testing::to_bytes("none");
-  }
-  // The only batch is of rows 0 to 6, all corrupt: sample 37 is met when it is drawn.
+  for (std::size_t i = 0; i < samples.size(); i += 2) samples[i].find("cls")->bytes = testing::to_bytes("none");
   loader_options options = options_for(corrupt_policy::substitute);
   options.host_bytes_max = std::size_t{20} << 20;
-  options.batches_max = 1;
-  options.shuffle = false;
   const seen_run run = testing::run_all(fake_dataset(samples, loose_files()), options, fields_of_any_size());
-  EXPECT_EQ(run.failed, errc::limit);
-  EXPECT_EQ(run.message.find("sample sample/37 (37.jpg)"), 0U) << run.message;
-  EXPECT_EQ(run.stats.quarantined, 0U) << "the batch was not handed out";
+  EXPECT_FALSE(run.failed) << run.message;
+  EXPECT_EQ(run.stats.samples + run.stats.substituted, run.stats.planned);
+  for (const auto& each : run.batches) EXPECT_EQ(std::count(each.ids.begin(), each.ids.end(), 37), 0);
+}
+
+// A budget that has no room for a batch of the largest samples.
+TEST(over_budget, a_text_is_left_out_under_skip) {
+  const testing::watchdog dog("a long text");
+  std::vector<fake_sample> samples = testing::make_samples(1, sample_count);
+  samples[37].find("txt")->bytes.assign(std::size_t{40} << 20, std::byte{'a'});
+  const fake_dataset set(samples, loose_files());
+  loader_options options = options_for(corrupt_policy::raise);
+  options.epochs = 1;
+  options.host_bytes_max = std::size_t{40} << 20;
+  const std::vector<field> fields = {label("cls"), text("txt")};
+  EXPECT_EQ(testing::run_all(set, options, fields).failed, errc::limit);
+  for (const corrupt_policy policy : {corrupt_policy::skip, corrupt_policy::substitute}) {
+    options.on_corrupt = policy;
+    const seen_run run = testing::run_all(set, options, fields);
+    EXPECT_FALSE(run.failed) << run.message;
+    EXPECT_EQ(run.stats.quarantined, 1U);
+    ASSERT_EQ(run.stats.quarantined_as.size(), 1U);
+    EXPECT_EQ(run.stats.quarantined_as[0].kind, "over budget");
+  }
 }
 
 // Too many pixels is a property of the picture and no matter of budgets.
