@@ -3,6 +3,7 @@
 #include "datasets/model.hpp"
 #include "tools/arguments.hpp"
 #include "tools/chunk_text.hpp"
+#include "tools/decoded_samples.hpp"
 #include "tools/first_values.hpp"
 #include "tools/human.hpp"
 #include "tools/inspect_references.hpp"
@@ -44,6 +45,7 @@ struct inspect_arguments {
   std::optional<dtype> tokens;  // the sources are files of tokens
   open_options opening;
   std::uint64_t host_bytes_max = host_bytes_usual;
+  bool decode = false;
   bool json = false;
   std::string references;  // a file to write
   asked_for asked;
@@ -265,9 +267,10 @@ struct findings {
   picture_survey pictures;
   jpeg_survey jpegs;
   large_pictures large;
+  std::optional<decoded_samples> decoded = std::nullopt;
 };
 
-findings look_through(dataset samples, std::size_t host_bytes_max, measuring_progress& so_far) {
+findings look_through(dataset samples, std::size_t host_bytes_max, bool decode, measuring_progress& so_far) {
   findings found{.samples = samples,
                  .fields = samples.fields(),
                  .first = first_values(samples, host_bytes_max),
@@ -284,6 +287,7 @@ findings look_through(dataset samples, std::size_t host_bytes_max, measuring_pro
   found.sizes = histogram_of(std::move(sizes));
   found.classes = classes_of(samples);
   found.defects = defects_of(samples);
+  if (decode) found.decoded = decode_all(samples, host_bytes_max, so_far);
   return found;
 }
 
@@ -351,6 +355,18 @@ nlohmann::ordered_json as_json(const findings& found) {
   for (const large_picture& each : found.large.over) {
     large.push_back({{"sample", each.sample}, {"name", each.name}, {"bytes", each.bytes}});
   }
+  json decoded = json::object();
+  if (found.decoded) {
+    json damaged = json::array();
+    for (const undecoded_sample& each : found.decoded->damaged) {
+      damaged.push_back({{"sample", each.sample},
+                         {"name", each.name},
+                         {"field", each.field},
+                         {"kind", each.kind},
+                         {"reason", each.reason}});
+    }
+    decoded = {{"looked_at", found.decoded->looked_at}, {"damaged", damaged}};
+  }
   const dataset_memory memory = found.samples.memory();
   return {{"samples", found.samples.size()},
           {"files", found.files},
@@ -369,7 +385,8 @@ nlohmann::ordered_json as_json(const findings& found) {
           {"pictures",
            {{"looked_at", found.pictures.looked_at},
             {"formats", formats_json(found.pictures)},
-            {"refused", found.pictures.refused()}}},
+            {"refused", found.pictures.refused()},
+            {"grey_of_16_bits", found.pictures.deep_grey}}},
           {"jpegs",
            {{"looked_at", found.jpegs.looked_at},
             {"not_baseline", found.jpegs.not_baseline},
@@ -385,6 +402,7 @@ nlohmann::ordered_json as_json(const findings& found) {
             {"looked_at", found.large.looked_at},
             {"over_budget", large},
             {"host_bytes_enough", found.large.host_bytes_enough}}},
+          {"decoded", decoded},
           {"notes", notes_of(found.samples)},
           {"defects", defects}};
 }
@@ -505,6 +523,10 @@ std::string pictures_text(const terminal& screen, const findings& found) {
   }
   const std::string read = format_counts(found.pictures, true);
   if (!read.empty()) str_append(text, "  ", read, "\n");
+  if (const std::uint64_t deep = found.pictures.deep_grey; deep != 0) {
+    str_append(text, "  ", counted(deep, "PNG is", "PNGs are"),
+               " of 16-bit grey: the upper byte of each pixel is taken\n");
+  }
   if (found.pictures.refused() == 0) return text;
   str_append(text, "  ", screen.warning(str_cat("not read: ", format_counts(found.pictures, false))),
              ": corrupt samples when they are loaded\n");
@@ -540,8 +562,8 @@ std::string packs_text(const terminal& screen, const jpeg_survey::pack_gain& fou
 // Nothing where all of them can be decoded.
 std::string large_text(const terminal& screen, const large_pictures& found) {
   if (found.over.empty()) return {};
-  std::string text = heading(screen, screen.warning(counted(found.over.size(), "picture that will end a run",
-                                                            "pictures that will end a run")));
+  std::string text = heading(screen, screen.warning(counted(found.over.size(), "picture that will be corrupt",
+                                                            "pictures that will be corrupt")));
   str_append(text, "  to decode one takes more than a quarter of --host-bytes-max, ", bytes_text(found.host_bytes_max),
              "; ", bytes_text(found.host_bytes_enough), " would do\n");
   for (std::size_t i = 0; i < std::min(found.over.size(), defects_shown); ++i) {
@@ -552,6 +574,21 @@ std::string large_text(const terminal& screen, const large_pictures& found) {
          "  progressive JPEGs take little once `leat pack --transcode` has written them anew, and PNGs where they are "
          "stored "
          "without interlacing\n";
+}
+
+// What decoding every sample has found.
+std::string decoded_text(const terminal& screen, const decoded_samples& found) {
+  const std::string all = counted(found.looked_at, "sample", "samples");
+  if (found.damaged.empty()) return heading(screen, str_cat(all, " decoded whole, none damaged"));
+  std::string text =
+      heading(screen, screen.warning(str_cat(all, " decoded whole: ", count_text(found.damaged.size()), " damaged")));
+  for (std::size_t i = 0; i < std::min(found.damaged.size(), defects_shown); ++i) {
+    const undecoded_sample& each = found.damaged[i];
+    str_append(text, "  ", one_line(each.name), each.field.empty() ? "" : ", ", one_line(each.field), ": ",
+               one_line(each.reason), "\n");
+  }
+  if (found.damaged.size() > defects_shown) str_append(text, "  ", screen.dim("... --json has them all"), "\n");
+  return text;
 }
 
 std::string as_text(const findings& found) {
@@ -567,6 +604,7 @@ std::string as_text(const findings& found) {
   text += pictures_text(screen, found);
   text += jpegs_text(screen, found.jpegs) + packs_text(screen, found.jpegs.packs);
   text += large_text(screen, found.large);
+  if (found.decoded) text += decoded_text(screen, *found.decoded);
   if (!found.defects.empty()) {
     text += heading(screen, screen.warning(counted(found.defects.size(), "damaged sample", "damaged samples")));
     for (std::size_t i = 0; i < std::min(found.defects.size(), defects_shown); ++i) {
@@ -582,13 +620,12 @@ std::string as_text(const findings& found) {
 
 std::string advise_looking(dtype type) { return str_cat("--token-type ", name(type), " looks at it as tokens"); }
 
-// The pictures are what takes long: a decode each.
+// The pictures are what takes long: a look or a decode each.
 std::string progress(const terminal& screen, std::size_t columns, const measuring_progress& so_far) {
   const std::uint64_t pictures = so_far.pictures;
   if (pictures == 0) return screen.dim("  looking through the samples");
   const std::uint64_t measured = so_far.measured;
-  const std::string end =
-      str_cat("  measuring the largest pictures: ", count_text(measured), " of ", count_text(pictures));
+  const std::string end = str_cat("  looking at samples: ", count_text(measured), " of ", count_text(pictures));
   const std::size_t bar = columns > end.size() + 12 ? std::min<std::size_t>(columns - end.size() - 2, 40) : 0;
   const double share = static_cast<double>(measured) / static_cast<double>(pictures);
   return str_cat("  ", bar_text(screen, bar, share), end.substr(0, columns - 2 - bar));
@@ -608,12 +645,12 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
     measuring_progress so_far;
     const status_line shown(
         [&so_far](const terminal& screen, std::size_t columns) { return progress(screen, columns, so_far); });
-    return look_through(samples, arguments.host_bytes_max, so_far);
+    return look_through(samples, arguments.host_bytes_max, arguments.decode, so_far);
   }();
   if (!arguments.references.empty())
     write_references(arguments.sources, arguments.opening, arguments.references, stop.token());
   print(arguments.json ? report_text(as_json(found), arguments.asked) : as_text(found));
-  return exit_done;
+  return found.decoded && !found.decoded->damaged.empty() ? exit_failed : exit_done;
 }
 
 }  // namespace
@@ -630,11 +667,13 @@ void add_inspect(CLI::App& leat, chosen_command& chosen) {
   add_opening_options(app, arguments->opening);
   add_bytes(app, "--host-bytes-max", arguments->host_bytes_max,
             "the memory that a loader would have, for pictures that take too much (512MiB)");
+  app.add_flag("--decode", arguments->decode,
+               "read and decode every sample whole, and name what is damaged; the exit status is 1 if any is");
   add_text(
       app, "--references", arguments->references, "FILE",
       "write a JSON that says where the chunks of HDF5 or Zarr lie, as kerchunk does, for programs that use fsspec");
   app.add_flag("--json", arguments->json, "all of it, as one JSON object");
-  app.footer("  leat inspect photos\n  leat inspect 'train-{000..127}.tar' --json");
+  app.footer("  leat inspect photos\n  leat inspect 'train-{000..127}.tar' --json\n  leat inspect photos --decode");
   app.callback([arguments, &app, &chosen] {
     arguments->asked = asked_of(app);
     chosen = [arguments](interruption& stop) { return inspect(*arguments, stop); };

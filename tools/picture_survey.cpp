@@ -23,6 +23,11 @@ constexpr std::uint64_t packed_samples_max = 32;
 // Reads that are waited for together.
 constexpr std::size_t reads_together = 64;
 
+// Of a PNG: 16 bits of grey, with or without alpha (W3C PNG, section 11.2.1).
+bool is_deep_grey(std::span<const std::byte> png) noexcept {
+  return png.size() > 25 && png[24] == std::byte{16} && (png[25] == std::byte{0} || png[25] == std::byte{4});
+}
+
 /// Beginnings of files, collected and then read together.
 class beginnings {
  public:
@@ -35,10 +40,12 @@ class beginnings {
     if (of_source.size() == reads_together) look(where.source, of_source);
   }
 
-  /// One that was read by itself, since it lies packed.
-  void add(std::span<const std::byte> whole) {
+  /// Counts one by its beginning.
+  void add(std::span<const std::byte> beginning) {
     ++found_.looked_at;
-    ++found_.count[static_cast<std::size_t>(pixels::format_of(whole))];
+    const pixels::format what = pixels::format_of(beginning);
+    ++found_.count[static_cast<std::size_t>(what)];
+    if (what == pixels::format::png && is_deep_grey(beginning)) ++found_.deep_grey;
   }
 
   void look_at_the_rest() {
@@ -63,9 +70,7 @@ class beginnings {
       }
     }
     for (const wanted& each : all) {
-      if (each.bytes.empty()) continue;
-      ++found_.looked_at;
-      ++found_.count[static_cast<std::size_t>(pixels::format_of(each.bytes))];
+      if (!each.bytes.empty()) add(each.bytes);
     }
     all.clear();
   }
