@@ -1,4 +1,5 @@
 // leat epoch: loads, and says how fast, from where and what.
+#include "base/corrupt_kind.hpp"
 #include "base/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/batch_files.hpp"
@@ -460,15 +461,40 @@ epoch_arguments of_this_rank(epoch_arguments arguments) {
   return arguments;
 }
 
-// What else may be the reason that a file has another size.
-std::string stale_hint(const epoch_report& report, std::string_view failure) {
+// Whether a file that could not be read may have another size than an index says: it was replaced in place before this run began, which
+// its folder's time does not tell.
+bool may_be_stale(const epoch_report& report, std::string_view failure) {
   const bool uses_index = std::any_of(report.indexes.begin(), report.indexes.end(), [](const index_report& each) {
     return each.what == index_report::outcome::used;
   });
   const bool other_size =
       failure.find("(ENODATA)") != std::string_view::npos || failure.find("(EFBIG)") != std::string_view::npos;
-  if (!uses_index || !other_size) return {};
-  return " If it was replaced before this run began, the index is stale: --index-use rebuild";
+  const std::vector<corrupt_count>& corrupt = report.stats.quarantined_as;
+  const bool left_out = std::any_of(corrupt.begin(), corrupt.end(), [](const corrupt_count& each) {
+    return each.kind == corrupt_kinds::unreadable.name;
+  });
+  return uses_index && (failure.empty() ? left_out : other_size);
+}
+
+// Builds such an index anew for the runs to come, and says so.
+std::string rebuild_stale_index(const epoch_arguments& arguments, interruption& stop) {
+  bool written = false;
+  open_options opening = arguments.opening;
+  opening.index.use = index_use::rebuild;
+  opening.index.on_report = [&written](const index_report& each) {
+    written = written || each.what == index_report::outcome::written;
+  };
+  try {
+    static_cast<void>(open_sources(arguments.sources, stop, [] {}, advise_loading,
+                                   {.tokens = arguments.windows.files(),
+                                    .arrays = arguments.arrays,
+                                    .opening = opening,
+                                    .one_by_one = !arguments.choice.mixture.empty()}));
+  } catch (const error&) {
+    written = false;  // The next run says why.
+  }
+  if (written) return "the index of the sources was stale; it has been built anew: run this again";
+  return "if a file was replaced before this run began, the index is stale: --index-use rebuild";
 }
 
 // Ranks that have met are shown by rank 0, one after the other: launchers mix what ranks write at once, within lines too.
@@ -505,7 +531,8 @@ int epoch(const epoch_arguments& given, interruption& stop) {
     if (!report.interrupted) {
       // A wrong option has nothing to report but the error; a source that is refused is a run that failed.
       if (problem.code() == errc::usage && dynamic_cast<const refused_name*>(&problem) == nullptr) throw;
-      const std::string hint = stale_hint(report, problem.what());
+      const std::string hint =
+          may_be_stale(report, problem.what()) ? "; " + rebuild_stale_index(arguments, stop) : std::string();
       report.failure = in_flags(problem.what()) + hint;
       failure = hint.empty() ? std::current_exception()
                              : std::make_exception_ptr(error(problem.code(), problem.what() + hint));
@@ -513,6 +540,9 @@ int epoch(const epoch_arguments& given, interruption& stop) {
   } catch (const std::exception& problem) {
     report.failure = in_flags(problem.what());
     failure = std::current_exception();
+  }
+  if (failure == nullptr && !report.interrupted && may_be_stale(report, {})) {
+    complain("epoch", "note: samples could not be read; " + rebuild_stale_index(arguments, stop));
   }
   report.measure_process();
   const std::string shown = arguments.json ? report_text(report.as_json(), arguments.asked)
