@@ -8,8 +8,8 @@ PHOTOS is a folder as `leat epoch` takes it. `leat epoch --transform eval --dtyp
 trainer would get; Pillow does torchvision's evaluation transform on the same files; both are compared value by value.
 Exits with 1 where any value differs by more than one level.
 
-Pillow up to 12 resamples horizontally first, as leat does, and agrees in every value if its libjpeg decodes alike.
-Pillow 13 takes the vertical pass first where that is cheaper: values may then differ by one level.
+Pillow 13 takes the vertical pass first where that is cheaper, as leat does, and agrees in every value if its libjpeg
+decodes alike. Pillow up to 12 resamples horizontally first, always: values may then differ by one level.
 """
 
 import argparse

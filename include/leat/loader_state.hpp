@@ -20,7 +20,7 @@ namespace leat {
 /// The version of what batches hold. It rises when equal options give other bytes than before: another crop, rounding,
 /// order or draw. A state of another version is refused. The golden digests of tests/loader/golden_digests_test.cpp
 /// fail when it has to rise.
-inline constexpr std::uint32_t content_version = 1;
+inline constexpr std::uint32_t content_version = 2;
 
 /// A description of what decides the bytes of a run, in four parts. Made once for a loader and shared by all of its
 /// states.

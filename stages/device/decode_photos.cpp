@@ -57,7 +57,7 @@ void decode_photos(const photo_batch& photos) noexcept {
       photo_threads::decode_row(warp, &memory, photos, number, row);
     }
     photo_threads::colour_pixels(photos, number, 0, 1);
-    photo_threads::resample_across(photos, number, 0, 1);
+    photo_threads::resample_once(photos, number, 0, 1);
     photo_threads::make_row(photos, number, 0, 1);
   }
 }

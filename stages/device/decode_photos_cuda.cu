@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(threads_per_block) colour(const __grid_constan
 
 __global__ void __launch_bounds__(threads_per_block) across(const __grid_constant__ photo_batch photos) {
   for (unsigned number = blockIdx.y; number < photos.photo_count; number += gridDim.y) {
-    photo_threads::resample_across(photos, number, thread_of_photo(), threads_of_photo);
+    photo_threads::resample_once(photos, number, thread_of_photo(), threads_of_photo);
   }
 }
 

@@ -47,11 +47,13 @@ struct photo_axis {
 };
 
 /// One photo.
-///   planes, pixels, lines   places in its scratch: samples; RGB of the region, upright; that resampled across
+///   planes, pixels, lines   places in its scratch: samples; RGB of the region, upright; that after the first pass of
+///                           resampling
 ///   row_blocks              of a whole row of MCUs
 ///   first_column ...        MCUs of a row that are transformed: end_column is outside
 ///   left ... stored_height  the region as it is stored, in decimated pixels
 ///   width, height           of the region, upright; 0 where the row is padding alone
+///   down_first              the first pass is down: pixels::goes_down_first()
 struct photo_on_device {
   std::uint64_t planes;
   std::uint64_t pixels;
@@ -70,6 +72,7 @@ struct photo_on_device {
   bool upended;
   bool transposed;
   bool flip;  // left and right of the row exchanged, last
+  bool down_first;
   std::int32_t left;
   std::int32_t top;
   std::int32_t stored_width;

@@ -142,6 +142,7 @@ photo_plan plan_region(int width, int height, const pixels::picture_info& info, 
   const pixels::resampler resampled(drawn, pixels::decimated_by(decimation, info));
   const pixels::rectangle& upright = resampled.region();
   to.flip = drawn.flip;
+  to.down_first = pixels::goes_down_first(drawn);
   stored = {};
   if (upright.width == 0) return plan;
   const pixels::orientation turn(info.orientation);
@@ -166,9 +167,12 @@ photo_plan plan_region(int width, int height, const pixels::picture_info& info, 
 bool place_pixels(std::uint64_t planes_bytes, photo_plan& plan) noexcept {
   photo_on_device& to = plan.on_device;
   const auto height = static_cast<std::uint64_t>(to.height);
+  const auto width = static_cast<std::uint64_t>(to.width);
   to.pixels = planes_bytes;
-  to.lines = to.pixels + rounded(3 * height * static_cast<std::uint64_t>(to.width));
-  plan.scratch_bytes = to.lines + rounded(3 * height * static_cast<std::uint64_t>(plan.across.count));
+  to.lines = to.pixels + rounded(3 * height * width);
+  const std::uint64_t after_first_pass = to.down_first ? static_cast<std::uint64_t>(plan.down.count) * width
+                                                       : height * static_cast<std::uint64_t>(plan.across.count);
+  plan.scratch_bytes = to.lines + rounded(3 * after_first_pass);
   return plan.scratch_bytes <= photo_scratch_bytes_max;
 }
 

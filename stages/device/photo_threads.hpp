@@ -627,26 +627,32 @@ LEAT_ON_DEVICE output_taps taps_of(const photo_slot& slot, const photo_axis& axi
           tables + 2 * std::uint64_t{count} + std::uint64_t{output} * static_cast<std::uint32_t>(axis.taps_max)};
 }
 
-/// The region's lines, resampled across.
-LEAT_ON_DEVICE void resample_across(const photo_batch& batch, std::uint32_t number, std::uint32_t thread,
-                                    std::uint32_t threads) {
+/// The region's lines after the first pass, which is across or down.
+LEAT_ON_DEVICE void resample_once(const photo_batch& batch, std::uint32_t number, std::uint32_t thread,
+                                  std::uint32_t threads) {
   const photo_slot& slot = slot_of(batch, number);
   if (slot.is_pack == 0) return;
   const photo_on_device& photo = slot.photo;
   std::uint8_t* const scratch = scratch_of(batch, number);
-  const auto outputs = static_cast<std::uint32_t>(photo.across.count);
-  const std::uint32_t count = outputs * static_cast<std::uint32_t>(photo.height);
+  const auto width = static_cast<std::uint32_t>(photo.width);
+  const bool down = photo.down_first;
+  const std::uint32_t columns = down ? width : static_cast<std::uint32_t>(photo.across.count);
+  const std::uint32_t rows = static_cast<std::uint32_t>(down ? photo.down.count : photo.height);
+  const std::uint32_t count = columns * rows;
   for (std::uint32_t i = thread; i < count; i += threads) {
-    const std::uint32_t y = i / outputs;
-    const output_taps taps = taps_of(slot, photo.across, i % outputs);
-    const std::uint64_t first = std::uint64_t{y} * static_cast<std::uint32_t>(photo.width) + taps.first;
+    const std::uint32_t y = i / columns;
+    const std::uint32_t x = i % columns;
+    const output_taps taps = taps_of(slot, down ? photo.down : photo.across, down ? y : x);
+    const std::uint64_t first = down ? std::uint64_t{taps.first} * width + x : std::uint64_t{y} * width + taps.first;
     const std::uint8_t* const from = scratch + photo.pixels + first * 3;
     std::uint8_t* const to = scratch + photo.lines + std::uint64_t{i} * 3;
-    for (std::uint32_t c = 0; c < 3; ++c) to[c] = weighed(from + c, 3, taps.weights, taps.count);
+    const std::uint64_t step = down ? std::uint64_t{width} * 3 : 3;
+    for (std::uint32_t c = 0; c < 3; ++c) to[c] = weighed(from + c, step, taps.weights, taps.count);
   }
 }
 
-/// The row of the batch: a photo's lines, resampled down, and 0 outside of them; or the pixels that the host has made.
+/// The row of the batch: a photo's lines after the other pass, and 0 outside of them; or the pixels that the host has
+/// made.
 LEAT_ON_DEVICE void make_row(const photo_batch& batch, std::uint32_t number, std::uint32_t thread,
                              std::uint32_t threads) {
   const photo_slot& slot = slot_of(batch, number);
@@ -673,10 +679,14 @@ LEAT_ON_DEVICE void make_row(const photo_batch& batch, std::uint32_t number, std
       for (std::uint32_t c = 0; c < 3; ++c) to[c * plane_step] = 0;
       continue;
     }
-    const output_taps taps = taps_of(slot, photo.down, y);
-    const std::uint8_t* const from = lines + (std::uint64_t{taps.first} * columns + x) * 3;
+    const bool down = !photo.down_first;
+    const std::uint32_t line_pixels = down ? columns : static_cast<std::uint32_t>(photo.width);
+    const output_taps taps = taps_of(slot, down ? photo.down : photo.across, down ? y : x);
+    const std::uint64_t first =
+        down ? std::uint64_t{taps.first} * line_pixels + x : std::uint64_t{y} * line_pixels + taps.first;
+    const std::uint64_t step = down ? std::uint64_t{line_pixels} * 3 : 3;
     for (std::uint32_t c = 0; c < 3; ++c) {
-      to[c * plane_step] = weighed(from + c, std::uint64_t{columns} * 3, taps.weights, taps.count);
+      to[c * plane_step] = weighed(lines + first * 3 + c, step, taps.weights, taps.count);
     }
   }
 }

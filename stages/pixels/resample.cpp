@@ -214,7 +214,10 @@ axis make_axis(int box_begin, int box_size, std::int64_t scaled, const overlap& 
 }  // namespace
 
 resampler::resampler(const geometry& drawn, const decimated& by) noexcept
-    : drawn_(drawn), line_bytes_(static_cast<std::size_t>(drawn.out_width) * 3) {
+    : drawn_(drawn),
+      down_first_(goes_down_first(drawn)),
+      line_bytes_(static_cast<std::size_t>(drawn.out_width) * 3),
+      ring_line_bytes_(line_bytes_) {
   const overlap across(drawn.window_x, drawn.out_width, drawn.scaled_width);
   const overlap down(drawn.window_y, drawn.out_height, drawn.scaled_height);
   at_x_ = across.at;
@@ -231,6 +234,7 @@ resampler::resampler(const geometry& drawn, const decimated& by) noexcept
   const axis_needs rows = needs_of(vertical_);
   region_ = {x + columns.begin, y + rows.begin, columns.end - columns.begin, rows.end - rows.begin};
   rows_.taps_max = rows.taps_max;
+  if (down_first_) ring_line_bytes_ = static_cast<std::size_t>(region_.width) * 3 + line_slack_bytes;
 }
 
 std::size_t resampler::scratch_bytes() const noexcept {
@@ -239,7 +243,8 @@ std::size_t resampler::scratch_bytes() const noexcept {
   const auto taps = static_cast<std::size_t>(rows_.taps_max);
   bytes += axis_table::scratch_bytes(horizontal_) + axis_table::grouped_scratch_bytes(horizontal_);
   bytes += axis_table::scratch_bytes(vertical_);
-  bytes += scratch_arena::rounded(taps * line_bytes_) + scratch_arena::rounded(taps * sizeof(const std::uint8_t*));
+  bytes += scratch_arena::rounded(taps * ring_line_bytes_) + scratch_arena::rounded(taps * sizeof(const std::uint8_t*));
+  if (down_first_) bytes += scratch_arena::rounded(ring_line_bytes_);
   return bytes;
 }
 
@@ -254,38 +259,62 @@ bool resampler::start(scratch_arena& arena, layout order, line_sink& to) noexcep
     columns_ = columns.grouped(region_.width, arena);
     if (columns_.first == nullptr) return false;
     const auto taps = static_cast<std::size_t>(rows_.taps_max);
-    ring_ = arena.take_array<std::uint8_t>(taps * line_bytes_);
+    ring_ = arena.take_array<std::uint8_t>(taps * ring_line_bytes_);
     taps_ = arena.take_array<const std::uint8_t*>(taps);
     if (ring_ == nullptr || taps_ == nullptr) return false;
-    // Columns outside the box are never written again.
-    if (columns_.count < drawn_.out_width) std::memset(ring_, 0, taps * line_bytes_);
+    if (down_first_) {
+      resampled_down_ = arena.take_array<std::uint8_t>(ring_line_bytes_);
+      if (resampled_down_ == nullptr) return false;
+      // What is read beyond the last pixel has no weight.
+      std::memset(ring_, 0, taps * ring_line_bytes_);
+      std::memset(resampled_down_, 0, ring_line_bytes_);
+    } else if (columns_.count < drawn_.out_width) {
+      // Columns outside the box are never written again.
+      std::memset(ring_, 0, taps * line_bytes_);
+    }
   }
   std::memset(line_, 0, line_bytes_);
   while (emitted_ < at_y_) emit(line_);
   return true;
 }
 
-void resampler::push(const std::uint8_t* line) noexcept {
-  assert(pushed_ < region_.height);
-  const auto ring_line = [&](int input) {
-    return ring_ + static_cast<std::size_t>(input % rows_.taps_max) * line_bytes_;
-  };
+// A line of the region to one of the row.
+void resampler::resample_across(const std::uint8_t* line, std::uint8_t* to) const noexcept {
   const std::ptrdiff_t pixel = order_ == layout::nchw ? 1 : 3;
   const std::ptrdiff_t plane = order_ == layout::nchw ? drawn_.out_width : 1;
   const int at = drawn_.flip ? drawn_.out_width - 1 - at_x_ : at_x_;
-  resample_line(line, columns_, {ring_line(pushed_) + at * pixel, drawn_.flip ? -pixel : pixel, plane});
+  resample_line(line, columns_, {to + at * pixel, drawn_.flip ? -pixel : pixel, plane});
+}
+
+void resampler::push(const std::uint8_t* line) noexcept {
+  assert(pushed_ < region_.height);
+  const auto ring_line = [&](int input) {
+    return ring_ + static_cast<std::size_t>(input % rows_.taps_max) * ring_line_bytes_;
+  };
+  const std::size_t used_bytes = down_first_ ? static_cast<std::size_t>(region_.width) * 3 : line_bytes_;
+  if (down_first_) {
+    std::memcpy(ring_line(pushed_), line, used_bytes);
+  } else {
+    resample_across(line, ring_line(pushed_));
+  }
   ++pushed_;
+  const auto give = [&](const std::uint8_t* down) {
+    if (!down_first_) return emit(down);
+    resample_across(down, line_);
+    emit(line_);
+  };
+  std::uint8_t* const made_here = down_first_ ? resampled_down_ : line_;
   for (; made_ < rows_.count && rows_.first[made_] + rows_.taps[made_] <= pushed_; ++made_) {
     const int taps = rows_.taps[made_];
     const std::int32_t* const weights =
         rows_.weights + static_cast<std::size_t>(made_) * static_cast<std::size_t>(rows_.taps_max);
     if (taps == 1 && weights[0] == 1 << weight_bits) {
-      emit(ring_line(rows_.first[made_]));
+      give(ring_line(rows_.first[made_]));
       continue;
     }
     for (int t = 0; t < taps; ++t) taps_[t] = ring_line(rows_.first[made_] + t);
-    resample_lines(taps_, weights, taps, line_bytes_, line_);
-    emit(line_);
+    resample_lines(taps_, weights, taps, used_bytes, made_here);
+    give(made_here);
   }
 }
 

@@ -1,6 +1,6 @@
-// Separable resampling in fixed-point integers, bit for bit as Pillow does it: a horizontal pass, rounded and clamped to
-// u8, then a vertical one. Lines go in from top to bottom and come out into a sink; it holds only as many
-// horizontally resampled lines as the vertical filter is high.
+// Separable resampling in fixed-point integers, bit for bit as Pillow 13 does it: a horizontal pass, rounded and clamped
+// to u8, then a vertical one, or the other way round where goes_down_first() says so. Lines go in from top to bottom and
+// come out into a sink; it holds only as many lines as the vertical filter is high.
 #pragma once
 
 #include "stages/pixels/geometry.hpp"
@@ -59,6 +59,16 @@ struct axis_table {
   [[nodiscard]] static std::size_t grouped_scratch_bytes(const axis& a) noexcept;
 };
 
+/// Whether the vertical pass comes first: where the height shrinks by more than twice as many pixels as the width,
+/// before any decimation.
+///   source   Pillow 13.0, src/libImaging/Resample.c, ImagingResampleInner(); up to Pillow 12 the horizontal pass
+///            always came first
+[[nodiscard]] constexpr bool goes_down_first(const geometry& drawn) noexcept {
+  const std::int64_t shrinks_down = std::int64_t{drawn.box.height} - drawn.scaled_height;
+  const std::int64_t shrinks_across = std::int64_t{drawn.box.width} - drawn.scaled_width;
+  return shrinks_down > 0 && shrinks_down > 2 * shrinks_across;
+}
+
 /// A picture shrunk by the decoder: 1, 2, 4 or 8 pixels have become one, and sizes were rounded up.
 ///   shift_*   where the picture's left and upper edges lie, in decimated pixels: not at 0 where it was mirrored after
 ///             the rounding
@@ -97,6 +107,7 @@ class resampler {
 
  private:
   void emit(const std::uint8_t* line) noexcept;
+  void resample_across(const std::uint8_t* line, std::uint8_t* to) const noexcept;
 
   geometry drawn_;
   axis horizontal_;
@@ -104,13 +115,16 @@ class resampler {
   rectangle region_;
   int at_x_ = 0;  // where in the row the box begins, and how much of it is outside
   int at_y_ = 0;
+  bool down_first_ = false;
   std::size_t line_bytes_ = 0;
+  std::size_t ring_line_bytes_ = 0;
   line_table columns_;
   axis_table rows_;
   layout order_ = layout::nchw;
   line_sink* to_ = nullptr;
   std::uint8_t* ring_ = nullptr;  // rows_.taps_max lines, input i in line i % taps_max
   std::uint8_t* line_ = nullptr;
+  std::uint8_t* resampled_down_ = nullptr;  // a line of the region's width
   const std::uint8_t** taps_ = nullptr;
   int pushed_ = 0;
   int made_ = 0;     // of rows_

@@ -173,7 +173,7 @@ void emulate_photos(const stages::photo_batch& photos, thread_order order, int w
       for (std::uint32_t i = 0; i < threads; ++i) what(shuffled(order, i, threads));
     };
     by_all_threads([&](auto thread) { stages::photo_threads::colour_pixels(photos, number, thread, threads); });
-    by_all_threads([&](auto thread) { stages::photo_threads::resample_across(photos, number, thread, threads); });
+    by_all_threads([&](auto thread) { stages::photo_threads::resample_once(photos, number, thread, threads); });
     by_all_threads([&](auto thread) { stages::photo_threads::make_row(photos, number, thread, threads); });
   }
 }

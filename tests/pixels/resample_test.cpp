@@ -5,6 +5,7 @@
 #include "tests/support/reference_resample.hpp"
 #include "tests/support/seeds.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -195,6 +196,41 @@ TEST(resample, agrees_with_pillow_on_a_line) {
   EXPECT_EQ(greys(8, filter::bilinear), (std::vector{0, 112, 240, 87, 69, 188, 138, 90}));
   EXPECT_EQ(greys(8, filter::bicubic), (std::vector{0, 113, 253, 71, 47, 196, 143, 82}));
   EXPECT_EQ(greys(8, filter::nearest), (std::vector{0, 0, 255, 10, 10, 200, 90, 90}));
+}
+
+// Values that were computed by Pillow 13.0: Image.resize of 6 x 20 pixels to 5 x 3. Pillow 12.1, which goes across first,
+// has other values at most of these places, bicubic, and at a few, bilinear.
+TEST(resample, goes_down_first_where_pillow_does) {
+  rgb_picture picture{6, 20, {}};
+  for (int y = 0; y < picture.height; ++y) {
+    for (int x = 0; x < picture.width; ++x) {
+      for (int c = 0; c < 3; ++c)
+        picture.pixels.push_back(static_cast<std::uint8_t>((x * 7 + y * 5 + c * 3 + x * y) % 11 < 5 ? 255 : 0));
+    }
+  }
+  geometry drawn = testing::scaled_box({0, 0, 6, 20}, 5, 3, filter::bicubic);
+  EXPECT_THAT(resample(picture, drawn, layout::nhwc).pixels,
+              ::testing::ElementsAre(116, 124, 104, 106, 107, 121, 107, 123, 118, 131, 98, 117, 102, 164, 120, 117, 114,
+                                     121, 121, 114, 114, 120, 110, 108, 108, 123, 111, 141, 86, 98, 112, 110, 115, 110,
+                                     126, 114, 115, 132, 129, 134, 108, 121, 62, 142, 165));
+  drawn.how = filter::bilinear;
+  EXPECT_THAT(resample(picture, drawn, layout::nchw).pixels,
+              ::testing::ElementsAre(116, 121, 104, 110, 108, 119, 112, 120, 115, 132, 106, 112, 107, 160, 114, 116,
+                                     115, 121, 120, 115, 115, 118, 113, 110, 109, 121, 112, 136, 92, 101, 114, 111, 115,
+                                     112, 124, 113, 114, 127, 128, 125, 108, 126, 68, 136, 164));
+}
+
+TEST(resample, chooses_the_first_pass_by_sizes_alone) {
+  const auto down_first = [](int width, int height, int to_width, int to_height) {
+    return pixels::goes_down_first(testing::scaled_box({3, 5, width, height}, to_width, to_height, filter::bicubic));
+  };
+  EXPECT_FALSE(down_first(500, 375, 341, 256)) << "an ordinary photograph, to its shorter side";
+  EXPECT_FALSE(down_first(375, 500, 256, 341)) << "also upright";
+  EXPECT_FALSE(down_first(100, 200, 50, 100)) << "exactly twice as many";
+  EXPECT_TRUE(down_first(100, 201, 50, 100));
+  EXPECT_TRUE(down_first(200, 225, 224, 224)) << "the width grows";
+  EXPECT_FALSE(down_first(200, 224, 224, 224)) << "the height does not shrink";
+  EXPECT_FALSE(down_first(100, 100, 224, 224));
 }
 
 TEST(resample, needs_no_more_lines_than_the_filter_is_high) {

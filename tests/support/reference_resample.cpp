@@ -1,7 +1,10 @@
 #include "tests/support/reference_resample.hpp"
 
+#include "stages/pixels/resample.hpp"
+
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 namespace leat::testing {
@@ -40,6 +43,13 @@ mix mix_of(int inputs_begin, int inputs_end, double begin, double end, std::int6
   return out;
 }
 
+template <class Input>
+double sum_of(const mix& of, const Input& input) {
+  double sum = 0;
+  for (std::size_t i = 0; i < of.weights.size(); ++i) sum += of.weights[i] * input(of.first + static_cast<int>(i));
+  return sum;
+}
+
 }  // namespace
 
 rgb_picture reference_resample(const rgb_picture& picture, const pixels::geometry& drawn, int decimation) {
@@ -51,30 +61,59 @@ rgb_picture reference_resample(const rgb_picture& picture, const pixels::geometr
 
   rgb_picture out{drawn.out_width, drawn.out_height, {}};
   out.pixels.resize(static_cast<std::size_t>(drawn.out_width) * static_cast<std::size_t>(drawn.out_height) * 3);
-  std::vector<double> column(static_cast<std::size_t>(picture.height) * 3);
+  std::vector<std::optional<mix>> across, down;  // of each column and line of the row
   for (int x = 0; x < drawn.out_width; ++x) {
     const std::int64_t scaled_x = drawn.window_x + (drawn.flip ? drawn.out_width - 1 - x : x);
+    across.emplace_back();
     if (scaled_x < 0 || scaled_x >= drawn.scaled_width) continue;
-    const mix across = mix_of(x0, x1, left, right, drawn.scaled_width, scaled_x, drawn.how);
+    across.back() = mix_of(x0, x1, left, right, drawn.scaled_width, scaled_x, drawn.how);
+  }
+  for (int y = 0; y < drawn.out_height; ++y) {
+    const std::int64_t scaled_y = drawn.window_y + y;
+    down.emplace_back();
+    if (scaled_y < 0 || scaled_y >= drawn.scaled_height) continue;
+    down.back() = mix_of(y0, y1, top, bottom, drawn.scaled_height, scaled_y, drawn.how);
+  }
+  // Of the two passes the first is clamped, and neither is rounded.
+  const auto set = [&](int x, int y, int c, double value) {
+    out.at(x, y)[c] = static_cast<std::uint8_t>(std::clamp(std::lround(value), 0L, 255L));
+  };
+  if (pixels::goes_down_first(drawn)) {
+    std::vector<double> line(static_cast<std::size_t>(picture.width) * 3);
+    for (int y = 0; y < drawn.out_height; ++y) {
+      const auto& over = down[static_cast<std::size_t>(y)];
+      if (!over) continue;
+      for (int x = x0; x < x1; ++x) {
+        for (int c = 0; c < 3; ++c) {
+          line[static_cast<std::size_t>(3 * x + c)] =
+              std::clamp(sum_of(*over, [&](int i) { return picture.at(x, i)[c] * 1.0; }), 0.0, 255.0);
+        }
+      }
+      for (int x = 0; x < drawn.out_width; ++x) {
+        const auto& along = across[static_cast<std::size_t>(x)];
+        if (!along) continue;
+        for (int c = 0; c < 3; ++c) {
+          set(x, y, c, sum_of(*along, [&](int i) { return line[static_cast<std::size_t>(3 * i + c)]; }));
+        }
+      }
+    }
+    return out;
+  }
+  std::vector<double> column(static_cast<std::size_t>(picture.height) * 3);
+  for (int x = 0; x < drawn.out_width; ++x) {
+    const auto& along = across[static_cast<std::size_t>(x)];
+    if (!along) continue;
     for (int y = y0; y < y1; ++y) {
       for (int c = 0; c < 3; ++c) {
-        double sum = 0;
-        for (std::size_t i = 0; i < across.weights.size(); ++i) {
-          sum += across.weights[i] * picture.at(across.first + static_cast<int>(i), y)[c];
-        }
-        column[static_cast<std::size_t>(3 * y + c)] = std::clamp(sum, 0.0, 255.0);
+        column[static_cast<std::size_t>(3 * y + c)] =
+            std::clamp(sum_of(*along, [&](int i) { return picture.at(i, y)[c] * 1.0; }), 0.0, 255.0);
       }
     }
     for (int y = 0; y < drawn.out_height; ++y) {
-      const std::int64_t scaled_y = drawn.window_y + y;
-      if (scaled_y < 0 || scaled_y >= drawn.scaled_height) continue;
-      const mix down = mix_of(y0, y1, top, bottom, drawn.scaled_height, scaled_y, drawn.how);
+      const auto& over = down[static_cast<std::size_t>(y)];
+      if (!over) continue;
       for (int c = 0; c < 3; ++c) {
-        double sum = 0;
-        for (std::size_t i = 0; i < down.weights.size(); ++i) {
-          sum += down.weights[i] * column[static_cast<std::size_t>(3 * (down.first + static_cast<int>(i)) + c)];
-        }
-        out.at(x, y)[c] = static_cast<std::uint8_t>(std::clamp(std::lround(sum), 0L, 255L));
+        set(x, y, c, sum_of(*over, [&](int i) { return column[static_cast<std::size_t>(3 * i + c)]; }));
       }
     }
   }
