@@ -1,5 +1,6 @@
 #include "io/remote/http_client.hpp"
 
+#include "base/clock.hpp"
 #include "base/hasher.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
@@ -9,9 +10,11 @@
 #include "io/remote/name_answers.hpp"
 #include "io/remote/near_address.hpp"
 #include "io/remote/object_sum.hpp"
+#include "io/remote/posted_calls.hpp"
 #include "io/remote/ran_clock.hpp"
 #include "io/remote/renewed_keys.hpp"
 #include "io/remote/request_headers.hpp"
+#include "io/remote/request_patience.hpp"
 #include "io/remote/shared_store.hpp"
 #include "io/remote/slow_answers.hpp"
 #include "io/remote/tls_session.hpp"
@@ -25,7 +28,6 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
@@ -65,7 +67,6 @@ constexpr std::string_view more_descriptors = "; the process may open no more: r
 constexpr std::string_view without_tls = "; a server without TLS has an address of http://, which takes allow_http";
 constexpr std::chrono::milliseconds look_up_interval_max(16);
 constexpr auto watch_interval = std::chrono::milliseconds(20);
-constexpr auto wake_interval = std::chrono::milliseconds(200);
 constexpr auto keys_interval = std::chrono::milliseconds(20);
 // That a server which is silent, or away, has for letting a connection in.
 constexpr std::chrono::milliseconds knock_time_max(1500);
@@ -81,6 +82,8 @@ constexpr std::size_t head_read_bytes = std::size_t{4} << 10;
 constexpr std::size_t low_water_max = std::size_t{256} << 10;
 // How long they are waited for.
 constexpr auto low_water_time_max = std::chrono::milliseconds(100);
+// Of one request, that the store is to blame for. Then it is asked for what the store does not answer.
+constexpr std::uint32_t slow_tries_max = 8;
 constexpr double patience_bytes_per_s = 64 << 10;
 // Of what one request waits for alone, where others are answered.
 constexpr auto refused_wait_max = std::chrono::milliseconds(250);
@@ -146,6 +149,11 @@ struct connection {
     low_water = wanted;
     static_cast<void>(::setsockopt(socket.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof wanted));
   }
+  /// Silent for too long, or so slow that what it sends is late.
+  [[nodiscard]] bool is_too_late(std::uint64_t now) const {
+    const bool has_begun = asked_ns != 0 && silent_since_ns > asked_ns;
+    return now - silent_since_ns >= silence_max_ns || (has_begun && now >= give_up_ns);
+  }
   /// What it is waiting for ends.
   void close() {
     error_code ignored;
@@ -163,10 +171,11 @@ struct connection {
   std::uint64_t silent_since_ns = 0;
   std::uint64_t give_up_ns = 0;
   std::uint64_t silence_max_ns = 0;
-  std::uint64_t idle_since_ns = 0;
-  std::uint64_t asked_ns = 0;     // when its request was sent
-  std::uint64_t asked_bytes = 0;  // of an object
-  fetch* serves = nullptr;        // null: nobody, or it is a second one
+  place_in_line place;
+  std::uint64_t idle_since_ns = 0;  // of now_ns(): a server counts what this process was stopped for
+  std::uint64_t asked_ns = 0;       // when its request was sent
+  std::uint64_t asked_bytes = 0;    // of an object
+  fetch* serves = nullptr;          // null: nobody, or it is a second one
   bool is_late = false;
   const known_server* server = nullptr;
   bool is_closed = false;
@@ -245,9 +254,8 @@ struct fetch::progress {
   std::uint32_t tries_all = 0;
   std::uint64_t wanted_ns = 0;
   std::uint64_t began_ns = 0;
-  std::uint64_t give_up_ns = 0;
-  std::uint64_t excused_ns = 0;  // of patience: what the store's state has cost
-  std::uint64_t parked_ns = 0;   // since when it waits for the store
+  request_patience patience{0};
+  bool was_slow_store = false;  // of the last try: it was silent, as the store was with others
   std::uint64_t wait_at_least_ns = 0;
   admission admitted;
   told_by_try told = told_by_try::nothing;
@@ -261,6 +269,7 @@ class http_client::impl {
         retries_(retries),
         counts_(counts != nullptr ? *counts : own_counts_),
         names_(retries.names != nullptr ? *retries.names : names_of_process()),
+        silence_max_(std::min(options.silence_max, options.patience)),
         limit_(options.connections_max) {
     if (store != nullptr && store->lent) {
       lent_ = store->lent;
@@ -272,9 +281,8 @@ class http_client::impl {
     ca_file_ = !options.ca_file.empty() || store == nullptr ? options.ca_file : store->ca_file;
     // What is wrong with that is said at once.
     if (!ca_file_.empty()) static_cast<void>(tls());
-    context_ = make_context();
-    work_.emplace(context_->get_executor());
-    spawn(wake());
+    make_context();
+    spawn(calls_->run());
     thread_ = start_thread({.what = "network thread"}, [this] {
       ::pthread_setname_np(::pthread_self(), "leat-net");
       context_->run();
@@ -283,21 +291,22 @@ class http_client::impl {
   impl(const impl&) = delete;
   impl& operator=(const impl&) = delete;
   ~impl() {
-    context_->stop();
+    calls_->post([this] { context_->stop(); });
     thread_.join();
-    work_.reset();
     idle_.clear();
+    watching_.reset();
+    calls_.reset();
     // Coroutines end here, whose objects still refer to this.
     context_.reset();
   }
 
   void start(std::vector<std::shared_ptr<fetch>> wanted) {
-    asio::post(*context_, [this, wanted = std::move(wanted)]() mutable {
+    calls_->post([this, wanted = std::move(wanted)]() mutable {
       for (std::shared_ptr<fetch>& each : wanted) begin(std::move(each));
     });
   }
   void cancel(std::shared_ptr<fetch> wanted) {
-    asio::post(*context_, [this, wanted = std::move(wanted)] {
+    calls_->post([this, wanted = std::move(wanted)] {
       if (wanted->end != fetch_end::pending) return;
       fetch::progress& at = *wanted->state;
       at.is_cancelled = true;
@@ -362,16 +371,18 @@ class http_client::impl {
     wanted->state = std::make_shared<fetch::progress>();
     wanted->state->at = *wanted->where;
     wanted->state->wanted_ns = ran_ns();
+    wanted->state->patience = request_patience(as_ns(options_.patience));
     queue(std::move(wanted));
   }
   void queue(std::shared_ptr<fetch> wanted) {
-    waiting_.push_back(std::move(wanted));
+    add_by_age(waiting_, std::move(wanted));
     employ();
   }
-  // Before those that have not been asked for yet.
-  void queue_again(std::shared_ptr<fetch> wanted) {
-    waiting_.push_front(std::move(wanted));
-    employ();
+  // What was wanted first goes first: none of those that are asked for again waits for all others.
+  static void add_by_age(std::deque<std::shared_ptr<fetch>>& to, std::shared_ptr<fetch> one) {
+    const auto later = std::upper_bound(to.begin(), to.end(), one->state->wanted_ns,
+                                        [](std::uint64_t ns, const auto& each) { return ns < each->state->wanted_ns; });
+    to.insert(later, std::move(one));
   }
   void employ() {
     for (std::size_t left = waiting_.size(); left != 0 && workers_ < limit_.now(); --left) {
@@ -412,13 +423,14 @@ class http_client::impl {
     return at.admitted.ask(server.store, ran_ns());
   }
   // What a try has told of the store, which is told it.
-  void tell_store(fetch::progress& at) const {
+  void tell_store(fetch::progress& at) {
     const auto pause_max = std::min<std::chrono::nanoseconds>(retries_.wait_max, std::chrono::seconds(1));
     const store_state::pauses between{as_ns(retries_.wait_first), as_ns(pause_max)};
     switch (at.told) {
       case told_by_try::nothing:
         return at.admitted.end(&store_state::dropped);
       case told_by_try::answers:
+        ++answers_;
         return at.admitted.end(&store_state::answered, ran_ns());
       case told_by_try::refuses:
         return at.admitted.end(&store_state::refused, ran_ns(), at.wait_at_least_ns, between);
@@ -433,23 +445,14 @@ class http_client::impl {
   }
 
   void park(known_server& server, std::shared_ptr<fetch> waits) {
-    fetch::progress& at = *waits->state;
-    at.parked_ns = ran_ns();
     transfer_counts::add(counts_.waiting, 1);
-    // What was asked for before goes first.
-    if (at.tries_all > 0) {
-      server.parked.push_front(std::move(waits));
-    } else {
-      server.parked.push_back(std::move(waits));
-    }
+    add_by_age(server.parked, std::move(waits));
     if (!std::exchange(server.is_looked_after, true)) spawn(look_after(server));
   }
   std::shared_ptr<fetch> unpark(known_server& server) {
     std::shared_ptr<fetch> next = std::move(server.parked.front());
     server.parked.pop_front();
-    fetch::progress& at = *next->state;
     transfer_counts::add(counts_.waiting, ~std::uint64_t{0});
-    if (at.began_ns != 0) at.excused_ns += ran_ns() - at.parked_ns;
     return next;
   }
   // Lets those go that the store lets go, and gives all up when it has been silent for too long.
@@ -485,7 +488,6 @@ class http_client::impl {
       const std::shared_ptr<fetch> each = unpark(server);
       if (each->end != fetch_end::pending) continue;
       if (!is_patience_over(*each, server, store)) {
-        each->state->parked_ns = ran_ns();
         transfer_counts::add(counts_.waiting, 1);
         server.parked.push_back(each);
         continue;
@@ -510,11 +512,10 @@ class http_client::impl {
     for (const std::shared_ptr<fetch>& each : std::exchange(ended_, {})) each->ended(*each);
   }
 
-  // By its own clock, which stands while the store's state is to blame.
-  [[nodiscard]] std::uint64_t give_up_of(const fetch& served) const {
-    const fetch::progress& at = *served.state;
-    const double bytes_s = static_cast<double>(served.into.size()) / patience_bytes_per_s;
-    return at.began_ns + at.excused_ns + as_ns(options_.patience) + static_cast<std::uint64_t>(bytes_s * 1e9);
+  // In which bytes may come before they are late: all connections together have a rate that is little for one.
+  [[nodiscard]] std::uint64_t time_of_bytes(std::size_t bytes) const {
+    const double all = static_cast<double>(bytes) * static_cast<double>(std::max(active_.size(), std::size_t{1}));
+    return static_cast<std::uint64_t>(all / patience_bytes_per_s * 1e9);
   }
 
   asio::awaitable<void> serve(std::shared_ptr<fetch> served) {
@@ -526,7 +527,6 @@ class http_client::impl {
       const std::size_t before = served->bytes_received;
       const std::uint64_t asked_ns = ran_ns();
       step next = step::give_up;
-      at.give_up_ns = give_up_of(*served);
       at.told = told_by_try::fails;
       try {
         next = co_await attempt(*served);
@@ -546,7 +546,7 @@ class http_client::impl {
       if (served->end != fetch_end::pending) co_return;
       if (at.is_cancelled) co_return finish(*served, fetch_end::cancelled);
       assert(next != step::over);
-      if (next == step::again_now) co_return queue_again(std::move(served));
+      if (next == step::again_now) co_return queue(std::move(served));
       if (next == step::give_up) co_return finish(*served, fetch_end::failed);
       if (next == step::await_keys) co_return await_keys(std::move(served));
       at.keys_since_ns = 0;
@@ -555,8 +555,13 @@ class http_client::impl {
       server.last_why = served->why;
       const shared_store::view store = server.store->look(ran_ns());
       const bool is_away = store.now == store_state::condition::away;
-      // A store that refuses is to blame for all of the try.
-      if (is_away || at.told == told_by_try::refuses) at.excused_ns += ran_ns() - asked_ns;
+      const std::chrono::nanoseconds wait = wait_before(at);
+      // A store that is away, refuses or is slow is to blame for the try.
+      if (!is_away && at.told != told_by_try::refuses && !at.was_slow_store) {
+        const std::uint64_t took_ns = ran_ns() - asked_ns;
+        at.patience.use(took_ns - std::min(took_ns, time_of_bytes(served->bytes_received - before)));
+        if (!at.patience.is_over()) at.patience.use(as_ns(wait));
+      }
       if (const char* const limit = no_more_tries(*served, server, store)) {
         const double seconds = static_cast<double>(ran_ns() - at.began_ns) / 1e9;
         served->why =
@@ -567,7 +572,6 @@ class http_client::impl {
       from_the_start(*served);
       at.was_begun_anew = false;
       transfer_counts::add(counts_.retries, 1);
-      const std::chrono::nanoseconds wait = wait_before(at);
       if (is_away) {
         park(server_of(at.at), std::move(served));
       } else {
@@ -581,7 +585,7 @@ class http_client::impl {
     constexpr const char* patience = ", and patience is at its end";
     if (served.state->tries >= retries_.tries_max) return "";
     if (is_patience_over(served, server, store)) return patience;
-    return ran_ns() >= give_up_of(served) ? patience : nullptr;
+    return served.state->patience.is_over() ? patience : nullptr;
   }
   // Full jitter: who failed together does not come back together.
   std::chrono::nanoseconds wait_before(fetch::progress& at) {
@@ -597,7 +601,7 @@ class http_client::impl {
   asio::awaitable<void> queue_later(std::shared_ptr<fetch> wanted, std::chrono::nanoseconds wait) {
     asio::steady_timer timer(*context_, wait);
     co_await timer.async_wait(answers);
-    if (wanted->end == fetch_end::pending) queue_again(std::move(wanted));
+    if (wanted->end == fetch_end::pending) queue(std::move(wanted));
   }
 
   // That is no failure of the store's: it takes no try.
@@ -621,7 +625,7 @@ class http_client::impl {
         if (each->end != fetch_end::pending) continue;
         const fetch::progress& at = *each->state;
         const std::uint64_t now = ran_ns();
-        if (now >= at.give_up_ns || now - at.keys_since_ns >= as_ns(retries_.keys_patience)) {
+        if (now - at.keys_since_ns >= std::min(as_ns(retries_.keys_patience), at.patience.left_ns())) {
           each->why = str_cat(each->why, " after ", std::floor(static_cast<double>(now - at.keys_since_ns) / 1e8) / 10,
                               " s; see whether who lends them does so");
           finish(*each, fetch_end::failed);
@@ -663,51 +667,43 @@ class http_client::impl {
     return nullptr;
   }
   void keep(std::unique_ptr<connection> used) {
-    used->idle_since_ns = ran_ns();
+    used->idle_since_ns = now_ns();
     used->received.clear();
     if (idle_.size() >= std::max(options_.connections_max, std::uint32_t{1})) idle_.erase(idle_.begin());
     idle_.push_back(std::move(used));
   }
 
   // Asio does not look at what epoll_ctl() says when it begins. Without its timers nothing here would ever end.
-  static std::unique_ptr<asio::io_context> make_context() {
+  void make_context() {
     constexpr auto look = std::chrono::milliseconds(50);
     constexpr int looks = 5;
-    std::unique_ptr<asio::io_context> made;
     bool is_fired = false;
     try {
-      made = std::make_unique<asio::io_context>(1);
-      asio::steady_timer timer(*made, std::chrono::seconds(0));
-      timer.async_wait([&is_fired](const error_code&) { is_fired = true; });
-      for (int i = 0; i < looks && !is_fired; ++i) made->run_for(look);
+      context_ = std::make_unique<asio::io_context>(1);
+      calls_ = std::make_unique<posted_calls>(*context_);
+      watching_ = std::make_unique<asio::steady_timer>(*context_, std::chrono::seconds(0));
+      watching_->async_wait([&is_fired](const error_code&) { is_fired = true; });
+      for (int i = 0; i < looks && !is_fired; ++i) context_->run_for(look);
     } catch (const boost::system::system_error& refused) {
       throw error(errc::limit, str_cat("the network cannot be waited for: ", refused.what(),
                                        is_for_want_of_descriptors(refused.code()) ? more_descriptors : ""));
     }
-    made->restart();
-    if (is_fired) return made;
+    context_->restart();
+    if (is_fired) return;
     throw error(errc::limit,
                 "the system has no memory for epoll (epoll_ctl), which waits for the network; see "
                 "/proc/sys/fs/epoll/max_user_watches, and what else runs here");
   }
-  // Likewise it does not see that nobody would wake it: what was posted is found then all the same.
-  asio::awaitable<void> wake() {
-    asio::steady_timer timer(*context_);
-    for (;;) {
-      timer.expires_after(wake_interval);
-      co_await timer.async_wait(answers);
-    }
-  }
 
   void watch_connections() {
-    if (!std::exchange(is_watching_, true)) spawn(watch());
+    if (!std::exchange(is_watching_, true)) return spawn(watch());
+    if (active_.size() == 1) watching_->cancel();  // it may sleep for as long as connections are kept
   }
   asio::awaitable<void> watch() {
-    asio::steady_timer timer(*context_);
     unsigned ticks = 0;
     while (!active_.empty() || !idle_.empty()) {
-      timer.expires_after(watch_interval);
-      co_await timer.async_wait(answers);
+      watching_->expires_after(active_.empty() && knocking_.empty() ? idle_time_max : watch_interval);
+      co_await watching_->async_wait(answers);
       const std::uint64_t now = ran_ns();
       for (connection* const each : knocking_) {
         if (now - each->silent_since_ns < each->silence_max_ns) continue;
@@ -716,7 +712,7 @@ class http_client::impl {
       }
       const std::vector<connection*> all = active_;  // asking a second time adds to it
       for (connection* const each : all) {
-        if (now < each->give_up_ns && now - each->silent_since_ns < each->silence_max_ns) {
+        if (!each->is_too_late(now)) {
           if (now - each->silent_since_ns > std::min(as_ns(low_water_time_max), each->silence_max_ns / 4))
             each->wake_at(1);
           if (each->serves != nullptr) ask_twice_if_slow(*each, now);
@@ -725,11 +721,12 @@ class http_client::impl {
         each->is_late = true;
         error_code unknown;
         const tcp::endpoint silent = each->socket.remote_endpoint(unknown);
-        if (!unknown) names_.is_dead(silent.address(), now);
+        if (!unknown) names_.is_dead(silent.address(), now_ns());
         each->close();
       }
       if (++ticks % 8 == 0) knock_at_silent_servers(now);
-      std::erase_if(idle_, [now](const auto& each) { return now - each->idle_since_ns > as_ns(idle_time_max); });
+      std::erase_if(idle_,
+                    [now = now_ns()](const auto& each) { return now - each->idle_since_ns > as_ns(idle_time_max); });
     }
     is_watching_ = false;
   }
@@ -747,7 +744,7 @@ class http_client::impl {
         heard_ns = std::max(heard_ns, each->silent_since_ns);
       }
       for (const auto& each : idle_) {
-        if (each->server == server.get()) heard_ns = std::max(heard_ns, each->idle_since_ns);
+        if (each->server == server.get()) heard_ns = std::max(heard_ns, each->silent_since_ns);
       }
       if (asked == nullptr || now - heard_ns < as_ns(retries_.server_silence)) {
         server->knocks_lost = 0;
@@ -810,8 +807,8 @@ class http_client::impl {
     auto line = std::make_unique<connection>(*context_, at.at);
     line->may_be_near = may_be_near(at);
     line->silent_since_ns = ran_ns();
-    line->give_up_ns = at.give_up_ns;
-    line->silence_max_ns = as_ns(std::min<std::chrono::milliseconds>(options_.silence_max, connect_time_max));
+    line->give_up_ns = first->give_up_ns;
+    line->silence_max_ns = as_ns(std::min<std::chrono::milliseconds>(silence_max_, connect_time_max));
     transfer_counts::add(counts_.hedges, 1);
     std::optional<std::size_t> end;
     std::size_t from = 0;
@@ -819,7 +816,7 @@ class http_client::impl {
       const second_use used(*this, at, *line);
       std::string why;
       if (co_await open(*line, why) != step::over || is_over()) co_return;
-      line->silence_max_ns = as_ns(options_.silence_max);
+      line->silence_max_ns = as_ns(silence_max_);
       from = wanted->bytes_received;
       const std::string request = request_of(*wanted, expected_of(*wanted));
       end = (co_await ask(*line, request, wanted->into.size() - from)).second;
@@ -864,7 +861,7 @@ class http_client::impl {
   asio::awaitable<name_answer> look_up(const connection& of) {
     asio::steady_timer timer(*context_);
     for (auto wait = std::chrono::milliseconds(1);; wait = std::min(2 * wait, look_up_interval_max)) {
-      name_answer found = names_.ask(of.to.host, ran_ns());
+      name_answer found = names_.ask(of.to.host, now_ns());
       if (found.what != name_answer::kind::pending || of.is_closed) co_return found;
       timer.expires_after(wait);
       co_await timer.async_wait(answers);
@@ -917,7 +914,7 @@ class http_client::impl {
     }
     const error_code refused = co_await connect(opened, endpoints);
     opened.silent_since_ns = ran_ns();
-    if (refused && is_name) names_.forget(to.host, ran_ns());
+    if (refused && is_name) names_.forget(to.host, now_ns());
     if (refused) {
       // As a store that is asked too much: fewer connections need fewer descriptors.
       opened.lacks_descriptors = refused == std::errc::too_many_files_open;
@@ -963,7 +960,7 @@ class http_client::impl {
       connecting race(*context_);
       opened.opening = &race;
       const error_code refused = co_await race.run(endpoints, opened.socket, [this](const tcp::endpoint& silent) {
-        names_.is_dead(silent.address(), ran_ns());
+        names_.is_dead(silent.address(), now_ns());
       });
       opened.opening = nullptr;
       if (is_for_want_of_descriptors(refused) && !idle_.empty() && !opened.is_closed) {
@@ -984,8 +981,7 @@ class http_client::impl {
     if (how == step::over) known.was_reached = true;
     if (how != step::again_later || !opened.is_late || known.was_reached) return how;
     const std::uint64_t now = ran_ns();
-    const std::uint64_t silence_max_ns =
-        as_ns(std::min<std::chrono::milliseconds>(options_.silence_max, connect_time_max));
+    const std::uint64_t silence_max_ns = as_ns(std::min<std::chrono::milliseconds>(silence_max_, connect_time_max));
     if (known.silent_since_ns == 0) known.silent_since_ns = now - opened.silence_max_ns;
     if (now - known.silent_since_ns < 2 * silence_max_ns) return how;
     str_append(why, ", and no other connection to it has come about", opened.to.tls ? without_tls : "");
@@ -1005,24 +1001,31 @@ class http_client::impl {
     if (!was_idle) line = std::make_unique<connection>(*context_, at.at);
     line->may_be_near = may_be_near(at);
     line->server = &server_of(at.at);
+    line->place = {.answers_before = answers_, .beside = active_.size()};
+    line->asked_ns = 0;
     line->silent_since_ns = ran_ns();
-    line->give_up_ns = at.give_up_ns;
+    line->give_up_ns =
+        line->silent_since_ns + at.patience.left_ns() + time_of_bytes(wanted.into.size() - wanted.bytes_received);
     line->silence_max_ns =
-        as_ns(was_idle                 ? options_.silence_max
-              : at.admitted.is_probe() ? std::min<std::chrono::milliseconds>(options_.silence_max, knock_time_max)
-                                       : std::min<std::chrono::milliseconds>(options_.silence_max, connect_time_max));
+        as_ns(was_idle                 ? silence_max_
+              : at.admitted.is_probe() ? std::min<std::chrono::milliseconds>(silence_max_, knock_time_max)
+                                       : std::min<std::chrono::milliseconds>(silence_max_, connect_time_max));
     bool is_reusable = false;
+    const std::size_t bytes_before = wanted.bytes_received;
     step next = step::over;
     {
       const use used(*this, wanted, *line);
       if (!was_idle) {
         next = judge_opening(*line, co_await open(*line, wanted.why), wanted.why);
-        line->silence_max_ns = as_ns(options_.silence_max);
+        line->silence_max_ns = as_ns(silence_max_);
         if (line->lacks_descriptors) at.told = told_by_try::nothing;
         server_of(at.at).has_no_such_name = line->has_no_such_name;
       }
       if (wanted.end != fetch_end::pending) co_return step::over;
       if (next == step::over) next = co_await exchange(wanted, *line, was_idle, is_reusable);
+      at.was_slow_store =
+          line->is_late && at.tries < slow_tries_max && !line->place.is_overtaken(answers_, active_.size());
+      if (wanted.bytes_received != bytes_before) at.was_slow_store = false;
     }
     if (at.took_over != nullptr && wanted.end == fetch_end::pending && !at.is_cancelled) {
       line = std::move(at.took_over);
@@ -1110,7 +1113,7 @@ class http_client::impl {
   asio::awaitable<std::pair<error_code, std::optional<std::size_t>>> ask(connection& line, const std::string& request,
                                                                          std::uint64_t bytes) {
     transfer_counts::add(counts_.requests, 1);
-    line.asked_ns = ran_ns();
+    line.asked_ns = line.silent_since_ns = ran_ns();
     line.asked_bytes = bytes;
     line.wake_at(1);
     error_code failure;
@@ -1460,6 +1463,7 @@ class http_client::impl {
   transfer_counts own_counts_;
   transfer_counts& counts_;
   name_answers& names_;
+  const std::chrono::milliseconds silence_max_;
   connection_limit limit_;
   slow_answers slow_;
   std::shared_ptr<renewed_keys> lent_;  // null: the signer's are for good
@@ -1475,6 +1479,7 @@ class http_client::impl {
   std::vector<std::shared_ptr<fetch>> ended_;  // and not told
   bool is_watching_keys_ = false;
   std::uint32_t workers_ = 0;
+  std::uint64_t answers_ = 0;  // of use
   std::vector<connection*> active_;
   std::vector<connection*> knocking_;
   absl::flat_hash_map<const address*, address> moved_;                       // where redirects have led
@@ -1483,8 +1488,9 @@ class http_client::impl {
   bool is_watching_ = false;
   std::minstd_rand random_{static_cast<std::minstd_rand::result_type>(ran_ns())};
   std::unique_ptr<asio::io_context> context_;
+  std::unique_ptr<posted_calls> calls_;
+  std::unique_ptr<asio::steady_timer> watching_;
   std::vector<std::unique_ptr<connection>> idle_;
-  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work_;
   std::thread thread_;
 };
 

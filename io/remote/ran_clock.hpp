@@ -9,15 +9,18 @@
 
 namespace leat::io {
 
-/// Whoever waits for a deadline asks several times a second: a longer gap is time that nobody ran. Thread: any.
+/// Whoever waits for a deadline asks twenty times a second: a much longer gap is time that nobody ran. Thread: any.
 class ran_clock {
  public:
-  /// More than a busy machine holds a thread up for.
-  static constexpr std::uint64_t gap_max_ns = 1'000'000'000;
+  /// Who waits for a server looks every 50 ms at the most: a longer gap is a machine that has no time for this thread.
+  static constexpr std::uint64_t gap_max_ns = 250'000'000;
 
   ///   now_ns   of a clock that never stops
   std::uint64_t tell(std::uint64_t now_ns) noexcept {
-    const std::uint64_t before = last_ns_.exchange(now_ns, std::memory_order_relaxed);
+    // A thread that was held up on its way here tells a time that others have passed: the clock does not go back, or it would count that twice.
+    std::uint64_t before = last_ns_.load(std::memory_order_relaxed);
+    while (before < now_ns && !last_ns_.compare_exchange_weak(before, now_ns, std::memory_order_relaxed)) {
+    }
     const std::uint64_t gap = before == 0 || now_ns < before ? 0 : std::min(now_ns - before, gap_max_ns);
     return ran_ns_.fetch_add(gap, std::memory_order_relaxed) + gap;
   }

@@ -100,6 +100,7 @@ void store_state::answered(const ticket& of, std::uint64_t now_ns) {
 
 void store_state::refused(const ticket& of, std::uint64_t now_ns, std::uint64_t retry_after_ns, const pauses& between) {
   returned(of);
+  has_answered_ = true;
   if (failures_ == 0) were_all_refusals_ = true;
   had_no_use(of, now_ns, retry_after_ns, between);
   count(of, now_ns, true);

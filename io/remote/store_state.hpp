@@ -46,6 +46,7 @@ class store_state {
   [[nodiscard]] std::uint64_t silent_ns(std::uint64_t now_ns) const noexcept {
     return failures_ == 0 || now_ns < failing_since_ns_ ? 0 : now_ns - failing_since_ns_;
   }
+  /// Also by refusals: somebody is there.
   [[nodiscard]] bool has_answered() const noexcept { return has_answered_; }
   /// Requests a second at the most; 0: as many as there are.
   [[nodiscard]] double rate() const noexcept { return rate_; }

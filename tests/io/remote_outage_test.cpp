@@ -1,9 +1,9 @@
 // A store that is away for a while, refuses some of what it is asked, or lets so much through a second: each read ends with its bytes.
+#include "base/clock.hpp"
 #include "base/text.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/http_client.hpp"
 #include "io/remote/name_answers.hpp"
-#include "io/remote/ran_clock.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
@@ -35,6 +36,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -224,6 +226,63 @@ TEST_F(remote_outage, of_one_object_is_no_outage_of_its_store) {
   EXPECT_THAT(lost->why, HasSubstr("500 As Told"));
 }
 
+// A machine that is overloaded: each answer takes long, and one of them longer than patience lasts.
+TEST_F(remote_outage, of_one_read_among_slow_ones_is_the_store_s_slowness) {
+  serve();
+  std::atomic<int> silent{3};
+  server_->set_rule([&](const served_request& asked) {
+    const bool is_first = asked.value("Range") == "bytes=0-999";
+    return is_first && silent-- > 0 ? http_fault{.what = wrong::stall}
+                                    : http_fault{.what = wrong::late, .wait = std::chrono::milliseconds(200)};
+  });
+  io::http_client client({.allow_http = true, .patience = std::chrono::milliseconds(500)});
+  read(client, 24, 4);
+  wait();
+  EXPECT_EQ(wrong_, 0U) << why_;
+  EXPECT_LE(silent, 0);
+}
+
+TEST_F(remote_outage, of_one_read_that_others_overtake_ends_it_after_patience) {
+  serve();
+  server_->put("b.bin", content_);
+  server_->set_rule([](const served_request& asked) {
+    return asked.target == "/b.bin" ? http_fault{.what = wrong::stall} : http_fault();
+  });
+  io::http_client client({.allow_http = true, .patience = std::chrono::milliseconds(300)});
+  const io::address other = io::parse_address(server_->address("b.bin"));
+  std::vector<std::byte> into(10);
+  const auto lost = std::make_shared<io::fetch>();
+  lost->where = &other;
+  lost->into = into;
+  std::promise<void> ended;
+  lost->owner = &ended;
+  lost->ended = [](io::fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
+  const auto began = steady::now();
+  client.start({lost});
+  const std::future<void> is_over = ended.get_future();
+  while (is_over.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    read(client, 100, 8);
+    wait();
+  }
+  EXPECT_EQ(wrong_, 0U) << why_;
+  EXPECT_EQ(lost->end, io::fetch_end::failed);
+  EXPECT_THAT(lost->why, HasSubstr("patience is at its end"));
+  EXPECT_LE(seconds_since(began), 3);
+}
+
+// What a read waits for as the store said takes none of its patience.
+TEST_F(remote_outage, in_which_reads_wait_as_they_are_told_for_longer_than_patience_ends_none) {
+  serve();
+  server_->set_rule([](const served_request& asked) {
+    return asked.number % 16 == 3 ? http_fault{.what = wrong::status, .status = 503, .headers = "Retry-After: 1\r\n"}
+                                  : http_fault{.what = wrong::late, .wait = std::chrono::milliseconds(30)};
+  });
+  io::http_client client({.allow_http = true, .patience = std::chrono::milliseconds(600)});
+  read(client, 32, 8);
+  wait();
+  EXPECT_EQ(wrong_, 0U) << why_;
+}
+
 /// Hands on what a client and a server say, but for a time in which all of it is lost, and what was said by connections of before for good.
 class lossy_way {
  public:
@@ -301,6 +360,43 @@ TEST_F(remote_outage, in_which_all_packets_are_lost_ends_soon_after_a_new_connec
   wait();
   EXPECT_EQ(wrong_, 0U) << why_;
   EXPECT_LE(seconds_since(back), 5);
+}
+
+// How often the client's thread has waited.
+std::uint64_t waits_of_network_threads() {
+  std::uint64_t all = 0;
+  for (const auto& each : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream name(each.path() / "comm");
+    std::string line;
+    std::getline(name, line);
+    if (line != "leat-net") continue;
+    std::ifstream status(each.path() / "status");
+    while (std::getline(status, line)) {
+      constexpr std::string_view what = "voluntary_ctxt_switches:";
+      if (line.starts_with(what)) all += std::stoull(line.substr(what.size()));
+    }
+  }
+  return all;
+}
+
+TEST_F(remote_outage, apart_a_client_that_is_asked_nothing_does_not_wake) {
+  serve();
+  io::http_client client({.allow_http = true});
+  read(client, 10, 2);
+  wait();
+  ASSERT_GT(waits_of_network_threads(), 0U);
+  // What it still does after its last answer is soon over.
+  auto since = steady::now();
+  std::uint64_t before = waits_of_network_threads();
+  const auto began = since;
+  while (seconds_since(since) < 0.5 && seconds_since(began) < 10) {
+    std::this_thread::yield();
+    if (const std::uint64_t now = waits_of_network_threads(); now != before) {
+      before = now;
+      since = steady::now();
+    }
+  }
+  EXPECT_LT(seconds_since(began), 10);
 }
 
 /// A name server of the test's, which answers when it is let.
@@ -412,8 +508,8 @@ TEST_F(remote_names, of_which_the_first_address_is_silent_lead_to_the_next_one_a
   EXPECT_GE(seconds_since(began), 0.25);
   EXPECT_LE(seconds_since(began), 2);
   // Once is enough.
-  EXPECT_EQ(names_.ask("store.test", io::ran_ns()).addresses.front().to_string(), "127.0.0.1");
-  EXPECT_EQ(names_.ask("store.test", io::ran_ns()).addresses.back().to_string(), "127.0.0.2");
+  EXPECT_EQ(names_.ask("store.test", now_ns()).addresses.front().to_string(), "127.0.0.1");
+  EXPECT_EQ(names_.ask("store.test", now_ns()).addresses.back().to_string(), "127.0.0.2");
 }
 
 TEST_F(remote_names, of_servers_that_were_never_reached_are_told_with_a_proxy_that_is_set) {

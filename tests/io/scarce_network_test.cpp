@@ -101,7 +101,7 @@ TEST(scarce_network, where_epoll_has_no_memory_it_says_so_or_goes_on) {
   fault_server server;
   server.put("bucket/a", "x");
   bool was_refused = false;
-  for (int call = 0; call < 3; ++call) {
+  for (int call = 0; call < 5; ++call) {
     epoll_calls_left = call;
     try {
       EXPECT_EQ(listed_at(server.address("")), 1U) << call;
