@@ -179,7 +179,6 @@ struct connection {
   bool is_late = false;
   const known_server* server = nullptr;
   bool is_closed = false;
-  bool lacks_descriptors = false;
   bool has_no_such_name = false;
   connecting* opening = nullptr;
 };
@@ -205,6 +204,7 @@ enum class step : std::uint8_t {
   over,         // the fetch has its outcome
   again_now,    // elsewhere, or since an idle connection was closed meanwhile
   again_later,  // `why` says it
+  lacks_room,   // likewise, and the store has no part in it: the process has no descriptor left
   await_keys,   // likewise
   give_up       // likewise
 };
@@ -912,20 +912,15 @@ class http_client::impl {
       why = leads_near(to);
       co_return step::give_up;
     }
+    const std::uint64_t began_ns = ran_ns();
     const error_code refused = co_await connect(opened, endpoints);
     opened.silent_since_ns = ran_ns();
     if (refused && is_name) names_.forget(to.host, now_ns());
     if (refused) {
-      // As a store that is asked too much: fewer connections need fewer descriptors.
-      opened.lacks_descriptors = refused == std::errc::too_many_files_open;
-      if (opened.lacks_descriptors) limit_.refused(opened.silent_since_ns, ran_ns());
       why = words_of(opened, refused, str_cat("while connecting to ", to.host_header()).c_str());
       if (!is_for_want_of_descriptors(refused)) co_return step::again_later;
       why += more_descriptors;
-      // Where no other connection will give its own back, nothing is to be waited for.
-      const bool is_alone =
-          std::none_of(active_.begin(), active_.end(), [](const connection* each) { return each->socket.is_open(); });
-      co_return is_alone ? step::give_up : step::again_later;
+      co_return make_room(began_ns);
     }
     transfer_counts::add(counts_.connections, 1);
     opened.socket.set_option(tcp::no_delay(true), failure);
@@ -955,24 +950,30 @@ class http_client::impl {
   static bool is_for_want_of_descriptors(const error_code& failure) {
     return failure == std::errc::too_many_files_open || failure == std::errc::too_many_files_open_in_system;
   }
-  asio::awaitable<error_code> connect(connection& opened, const std::vector<tcp::endpoint>& endpoints) {
-    for (;;) {
-      connecting race(*context_);
-      opened.opening = &race;
-      const error_code refused = co_await race.run(endpoints, opened.socket, [this](const tcp::endpoint& silent) {
-        names_.is_dead(silent.address(), now_ns());
-      });
-      opened.opening = nullptr;
-      if (is_for_want_of_descriptors(refused) && !idle_.empty() && !opened.is_closed) {
-        idle_.clear();
-        continue;
-      }
-      error_code unknown;
-      if (!refused && is_near(opened.socket.remote_endpoint(unknown).address())) {
-        near_.insert(opened.to.host_header());
-      }
-      co_return refused;
+  // Of descriptors: connections that are idle have theirs closed; else fewer are used from now on, as if the store had refused some. Where no other
+  // one will give its own back, nothing is to be waited for.
+  //   began_ns   when it was asked for
+  step make_room(std::uint64_t began_ns) {
+    if (!idle_.empty()) {
+      idle_.clear();
+      return step::again_now;
     }
+    limit_.refused(began_ns, ran_ns());
+    const bool is_alone =
+        std::none_of(active_.begin(), active_.end(), [](const connection* each) { return each->socket.is_open(); });
+    return is_alone ? step::give_up : step::lacks_room;
+  }
+  asio::awaitable<error_code> connect(connection& opened, const std::vector<tcp::endpoint>& endpoints) {
+    connecting race(*context_);
+    opened.opening = &race;
+    const error_code refused = co_await race.run(
+        endpoints, opened.socket, [this](const tcp::endpoint& silent) { names_.is_dead(silent.address(), now_ns()); });
+    opened.opening = nullptr;
+    error_code unknown;
+    if (!refused && is_near(opened.socket.remote_endpoint(unknown).address())) {
+      near_.insert(opened.to.host_header());
+    }
+    co_return refused;
   }
 
   // A server that has said nothing since the client began is hardly there: it is not tried as long as one that was reached before.
@@ -1018,7 +1019,7 @@ class http_client::impl {
       if (!was_idle) {
         next = judge_opening(*line, co_await open(*line, wanted.why), wanted.why);
         line->silence_max_ns = as_ns(silence_max_);
-        if (line->lacks_descriptors) at.told = told_by_try::nothing;
+        if (next == step::lacks_room) at.told = told_by_try::nothing;
         server_of(at.at).has_no_such_name = line->has_no_such_name;
       }
       if (wanted.end != fetch_end::pending) co_return step::over;
