@@ -8,7 +8,6 @@
 #include "base/text.hpp"
 #include "io/remote/two_words.hpp"
 
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <fcntl.h>
@@ -370,9 +369,8 @@ int block_cache::open_header() {
   } else if (status.st_size != sizeof(shared_header)) {
     return EPROTO;
   }
-  void* const memory = ::mmap(nullptr, sizeof(shared_header), PROT_READ | PROT_WRITE, MAP_SHARED, header_, 0);
-  if (memory == MAP_FAILED) return errno;
-  shared_ = static_cast<shared_header*>(memory);
+  if (const int failure = header_map_.open(header_, sizeof(shared_header)); failure != 0) return failure;
+  shared_ = reinterpret_cast<shared_header*>(header_map_.data());
   if (is_new) {
     shared_->magic = header_magic;
     shared_->version = version;
@@ -446,7 +444,6 @@ bool block_cache::is_alive(std::uint64_t word) const noexcept {
 }
 
 block_cache::~block_cache() {
-  if (shared_ != nullptr) ::munmap(shared_, sizeof *shared_);
   if (header_ >= 0) ::close(header_);
 }
 
@@ -679,10 +676,8 @@ std::shared_ptr<cached_object> block_cache::object(const std::string& file, std:
     if (is_alone) {
       if (const int failure = lock(index.get(), F_RDLCK, holders_byte, false); failure != 0) return fail(failure);
     }
-    made->map_bytes_ = index_bytes(seen->head.size_bytes, seen->head.block_bytes);
-    void* const memory = ::mmap(nullptr, made->map_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, index.get(), 0);
-    if (memory == MAP_FAILED) return fail(errno);
-    made->map_ = static_cast<std::byte*>(memory);
+    const std::uint64_t bytes = index_bytes(seen->head.size_bytes, seen->head.block_bytes);
+    if (const int failure = made->index_map_.open(index.get(), bytes); failure != 0) return fail(failure);
     made->size_bytes_ = size_bytes;
     made->block_bytes_ = seen->head.block_bytes;
     made->blocks_ = blocks_in(size_bytes, seen->head.block_bytes);
@@ -693,7 +688,7 @@ std::shared_ptr<cached_object> block_cache::object(const std::string& file, std:
       const mutex_lock lock(held_mutex_);
       held_.push_back(made.get());
     }
-    std::atomic_ref(std::launder(reinterpret_cast<index_header*>(made->map_))->opened_unix_s)
+    std::atomic_ref(std::launder(reinterpret_cast<index_header*>(made->index_map_.data()))->opened_unix_s)
         .store(unix_now(), std::memory_order_relaxed);
     return made;
   }
@@ -724,7 +719,7 @@ block_cache::verdict block_cache::verify(const cache_entry& entry) {
     if (object->verify(offset, whole, before) == cached_object::read_verdict::damaged) ++found.damaged;
   }
   // It was looked at, and not used.
-  std::atomic_ref(std::launder(reinterpret_cast<index_header*>(object->map_))->opened_unix_s)
+  std::atomic_ref(std::launder(reinterpret_cast<index_header*>(object->index_map_.data()))->opened_unix_s)
       .store(entry.opened_unix_s, std::memory_order_relaxed);
   return found;
 }
@@ -737,20 +732,20 @@ cached_object::~cached_object() {
     std::erase(cache_->held_, this);
     std::erase_if(cache_->outgoing_, [this](const block_cache::outgoing& each) { return each.object == this; });
   }
-  if (map_ != nullptr) ::munmap(map_, map_bytes_);
   if (index_ >= 0) ::close(index_);
 }
 
 std::atomic_ref<std::uint64_t> cached_object::word(std::uint32_t block) const noexcept {
   assert(block < blocks_);
-  return std::atomic_ref(reinterpret_cast<std::uint64_t*>(map_ + index_header_bytes)[block]);
+  return std::atomic_ref(reinterpret_cast<std::uint64_t*>(index_map_.data() + index_header_bytes)[block]);
 }
 std::atomic_ref<std::uint64_t> cached_object::wanted_at(std::uint32_t block) const noexcept {
   assert(block < blocks_);
-  return std::atomic_ref(reinterpret_cast<std::uint64_t*>(map_ + index_header_bytes)[blocks_ + std::size_t{block}]);
+  return std::atomic_ref(
+      reinterpret_cast<std::uint64_t*>(index_map_.data() + index_header_bytes)[blocks_ + std::size_t{block}]);
 }
 std::atomic_ref<std::uint32_t> cached_object::sum(std::uint64_t page) const noexcept {
-  std::byte* const sums = map_ + index_header_bytes + blocks_ * 2 * sizeof(std::uint64_t);
+  std::byte* const sums = index_map_.data() + index_header_bytes + blocks_ * 2 * sizeof(std::uint64_t);
   return std::atomic_ref(reinterpret_cast<std::uint32_t*>(sums)[page]);
 }
 std::uint64_t cached_object::bytes_of(std::uint32_t block) const noexcept {

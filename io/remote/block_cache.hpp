@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/mutex.hpp"
+#include "io/remote/file_mapping.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -106,8 +107,7 @@ class cached_object {
   const std::shared_ptr<block_cache> cache_;
   std::string data_path_;
   int index_ = -1;
-  std::byte* map_ = nullptr;
-  std::size_t map_bytes_ = 0;
+  file_mapping index_map_;
   std::uint64_t size_bytes_ = 0;
   std::uint32_t block_bytes_ = 0;
   std::uint32_t blocks_ = 0;
@@ -206,6 +206,7 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
 
   const block_cache_options options_;
   int header_ = -1;
+  file_mapping header_map_;
   shared_header* shared_ = nullptr;
   std::uint64_t mine_ = 0;  // the word of blocks that this fills
   std::atomic<std::uint64_t> full_until_ns_{0};

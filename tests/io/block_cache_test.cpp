@@ -1,11 +1,13 @@
 // The cache on the drive by itself: claims, room, and files that somebody else has written.
 #include "io/remote/block_cache.hpp"
 
+#include "base/sanitizers.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -13,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -546,6 +549,45 @@ TEST_F(block_cache, does_no_harm_whatever_its_files_hold) {
       }
     }
   }
+}
+
+// By somebody's tool, under a run: what it said is gone, and the process is not.
+TEST_F(block_cache, whose_index_is_truncated_meanwhile_is_one_that_has_nothing) {
+  const auto cache = open();
+  const auto held = object(*cache);
+  fill(*held, 0);
+  fill(*held, 1);
+  ASSERT_EQ(held->verify(0, read(*held, 0, block_bytes), held->fills()), read_verdict::right);
+  ASSERT_TRUE(held->knows(0, block_bytes, held->fills()));
+  fs::resize_file(path() / "a.index", 0);
+  EXPECT_FALSE(held->is_present(0));
+  EXPECT_FALSE(held->knows(0, block_bytes, held->fills()));
+  EXPECT_NE(held->verify(block_bytes, read(*held, block_bytes, block_bytes), held->fills()), read_verdict::right);
+  fill(*held, 0);
+  EXPECT_TRUE(held->is_present(0));
+  EXPECT_EQ(held->verify(0, read(*held, 0, block_bytes), held->fills()), read_verdict::right);
+  // Likewise where it has room left.
+  fs::resize_file(path() / "leat-cache", 0);
+  held->want(0);
+  fill(*held, 2);
+  EXPECT_EQ(held->verify(2 * block_bytes, read(*held, 2 * block_bytes, 8'192), held->fills()), read_verdict::right);
+}
+
+TEST_F(block_cache, whose_handler_leaves_other_files_pages_as_they_are) {
+  if (LEAT_ADDRESS_SANITIZER)
+    GTEST_SKIP() << "AddressSanitizer has a handler of its own, which ends a process otherwise";
+  const auto cache = open();
+  ASSERT_NE(cache, nullptr);
+  const fs::path other = root_.path() / "other";
+  std::ofstream(other) << "something";
+  EXPECT_EXIT(
+      {
+        const int file = ::open(other.c_str(), O_RDONLY);
+        const void* const memory = ::mmap(nullptr, 8'192, PROT_READ, MAP_SHARED, file, 0);
+        static_cast<void>(static_cast<const volatile char*>(memory)[4'096]);
+        std::_Exit(0);
+      },
+      ::testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST_F(block_cache, is_refused_where_others_may_write_or_what_lies_there_is_none) {
