@@ -11,6 +11,7 @@
 #include "io/remote/near_address.hpp"
 #include "io/remote/object_sum.hpp"
 #include "io/remote/posted_calls.hpp"
+#include "io/remote/proxies.hpp"
 #include "io/remote/ran_clock.hpp"
 #include "io/remote/renewed_keys.hpp"
 #include "io/remote/request_headers.hpp"
@@ -65,6 +66,7 @@ constexpr unsigned redirects_max = 5;
 constexpr auto connect_time_max = std::chrono::seconds(10);
 constexpr std::string_view more_descriptors = "; the process may open no more: raise `ulimit -n`";
 constexpr std::string_view without_tls = "; a server without TLS has an address of http://, which takes allow_http";
+constexpr std::string_view words_of_user = "; give the proxy's user, as http://user:password@host:port";
 constexpr std::chrono::milliseconds look_up_interval_max(16);
 constexpr auto watch_interval = std::chrono::milliseconds(20);
 constexpr auto keys_interval = std::chrono::milliseconds(20);
@@ -493,8 +495,7 @@ class http_client::impl {
         continue;
       }
       each->why = str_cat(server.last_why.empty() ? "the server does not answer" : server.last_why,
-                          " (nothing of use for ", store.silent_ns / 1'000'000'000, " s, and patience is at its end)",
-                          words_of_proxies(store, each->where->tls));
+                          " (nothing of use for ", store.silent_ns / 1'000'000'000, " s, and patience is at its end)");
       finish(*each, fetch_end::failed);
     }
   }
@@ -564,9 +565,8 @@ class http_client::impl {
       }
       if (const char* const limit = no_more_tries(*served, server, store)) {
         const double seconds = static_cast<double>(ran_ns() - at.began_ns) / 1e9;
-        served->why =
-            str_cat(served->why, " (", at.tries_all, at.tries_all == 1 ? " try" : " tries", " in ",
-                    std::floor(seconds * 10) / 10, " s", limit, ")", words_of_proxies(store, served->where->tls));
+        served->why = str_cat(served->why, " (", at.tries_all, at.tries_all == 1 ? " try" : " tries", " in ",
+                              std::floor(seconds * 10) / 10, " s", limit, ")");
         co_return finish(*served, fetch_end::failed);
       }
       from_the_start(*served);
@@ -832,19 +832,6 @@ class http_client::impl {
     // The first one goes on.
   }
 
-  // Of a server that never answered: it may be that none is reached but by a proxy.
-  static std::string words_of_proxies(const shared_store::view& store, bool tls) {
-    if (store.has_answered) return {};
-    constexpr std::string_view of_tls[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
-    constexpr std::string_view of_others[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
-    for (const std::string_view name :
-         tls ? std::span<const std::string_view>(of_tls) : std::span<const std::string_view>(of_others)) {
-      const char* const set = std::getenv(name.data());
-      if (set != nullptr && *set != 0) return str_cat("; ", name, " is set, and leat uses no proxy");
-    }
-    return {};
-  }
-
   // Of a connection that broke.
   [[nodiscard]] static std::string words_of(const connection& broken, const error_code& failure, const char* when) {
     if (broken.is_late) return str_cat("no answer in time ", when);
@@ -858,10 +845,10 @@ class http_client::impl {
   const tls_context& tls() { return tls_ ? *tls_ : tls_.emplace(ca_file_); }
 
   // Others may have asked for it already.
-  asio::awaitable<name_answer> look_up(const connection& of) {
+  asio::awaitable<name_answer> look_up(const connection& of, const std::string& name) {
     asio::steady_timer timer(*context_);
     for (auto wait = std::chrono::milliseconds(1);; wait = std::min(2 * wait, look_up_interval_max)) {
-      name_answer found = names_.ask(of.to.host, now_ns());
+      name_answer found = names_.ask(name, now_ns());
       if (found.what != name_answer::kind::pending || of.is_closed) co_return found;
       timer.expires_after(wait);
       co_await timer.async_wait(answers);
@@ -887,27 +874,47 @@ class http_client::impl {
   // Names, TCP, TLS.
   asio::awaitable<step> open(connection& opened, std::string& why) {
     const address& to = opened.to;
+    const proxy* const by = proxies_.on_the_way_to(to);
+    if (by != nullptr && !by->refusal.empty()) {
+      why = by->refusal;
+      co_return step::give_up;
+    }
+    if (const step reached = co_await reach(opened, by, why); reached != step::over) co_return reached;
+    transfer_counts::add(counts_.connections, 1);
+    error_code failure;
+    opened.socket.set_option(tcp::no_delay(true), failure);
+    if (!to.tls) co_return step::over;
+    if (by != nullptr) {
+      if (const step led = co_await lead_through(opened, *by, why); led != step::over) co_return led;
+    }
+    co_return co_await begin_tls(opened, why);
+  }
+  // A connection to the server, or to who leads there.
+  asio::awaitable<step> reach(connection& opened, const proxy* by, std::string& why) {
+    const address& to = by == nullptr ? opened.to : by->at;
     error_code failure;
     std::vector<tcp::endpoint> endpoints;
     const asio::ip::address numbers = asio::ip::make_address(to.host, failure);
     const bool is_name = static_cast<bool>(failure);
+    const std::string whose = by == nullptr ? "" : str_cat(", the proxy of ", by->variable);
     if (!is_name) {
       endpoints.emplace_back(numbers, to.port);
     } else {
-      const name_answer found = co_await look_up(opened);
+      const name_answer found = co_await look_up(opened, to.host);
       if (opened.is_closed) {
         why = words_of(opened, asio::error::operation_aborted, "while the server's name was looked up");
         co_return step::again_later;
       }
       if (found.what == name_answer::kind::failed) {
-        why = str_cat("the name of the server, ", to.host, ", is not found: ", found.why);
+        why = str_cat("the name of the server, ", to.host, whose, ", is not found: ", found.why);
         opened.has_no_such_name = found.is_unknown;
         co_return step::again_later;
       }
       for (const asio::ip::address& each : in_turns(found.addresses)) endpoints.emplace_back(each, to.port);
       opened.silent_since_ns = ran_ns();
     }
-    if (!opened.may_be_near) std::erase_if(endpoints, [](const auto& each) { return is_near(each.address()); });
+    if (!opened.may_be_near && by == nullptr)
+      std::erase_if(endpoints, [](const auto& each) { return is_near(each.address()); });
     if (endpoints.empty()) {
       why = leads_near(to);
       co_return step::give_up;
@@ -917,14 +924,46 @@ class http_client::impl {
     opened.silent_since_ns = ran_ns();
     if (refused && is_name) names_.forget(to.host, now_ns());
     if (refused) {
-      why = words_of(opened, refused, str_cat("while connecting to ", to.host_header()).c_str());
+      why = words_of(opened, refused, str_cat("while connecting to ", to.host_header(), whose).c_str());
       if (!is_for_want_of_descriptors(refused)) co_return step::again_later;
       why += more_descriptors;
       co_return make_room(began_ns);
     }
-    transfer_counts::add(counts_.connections, 1);
-    opened.socket.set_option(tcp::no_delay(true), failure);
-    if (!to.tls) co_return step::over;
+    if (by == nullptr && is_near(opened.socket.remote_endpoint(failure).address())) near_.insert(to.host_header());
+    co_return step::over;
+  }
+  // RFC 9110 9.3.6.
+  asio::awaitable<step> lead_through(connection& opened, const proxy& by, std::string& why) {
+    const std::string to =
+        str_cat(opened.to.host.find(':') == std::string::npos ? opened.to.host : str_cat("[", opened.to.host, "]"), ":",
+                opened.to.port);
+    const std::string request = str_cat("CONNECT ", to, " HTTP/1.1\r\nHost: ", to, "\r\n", lines_for(&by), "\r\n");
+    const auto [failure, end] = co_await ask(opened, request, 0);
+    opened.asked_ns = 0;
+    const std::string whose = str_cat("the proxy of ", by.variable, ", ", by.at.host_header());
+    if (!end) {
+      why = words_of(opened, failure, str_cat("before ", whose, ", had led to ", to).c_str());
+      co_return step::again_later;
+    }
+    const std::optional<http_head> head = parse_http_head(std::string_view(opened.received).substr(0, *end), why);
+    const bool has_led = head && head->status >= 200 && head->status < 300 && opened.received.size() == *end;
+    opened.received.clear();
+    if (has_led) co_return step::over;
+    if (head) {
+      why = str_cat(whose, ", does not lead to ", to, ": ", head->status, " ", head->reason,
+                    head->status == 407 ? words_of_user : "");
+    }
+    co_return head && head->status >= 500 ? step::again_later : step::give_up;
+  }
+  static std::string lines_for(const proxy* by) {
+    if (by == nullptr || by->authorization.empty()) return {};
+    return str_cat("Proxy-Authorization: ", by->authorization, "\r\n");
+  }
+  asio::awaitable<step> begin_tls(connection& opened, std::string& why) {
+    const address& to = opened.to;
+    error_code failure;
+    static_cast<void>(asio::ip::make_address(to.host, failure));
+    const bool is_name = static_cast<bool>(failure);
     opened.tls.emplace(tls(), opened.socket);
     if (!opened.tls->expect(to.host, is_name)) {
       why = str_cat("TLS does not take the name ", to.host);
@@ -969,10 +1008,6 @@ class http_client::impl {
     const error_code refused = co_await race.run(
         endpoints, opened.socket, [this](const tcp::endpoint& silent) { names_.is_dead(silent.address(), now_ns()); });
     opened.opening = nullptr;
-    error_code unknown;
-    if (!refused && is_near(opened.socket.remote_endpoint(unknown).address())) {
-      near_.insert(opened.to.host_header());
-    }
     co_return refused;
   }
 
@@ -1046,7 +1081,9 @@ class http_client::impl {
     const std::string host = to.host_header();
     std::string text;
     text.reserve(1'024);
-    str_append(text, wanted.method, " ", to.target, " HTTP/1.1\r\nHost: ", host, "\r\n");
+    const proxy* const by = to.tls ? nullptr : proxies_.on_the_way_to(to);
+    str_append(text, wanted.method, " ", by == nullptr ? "" : server_name(to), to.target, " HTTP/1.1\r\nHost: ", host,
+               "\r\n", lines_for(by));
     std::vector<header_line> to_sign;
     to_sign.reserve(8);
     to_sign.push_back({"host", host});
@@ -1294,7 +1331,7 @@ class http_client::impl {
       default:
         break;
     }
-    wanted.why = said;
+    wanted.why = head.status == 407 ? str_cat(said, words_of_user) : said;
     if (code == "SlowDown") at.told = told_by_try::refuses;
     if (head.status == 408 || head.status == 429 || head.status >= 500 || code == "SlowDown" ||
         code == "RequestTimeout") {
@@ -1464,6 +1501,7 @@ class http_client::impl {
   transfer_counts own_counts_;
   transfer_counts& counts_;
   name_answers& names_;
+  const proxies proxies_ = proxies::of_environment();
   const std::chrono::milliseconds silence_max_;
   connection_limit limit_;
   slow_answers slow_;

@@ -25,7 +25,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -510,16 +509,6 @@ TEST_F(remote_names, of_which_the_first_address_is_silent_lead_to_the_next_one_a
   // Once is enough.
   EXPECT_EQ(names_.ask("store.test", now_ns()).addresses.front().to_string(), "127.0.0.1");
   EXPECT_EQ(names_.ask("store.test", now_ns()).addresses.back().to_string(), "127.0.0.2");
-}
-
-TEST_F(remote_names, of_servers_that_were_never_reached_are_told_with_a_proxy_that_is_set) {
-  asked_->unknown_first = 1'000;
-  ASSERT_EQ(::setenv("http_proxy", "http://proxy:3128", 1), 0);
-  const auto lost = client();
-  read(*lost, 1, 1);
-  wait();
-  ::unsetenv("http_proxy");
-  EXPECT_THAT(why_, HasSubstr("; http_proxy is set, and leat uses no proxy"));
 }
 
 TEST_F(remote_names, of_which_the_first_address_refuses_lead_to_the_next_one) {

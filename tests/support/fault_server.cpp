@@ -48,7 +48,7 @@ std::string text_of(BIO* out) {
   return {bytes, static_cast<std::size_t>(size)};
 }
 
-// For localhost and 127.0.0.1, from yesterday to tomorrow.
+// For localhost, store.test and 127.0.0.1, from yesterday to tomorrow.
 key_and_certificate make_certificate() {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
   const std::unique_ptr<X509, decltype(&X509_free)> made(X509_new(), &X509_free);
@@ -63,7 +63,7 @@ key_and_certificate make_certificate() {
                              -1, 0);
   X509_set_issuer_name(made.get(), name);
   for (const auto& [number, value] : {std::pair(NID_basic_constraints, "critical,CA:TRUE"),
-                                      std::pair(NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1")}) {
+                                      std::pair(NID_subject_alt_name, "DNS:localhost,DNS:store.test,IP:127.0.0.1")}) {
     X509_EXTENSION* const extension = X509V3_EXT_conf_nid(nullptr, nullptr, number, value);
     X509_add_ext(made.get(), extension, -1);
     X509_EXTENSION_free(extension);
