@@ -1,4 +1,4 @@
-// What an errno of a file means: its kind, its usual cause and a remedy, for reading and for writing.
+// What an errno of a file means, in words: its usual cause and a remedy, for reading (errno_table.hpp) and for writing.
 #pragma once
 
 #include <leat/error.hpp>

@@ -1,5 +1,6 @@
 #include "datasets/array_choice.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/arrays_as_samples.hpp"
 
@@ -158,18 +159,21 @@ bool take_family(std::vector<chunked_array>& arrays, std::vector<placed_values>&
   if (!family.apart.empty() && !is_asked_for) {
     std::string groups;
     for (const std::string& each : family.apart) str_append(groups, groups.empty() ? "'" : ", '", each, "'");
-    throw error(errc::usage, str_cat(title, ": several groups have samples of their own: ", groups,
-                                     "; name one, and ask for arrays as samples (array_options::fields, "
-                                     "array_options::sample::array), or ask for rows (array_options::sample::row)"));
+    throw error(errc::usage,
+                str_cat(title, ": several groups have samples of their own: ", groups,
+                        "; name one, and ask for arrays as samples (", spelled(option_id::array_fields), ", ",
+                        spelled(option_id::array_samples, "array"), "), or ask for rows (",
+                        spelled(option_id::array_samples, "row"), ")"),
+                option_id::array_samples);
   }
   if (!family.found()) return false;
   std::vector<candidate> rest;
   const std::vector<candidate> all = candidates_of(arrays, values);
   for (const std::size_t each : family.rest) rest.push_back(all[each]);
   if (!is_asked_for) {
-    notes.push_back(
-        str_cat(title, ": each of the ", family.samples(), " '", family.form,
-                "' is a sample; where the rows of one array are, ask for rows (array_options::sample::row)"));
+    notes.push_back(str_cat(title, ": each of the ", family.samples(), " '", family.form,
+                            "' is a sample; where the rows of one array are, ask for rows (",
+                            spelled(option_id::array_samples, "row"), ")"));
   }
   if (!rest.empty()) notes.push_back(str_cat(title, ": left out, since not each sample has one: ", names_of(rest)));
   keep_family(arrays, values, family, title, notes);

@@ -1,5 +1,6 @@
 #include "datasets/arrays_as_samples.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
@@ -150,9 +151,10 @@ void keep_family(std::vector<chunked_array>& arrays, std::vector<placed_values>&
     notes.push_back("left out: " + why);
   }
   if (kept.arrays.empty() && kept.values.empty()) {
-    throw error(errc::usage, str_cat(why,
-                                     "; where the rows of one array are the samples, ask for rows "
-                                     "(array_options::sample::row)"));
+    throw error(errc::usage,
+                str_cat(why, "; where the rows of one array are the samples, ask for rows (",
+                        spelled(option_id::array_samples, "row"), ")"),
+                option_id::array_samples);
   }
   for (const std::size_t each : family.parallel) {
     if (each < arrays.size()) {

@@ -1,6 +1,7 @@
 #include "datasets/chunked_rows.hpp"
 
 #include "base/hasher.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
 #include "datasets/chunk_grid.hpp"
@@ -516,9 +517,11 @@ dataset chunked_rows(chunked_table table) {
   }
   constexpr std::size_t fields_max = std::numeric_limits<std::uint16_t>::max();
   if (table.arrays.size() + table.values.size() > fields_max) {
-    throw error(errc::limit,
-                str_cat(table.title, ": ", table.arrays.size() + table.values.size(), " arrays, of which up to ",
-                        fields_max, " can be fields; name those that are wanted (array_options::fields)"));
+    throw error(
+        errc::limit,
+        str_cat(table.title, ": ", table.arrays.size() + table.values.size(), " arrays, of which up to ", fields_max,
+                " can be fields; name those that are wanted (", spelled(option_id::array_fields), ")"),
+        option_id::array_fields);
   }
   const std::uint64_t samples = rows < windows.count() ? 0 : (rows - windows.count()) / windows.stride + 1;
 

@@ -1,5 +1,6 @@
 #include "datasets/folder_splits.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/file_bytes.hpp"
 #include "datasets/input_files.hpp"
@@ -224,8 +225,10 @@ std::optional<folder_split> choose_split(const source_folder& folder, const std:
   if (splits.empty() && asked.empty()) return std::nullopt;
   if (asked.empty()) {
     if (splits.size() == 1) return std::move(splits.front());
-    throw error(errc::usage, str_cat(folder.path(), ": this set has several splits: ", names_of(splits),
-                                     "; say which one (open_options::split)"));
+    throw error(errc::usage,
+                str_cat(folder.path(), ": this set has several splits: ", names_of(splits), "; say which one (",
+                        spelled(option_id::split), ")"),
+                option_id::split);
   }
   for (folder_split& each : splits) {
     if (each.name == asked) return std::move(each);

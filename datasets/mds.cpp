@@ -1,6 +1,7 @@
 #include "datasets/mds.hpp"
 
 #include "base/half.hpp"
+#include "base/option_words.hpp"
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "base/xxh64.hpp"
@@ -397,9 +398,8 @@ dataset open_mds_files(const input_files& files, const std::string& folder, cons
   });
   keep_what_was_asked(tables, files, options);
   if (!options.checksums && !shards.front().hashes.empty()) {
-    tables.front().notes.push_back(str_cat(path,
-                                           ": checksums present, not verified: they are of whole shards; "
-                                           "--checksums (table_options::checksums) reads each through once"));
+    tables.front().notes.push_back(str_cat(path, ": checksums present, not verified: they are of whole shards; ",
+                                           spelled(option_id::table_checksums), " reads each through once"));
   }
   return join_tables(std::move(tables), files, sized);
 }

@@ -1,6 +1,7 @@
 #include "datasets/pack.hpp"
 
 #include "base/cores_quota.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/kept_shards.hpp"
 #include "datasets/model.hpp"
@@ -147,9 +148,10 @@ class packing {
     const std::optional<defect> found = from_.model()->defect_of(sample);
     if (!found) return false;
     if (!options_.skip_damaged) {
-      throw error(errc::corrupt, str_cat(from_.name(sample), ": ", found->reason,
-                                         "; mend the source, or leave damaged samples out "
-                                         "(pack_options::skip_damaged)"));
+      throw error(errc::corrupt,
+                  str_cat(from_.name(sample), ": ", found->reason, "; mend the source, or leave damaged samples out (",
+                          spelled(option_id::skip_damaged), ")"),
+                  option_id::skip_damaged);
     }
     return true;
   }

@@ -1,5 +1,6 @@
 // Parquet files: each a table of its own, one after another.
 #include "base/near_miss.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/hub_features.hpp"
 #include "datasets/input_files.hpp"
@@ -150,7 +151,10 @@ class chooser {
     if (!element_type(leaf)) {
       return leave_out(leaf, as_field || as_column, "has lists of what are no numbers; write one value a row");
     }
-    if (as_column) return leave_out(leaf, true, "has lists, which are no column; name it as a field (--fields)");
+    if (as_column)
+      return leave_out(
+          leaf, true,
+          str_cat("has lists, which are no column; name it as a field (", spelled(option_id::table_fields), ")"));
     if (!as_field && !options_.fields.empty()) return;
     for (const parquet_group& group : of_.footer.groups) {
       std::string how = why_not_bare(leaf, group.chunks[found.leaf]);
@@ -300,10 +304,11 @@ void note_what_is_not_verified(std::vector<table_file>& files, std::span<const p
     const choice& chosen = of.choices[pieces[i].choice];
     if (found[i].with_checksum == 0 || chosen.becomes != choice::role::field) continue;
     if (!columns.emplace(pieces[i].file, pieces[i].choice).second) continue;
-    of.notes.push_back(
-        str_cat("checksums present, not verified: the values of '", chosen.name,
-                "' are read where they lie, and a checksum is one of a whole page; --checksums reads and "
-                "verifies whole row groups"));
+    of.notes.push_back(str_cat("checksums present, not verified: the values of '", chosen.name,
+                               "' are read where they lie, and a checksum is one of a whole page; ",
+                               spelled(option_id::table_checksums),
+                               " reads and "
+                               "verifies whole row groups"));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "datasets/record_columns.hpp"
 
 #include "base/near_miss.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/asked_files.hpp"
 #include "datasets/file_window.hpp"
@@ -153,8 +154,8 @@ std::uint64_t size_of_file(const std::string& path, std::size_t row, const std::
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) {
     throw path_error(errno, path,
-                     str_cat("row ", row, " of the table ", named_by,
-                             " names it; --root says what its paths are relative to (table_options::root)"));
+                     str_cat("row ", row, " of the table ", named_by, " names it; ", spelled(option_id::table_root),
+                             " says what its paths are relative to"));
   }
   return static_cast<std::uint64_t>(status.st_size);
 }
@@ -173,10 +174,11 @@ void find_sizes_at_addresses(std::span<sized_file> files, const std::string& nam
   std::vector<std::string> names;
   for (const sized_file& each : files) {
     if (!io::is_address(each.name)) {
-      throw error(errc::usage,
-                  str_cat("row ", names.size(), " of the table ", named_by, " names ", each.name,
-                          ", a file of a disk; --root says what its paths are relative to, as s3://bucket/ "
-                          "(table_options::root)"));
+      throw error(
+          errc::usage,
+          str_cat("row ", names.size(), " of the table ", named_by, " names ", each.name, ", a file of a disk; ",
+                  spelled(option_id::table_root), " says what its paths are relative to, as s3://bucket/"),
+          option_id::table_root);
     }
     names.push_back(each.name);
   }
@@ -186,7 +188,7 @@ void find_sizes_at_addresses(std::span<sized_file> files, const std::string& nam
     if (!found) {
       throw error(errc::not_found,
                   str_cat(io::redacted(files[row].name), ": it is not there, and row ", row, " of the table ", named_by,
-                          " names it; --root says what its paths are relative to (table_options::root)"));
+                          " names it; ", spelled(option_id::table_root), " says what its paths are relative to"));
     }
     files[row].size_bytes = found->size_bytes;
   }
@@ -391,8 +393,10 @@ static void check_names(const record_table& table) {
   absl::flat_hash_set<std::string_view> known;
   const auto check = [&](const std::string& name) {
     if (known.insert(name).second) return;
-    throw error(errc::format, str_cat(table.title, ": two of its columns are called '", name,
-                                      "'; rename one of them, or name the others in table_options::fields (--fields)"));
+    throw error(errc::format,
+                str_cat(table.title, ": two of its columns are called '", name,
+                        "'; rename one of them, or name the others in ", spelled(option_id::table_fields)),
+                option_id::table_fields);
   };
   for (const record_field& field : table.fields) check(field.name);
   for (const record_numbers& numbers : table.numbers) check(numbers.name);
@@ -432,7 +436,8 @@ static void make_alike(std::span<record_table> tables) {
       throw error(
           errc::unsupported,
           str_cat(table.title, ": the column '", field.name, "' is of another type than in ", *found->second.title,
-                  "; open them apart, or name the others in table_options::fields (--fields)"));
+                  "; open them apart, or name the others in ", spelled(option_id::table_fields)),
+          option_id::table_fields);
     }
   }
   for (record_table& table : tables) {

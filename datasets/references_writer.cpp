@@ -1,6 +1,7 @@
 #include "datasets/references_writer.hpp"
 
 #include "base/half.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/array_choice.hpp"
 #include "datasets/file_bytes.hpp"
@@ -32,8 +33,8 @@ namespace {
 using json = nlohmann::ordered_json;
 
 [[noreturn]] void refuse(const chunked_array& array, std::string_view why) {
-  throw error(errc::unsupported,
-              str_cat("references to '", array.name, "': ", why, "; choose other arrays, as with --fields"));
+  throw error(errc::unsupported, str_cat("references to '", array.name, "': ", why, "; choose other arrays, as with ",
+                                         spelled(option_id::array_fields)));
 }
 
 std::string_view name_of(filter_kind kind) {

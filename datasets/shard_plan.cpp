@@ -1,5 +1,6 @@
 #include "datasets/shard_plan.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/patterns.hpp"
 #include "datasets/tar_header.hpp"
@@ -124,11 +125,12 @@ shard_plan::shard_plan(std::string_view out, std::uint64_t samples, const pack_o
                                      "name them p-%06d.tar, or leave the size out"));
   }
   if (bytes_max_ != 0 && options.world.size > 1) {
-    throw error(
-        errc::usage,
-        str_cat("'", out, "' is packed by ", options.world.size,
-                " ranks, and which samples a shard of so many bytes holds is known only when those before "
-                "it are written; give pack_options::samples_per_shard, or name the shards, as p-{000000..000063}.tar"));
+    throw error(errc::usage,
+                str_cat("'", out, "' is packed by ", options.world.size,
+                        " ranks, and which samples a shard of so many bytes holds is known only when those before "
+                        "it are written; give ",
+                        spelled(option_id::samples_per_shard), ", or name the shards, as p-{000000..000063}.tar"),
+                option_id::samples_per_shard);
   }
   check_ending(out);
   check_distinct(out);

@@ -1,5 +1,6 @@
 #include "datasets/tar_walk.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/content.hpp"
 
@@ -135,8 +136,8 @@ tar_walk::result tar_walk::next() {
         if (offset == 0) fail_at_start(*block);
         if (after_marker_) {
           fail(errc::format, offset,
-               "behind an end marker of the archive lies neither zeros nor another archive; without "
-               "tar_options::ignore_zeros it is left out");
+               str_cat("behind an end marker of the archive lies neither zeros nor another archive; without ",
+                       spelled(option_id::ignore_zeros), " it is left out"));
         }
         fail(errc::format, offset,
              str_cat("a tar header was expected here: ", reason, "; compare the shard with its original"));

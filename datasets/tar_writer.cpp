@@ -1,6 +1,7 @@
 #include "datasets/tar_writer.hpp"
 
 #include "base/errno_words.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/python_order.hpp"
 #include "datasets/tar_header.hpp"
@@ -123,7 +124,8 @@ std::string shard_exists(std::string_view path) {
   return str_cat(
       path,
       ": is there already; give another name, go on behind the finished shards of a pack that was interrupted "
-      "(pack_options::keep_finished), or replace what is there (pack_options::overwrite)");
+      "(",
+      spelled(option_id::keep_finished), "), or replace what is there (", spelled(option_id::overwrite), ")");
 }
 
 tar_writer::tar_writer(std::string path, tar_writer_options options)

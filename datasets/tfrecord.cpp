@@ -2,6 +2,7 @@
 #include "datasets/tfrecord.hpp"
 
 #include "base/crc32c.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/empty_files.hpp"
 #include "datasets/file_window.hpp"
@@ -98,8 +99,8 @@ void note_what_is_not_verified(record_table& table, bool all) {
     if (each.kind != field_kind::picture) str_append(names, names.empty() ? "'" : ", '", each.name, "'");
   }
   if (names.empty()) return;
-  table.notes.push_back(str_cat("checksums present, not verified where ", names,
-                                " is read; --checksums (table_options::checksums) verifies them"));
+  table.notes.push_back(str_cat("checksums present, not verified where ", names, " is read; ",
+                                spelled(option_id::table_checksums), " verifies them"));
 }
 
 /// What a feature is in the records that were looked at, of all files.

@@ -1,5 +1,6 @@
 #include "datasets/token_windows.hpp"
 
+#include "base/option_words.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 
@@ -29,7 +30,8 @@ token_windows::token_windows(std::shared_ptr<const dataset_model> whole, std::ui
         errc::usage,
         str_cat("windows of ", rule_.length, " tokens and the one after need files or documents of ", rule_.length + 1,
                 whole_->size() == 1 ? "; the only one has " : str_cat("; the longest of the ", whole_->size(), " has "),
-                windows.bytes_max / width_, ": give a smaller length (tokens::length)"));
+                windows.bytes_max / width_, ": give a smaller length (", spelled(option_id::tokens_length), ")"),
+        option_id::tokens_length);
   }
   windows.bytes_max = (rule_.length + 1) * width_;
   windows.bytes_total = windows.samples * windows.bytes_max;

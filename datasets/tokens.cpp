@@ -1,4 +1,5 @@
 // Files of tokens: nanoGPT's, llm.c's, Megatron's and NumPy's. All become extents of runs of integers.
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/content.hpp"
 #include "datasets/describe.hpp"
@@ -157,7 +158,8 @@ token_file plain_tokens(const file_bytes& file, dtype type) {
   if (file.size() % width != 0) {
     throw error(errc::format,
                 str_cat(file.path(), ": ", file.size(), " bytes are no whole number of tokens of ", name(type),
-                        "; is the copy complete, or the type another one (token_options::type)?"));
+                        "; is the copy complete, or the type another one (", spelled(option_id::token_type), ")?"),
+                option_id::token_type);
   }
   return {file.path(), file.size(), type, {{0, file.size()}}, false};
 }
@@ -272,11 +274,13 @@ class megatron_index {
 void check_content(const std::string& path, std::span<const std::byte> start) {
   const content_kind found = content_of(start);
   if (found.group == content_group::unknown) return;
-  throw error(errc::usage, str_cat(path, ": this is ", found.name, ", and no file of tokens",
-                                   found.group == content_group::text
-                                       ? "; tokens are what a tokenizer makes of it, as nanoGPT's prepare.py does"
-                                       : "",
-                                   "; where it holds tokens all the same, give their type (token_options::type)"));
+  throw error(errc::usage,
+              str_cat(path, ": this is ", found.name, ", and no file of tokens",
+                      found.group == content_group::text
+                          ? "; tokens are what a tokenizer makes of it, as nanoGPT's prepare.py does"
+                          : "",
+                      "; where it holds tokens all the same, give their type (", spelled(option_id::token_type), ")"),
+              option_id::token_type);
 }
 
 [[noreturn]] void refuse_folder(const std::string& path) {
@@ -326,17 +330,23 @@ token_file tokens_in(const input_files& from, const std::string& path, const tok
   }
   if (!options.type) {
     if (const auto header = almost_llmc(file.read(0, llmc_header_bytes), file.size())) {
-      throw error(errc::unsupported, str_cat(path, ": begins as llm.c's files do, with ", *header, "; leat knows ",
-                                             llmc_magic_u16, ", version 1, and ", llmc_magic_u32,
-                                             ", version 7. If it has no header, give the type of "
-                                             "its tokens (token_options::type)"));
+      throw error(errc::unsupported,
+                  str_cat(path, ": begins as llm.c's files do, with ", *header, "; leat knows ", llmc_magic_u16,
+                          ", version 1, and ", llmc_magic_u32,
+                          ", version 7. If it has no header, give the type of "
+                          "its tokens (",
+                          spelled(option_id::token_type), ")"),
+                  option_id::token_type);
     }
     check_content(path, start);
     constexpr std::uint64_t looked_at = std::uint64_t{4} << 10;
     if (look_like_u32(file.read(0, looked_at), file.size())) {
-      throw error(errc::usage, str_cat(path,
-                                       ": as tokens of u16 every other one would be 0, so that they are of u32, it "
-                                       "seems; give their type (token_options::type)"));
+      throw error(errc::usage,
+                  str_cat(path,
+                          ": as tokens of u16 every other one would be 0, so that they are of u32, it "
+                          "seems; give their type (",
+                          spelled(option_id::token_type), ")"),
+                  option_id::token_type);
     }
   }
   return plain_tokens(file, options.type.value_or(dtype::u16));

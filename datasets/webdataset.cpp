@@ -1,5 +1,6 @@
 #include "datasets/webdataset.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/member_key.hpp"
 
@@ -153,8 +154,8 @@ void shard_grouper::note_end(const tar_walk& walk) {
     case tar_walk::behind::archive:
       index_.notes.push_back(str_cat(path_, ": another archive begins at offset ", walk.behind_offset(),
                                      ", after the archive's end at ", walk.end_marker(), ", and its ", bytes_text(rest),
-                                     " are not read: samples are missing. `cat a.tar b.tar` makes ",
-                                     "such files; tar_options::ignore_zeros reads them whole"));
+                                     " are not read: samples are missing. `cat a.tar b.tar` makes ", "such files; ",
+                                     spelled(option_id::ignore_zeros), " reads them whole"));
       return;
     case tar_walk::behind::other:
       index_.notes.push_back(str_cat(path_, ": ", rest, " bytes after the archive's end are not read, as by tar"));

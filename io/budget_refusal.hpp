@@ -11,7 +11,8 @@ namespace leat::io {
 /// error{errc::limit}: the options do not fit one another. The message says what would do.
 class budget_refusal : public error {
  public:
-  explicit budget_refusal(const std::string& message) : error(errc::limit, message) {}
+  explicit budget_refusal(const std::string& message, option_id about = option_id::host_bytes_max)
+      : error(errc::limit, message, about) {}
 };
 
 }  // namespace leat::io

@@ -4,6 +4,7 @@
 #include "base/cpu_clock.hpp"
 #include "base/errno_words.hpp"
 #include "base/mutex.hpp"
+#include "base/option_words.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 #include "io/io_loop.hpp"
@@ -49,10 +50,12 @@ std::unique_ptr<io_loop> make_loop(io_context& context) {
                                     ")", refused.hint.empty() ? "" : "; ", refused.hint);
     if (!refused.means_absent()) throw error(errc::limit, why);
     if (context.options.backend == read_backend::io_uring) {
-      throw error(errc::unsupported, str_cat(why, "; or use the reader preadv"));
+      throw error(errc::unsupported, str_cat(why, "; or read with ", spelled(option_id::backend, "preadv")),
+                  option_id::backend);
     }
     if (context.options.registered_buffers == choice::on) {
-      throw error(errc::unsupported, str_cat("registered_buffers = on needs io_uring: ", why));
+      throw error(errc::unsupported, str_cat(spelled(option_id::registered_buffers, "on"), " needs io_uring: ", why),
+                  option_id::registered_buffers);
     }
     return make_preadv_loop(context, why);
   }
@@ -76,19 +79,32 @@ class signals_blocked {
 
 void check(const reader_options& options) {
   if (options.io_threads > io_threads_max) {
-    throw error(errc::usage, str_cat("io_threads is ", options.io_threads, "; give 0 (automatic) to ", io_threads_max));
+    throw error(
+        errc::usage,
+        str_cat(spelled(option_id::io_threads), " is ", options.io_threads, "; give 0 (automatic) to ", io_threads_max),
+        option_id::io_threads);
   }
   if (options.preadv_threads == 0 || options.preadv_threads > 1024) {
-    throw error(errc::usage, str_cat("preadv_threads is ", options.preadv_threads, "; give 1 to 1024"));
+    throw error(errc::usage,
+                str_cat(spelled(option_id::preadv_threads), " is ", options.preadv_threads, "; give 1 to 1024"),
+                option_id::preadv_threads);
   }
   if (options.queue_depth > 4096) {
-    throw error(errc::usage, str_cat("queue_depth is ", options.queue_depth, "; give 0 (automatic) to 4096"));
+    throw error(errc::usage,
+                str_cat(spelled(option_id::queue_depth), " is ", options.queue_depth, "; give 0 (automatic) to 4096"),
+                option_id::queue_depth);
   }
   if (options.read_timeout <= std::chrono::milliseconds(0)) {
-    throw error(errc::usage, str_cat("read_timeout is ", options.read_timeout.count(), " ms; give a positive time"));
+    throw error(
+        errc::usage,
+        str_cat(spelled(option_id::read_timeout), " is ", options.read_timeout.count(), " ms; give a positive time"),
+        option_id::read_timeout);
   }
   if (options.backend == read_backend::preadv && options.registered_buffers == choice::on) {
-    throw error(errc::usage, "registered_buffers = on needs io_uring, and preadv was asked for; drop one of them");
+    throw error(errc::usage,
+                str_cat(spelled(option_id::registered_buffers, "on"),
+                        " needs io_uring, and preadv was asked for; drop one of them"),
+                option_id::registered_buffers);
   }
 }
 

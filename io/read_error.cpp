@@ -1,6 +1,8 @@
 #include "io/read_error.hpp"
 
+#include "base/errno_table.hpp"
 #include "base/errno_words.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 
 #include <cerrno>
@@ -11,7 +13,8 @@ namespace leat::io {
 namespace {
 
 error compose(int failure, const std::string& where) {
-  return {kind_of(failure), str_cat(where, ": ", errno_words(failure))};
+  const errno_meaning& known = meaning_of(failure);
+  return {known.kind, str_cat(where, ": ", errno_words(failure)), known.option};
 }
 
 }  // namespace
@@ -28,8 +31,11 @@ error explain_read(const failed_read& read) {
   }
   const std::string where = str_cat(read.path, " at offset ", read.offset, ", ", read.bytes, " bytes");
   if (read.failure == ETIMEDOUT) {
-    return {errc::io, str_cat(where, ": no answer in ", read.timeout_s,
-                              " s (ETIMEDOUT); it may lie on a dead mount: check it with `ls`, or raise read_timeout")};
+    return {errc::io,
+            str_cat(where, ": no answer in ", read.timeout_s,
+                    " s (ETIMEDOUT); it may lie on a dead mount: check it with `ls`, or raise ",
+                    spelled(option_id::read_timeout)),
+            option_id::read_timeout};
   }
   return compose(read.failure, where);
 }

@@ -1,5 +1,6 @@
 #include "stages/batch_layout.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "io/budget_refusal.hpp"
 #include "io/source.hpp"
@@ -35,7 +36,8 @@ std::vector<std::size_t> in_memory_order(const std::vector<batch_layout::output_
 std::size_t bytes_of_rows(std::uint32_t rows, std::size_t row_bytes, const std::string& output) {
   if (row_bytes == 0 || rows <= bytes_max / row_bytes) return align_tensor(rows * row_bytes);
   throw io::budget_refusal(str_cat("'", output, "' takes ", row_bytes, " bytes a row, of which a batch has ", rows,
-                                   ": more than a process can address; lower batch_size"));
+                                   ": more than a process can address; lower ", spelled(option_id::batch_size)),
+                           option_id::batch_size);
 }
 
 batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_max,

@@ -1,5 +1,6 @@
 #include "stages/block_uses.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 
@@ -55,7 +56,8 @@ std::optional<std::string> describe_block_uses(const bound_run& run, const memor
       "blocks: of %.1f samples each; in this order one is expanded about %.1f times an epoch, once for %.1f uses%s",
       static_cast<double>(shared.samples()) / static_cast<double>(shared.size()), expansions,
       of.rows / of.blocks / expansions,
-      expansions > 2 ? " (shuffle_blocks takes the samples of few blocks at a time)" : "");
+      expansions > 2 ? str_cat(" (", spelled(option_id::shuffle_blocks), " takes the samples of few blocks at a time)")
+                     : std::string());
 }
 
 }  // namespace leat::stages

@@ -1,9 +1,11 @@
 #include "stages/bound_run.hpp"
 
+#include "base/option_words.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "stages/device/mix.hpp"
 #include "stages/order/launchers.hpp"
+#include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/shared_members.hpp"
 
@@ -65,15 +67,14 @@ std::uint32_t nodes_of(const sampler& order, const world& here) {
   const std::uint32_t nodes = std::max(order.nodes(), 1U);
   if (nodes == 1) return 1;
   if (here.size % nodes != 0 && nodes % here.size != 0) {
-    throw error(errc::usage, str_cat("order sticky: ", nodes, " nodes, and a world of ", here.size,
-                                     " ranks; give each node the same number of ranks"));
+    throw order_error(option_id::order_sticky, nodes, " nodes, and a world of ", here.size,
+                      " ranks; give each node the same number of ranks");
   }
   if (machines_of(here) != 0 && here.size >= nodes && here.rank % here.local_size != here.local_rank) {
-    throw error(
-        errc::usage,
-        str_cat("order sticky: rank ", here.rank, " is number ", here.local_rank, " of ", here.local_size,
-                " on its machine; the ranks of a machine have to follow one another (srun --distribution=block, "
-                "mpirun --map-by slot)"));
+    throw order_error(option_id::order_sticky, "rank ", here.rank, " is number ", here.local_rank, " of ",
+                      here.local_size,
+                      " on its machine; the ranks of a machine have to follow one another (srun --distribution=block, "
+                      "mpirun --map-by slot)");
   }
   return nodes;
 }
@@ -81,12 +82,16 @@ std::uint32_t nodes_of(const sampler& order, const world& here) {
 }  // namespace
 
 loader_options checked(loader_options options) {
-  if (options.batch_size == 0) throw error(errc::usage, "batch_size is 0; give at least 1");
+  if (options.batch_size == 0)
+    throw error(errc::usage, str_cat(spelled(option_id::batch_size), " is 0; give at least 1"), option_id::batch_size);
   if (options.drop_last && options.last == last_batch::pad) {
     throw error(errc::usage, "drop_last is the short form of last = drop, and last is pad; give one of them");
   }
   if (options.shuffle_blocks != 0 && options.order) {
-    throw error(errc::usage, "shuffle_blocks is a short form of order, and both are given; give one of them");
+    throw error(
+        errc::usage,
+        str_cat(spelled(option_id::shuffle_blocks), " is a short form of order, and both are given; give one of them"),
+        option_id::shuffle_blocks);
   }
   check_world(options.world, "loader_options::world");
   // A run that goes on in another world keeps its global batches; another batch_size is refused, as any other option.
@@ -96,22 +101,30 @@ loader_options checked(loader_options options) {
   }
   const std::uint64_t of_all = std::uint64_t{options.world.size} * options.batch_size;
   if (options.global_batch_size == 0 && of_all > std::numeric_limits<std::uint32_t>::max()) {
-    throw error(errc::usage, str_cat("a global batch of ", options.world.size, " ranks with a batch_size of ",
-                                     options.batch_size, " has ", of_all, " rows, and may have ",
-                                     std::numeric_limits<std::uint32_t>::max(), "; lower batch_size"));
+    throw error(errc::usage,
+                str_cat("a global batch of ", options.world.size, " ranks with a ", spelled(option_id::batch_size),
+                        " of ", options.batch_size, " has ", of_all, " rows, and may have ",
+                        std::numeric_limits<std::uint32_t>::max(), "; lower ", spelled(option_id::batch_size)),
+                option_id::batch_size);
   }
   if (options.decode_threads > 1024) {
-    throw error(errc::usage, str_cat("decode_threads is ", options.decode_threads, "; give at most 1024"));
+    throw error(errc::usage,
+                str_cat(spelled(option_id::decode_threads), " is ", options.decode_threads, "; give at most 1024"),
+                option_id::decode_threads);
   }
   if (!(options.corrupt_max.share >= 0 && options.corrupt_max.share <= 1)) {
-    throw error(errc::usage, str_cat("corrupt_max.share is ", options.corrupt_max.share,
-                                     "; give a share of an epoch's samples, from 0 to 1"));
+    throw error(errc::usage,
+                str_cat(spelled(option_id::corrupt_max), ".share is ", options.corrupt_max.share,
+                        "; give a share of an epoch's samples, from 0 to 1"),
+                option_id::corrupt_max);
   }
   if (options.on_corrupt == corrupt_policy::raise && options.corrupt_max != corrupt_bound()) {
     throw error(
         errc::usage,
-        "corrupt_max says how many corrupt samples are passed over, and on_corrupt = raise passes over none; give "
-        "skip or substitute, or leave corrupt_max out");
+        str_cat(spelled(option_id::corrupt_max), " says how many corrupt samples are passed over, and ",
+                spelled(option_id::on_corrupt, "raise"), " passes over none; give skip or substitute, or leave ",
+                spelled(option_id::corrupt_max), " out"),
+        option_id::corrupt_max);
   }
   return options;
 }

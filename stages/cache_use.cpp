@@ -1,5 +1,6 @@
 #include "stages/cache_use.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "io/source.hpp"
 #include "stages/bound_run.hpp"
@@ -127,9 +128,10 @@ cache_use use_of_cache(const bound_run& run, const line_depth& depth) {
   const std::uint32_t machines = machines_of(run.world());
   const bool helps_to_divide = run.nodes() == 1 && machines > 1 && room.bytes_all / machines < room.bytes_max;
   const std::string end =
-      str_cat("; with cache_bytes of ", bytes_text(bytes_read, rounding::up), " later epochs ask for nothing",
-              helps_to_divide ? str_cat("; nor do they with order = sticky(), where each of the ", machines,
-                                        " nodes reads a share that has room")
+      str_cat("; with ", spelled(option_id::cache_bytes), " of ", bytes_text(bytes_read, rounding::up),
+              " later epochs ask for nothing",
+              helps_to_divide ? str_cat("; nor do they with ", spelled(option_id::order_sticky, "by node"),
+                                        ", where each of the ", machines, " nodes reads a share that has room")
                               : "");
   const auto share_of = [](std::uint64_t of, double share) {
     return static_cast<std::uint64_t>(static_cast<double>(of) * share);

@@ -1,5 +1,6 @@
 #include "stages/corrupt_watch.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "stages/delivery.hpp"
 #include "stages/journal.hpp"
@@ -49,13 +50,18 @@ std::optional<error> corrupt_watch::see(const delivery_item& item) {
   dry_ = delivered != 0 ? 0 : dry_ + item.planned;
 
   if (unreadable_ > unreadable_max_) {
-    return error(errc::io, str_cat(count_text(unreadable_, "sample"), " of epoch ", epoch_, " could not be read, and ",
-                                   unreadable_max_, " may be (unreadable_max)", words_for(most_frequent(true))));
+    return error(
+        errc::io,
+        str_cat(count_text(unreadable_, "sample"), " of epoch ", epoch_, " could not be read, and ", unreadable_max_,
+                " may be (", spelled(option_id::unreadable_max), ")", words_for(most_frequent(true))),
+        option_id::unreadable_max);
   }
   if (corrupt_ > corrupt_max_) {
-    return error(errc::corrupt,
-                 str_cat(count_text(corrupt_, "sample"), " of epoch ", epoch_, corrupt_ == 1 ? " is" : " are",
-                         " corrupt, and ", corrupt_max_, " may be (corrupt_max)", words_for(most_frequent(false))));
+    return error(
+        errc::corrupt,
+        str_cat(count_text(corrupt_, "sample"), " of epoch ", epoch_, corrupt_ == 1 ? " is" : " are", " corrupt, and ",
+                corrupt_max_, " may be (", spelled(option_id::corrupt_max), ")", words_for(most_frequent(false))),
+        option_id::corrupt_max);
   }
   const bool is_first_epoch = delivered_ == 0 && item.end_of_epoch;
   const bool is_whole_epoch = epoch_delivered_ == 0 && epoch_planned_ >= epoch_least && item.end_of_epoch;

@@ -1,6 +1,7 @@
 #include "stages/hand_over.hpp"
 
 #include "base/clock.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "stages/batch_table.hpp"
 #include "stages/collate.hpp"
@@ -119,7 +120,8 @@ void hand_over::settle(batch_in_flight& batch) {
     if (first != end) {
       const journal_entry what = describe(batch, *first, "raised");
       // A failed read says itself what to do, and leaving its sample out is not that.
-      constexpr std::string_view remedy = "; on_corrupt = skip or substitute goes on without it";
+      const std::string remedy =
+          str_cat("; ", spelled(option_id::on_corrupt, "skip"), " or substitute goes on without it");
       if (what.read_failure != 0) return fail(batch, errc::corrupt, str_cat("cannot read sample ", sample_text(what)));
       if (what.bytes_needed != 0) return fail(batch, errc::limit, str_cat("sample ", sample_text(what), remedy));
       return fail(batch, errc::corrupt, str_cat("corrupt sample ", sample_text(what), remedy));

@@ -7,6 +7,7 @@
 #include "base/cores_quota.hpp"
 #include "base/fork_guard.hpp"
 #include "base/memory_available.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "io/arena.hpp"
@@ -69,8 +70,10 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options, const loa
   if (options.device.type == device::kind::host) return std::make_shared<host_transfer>();
   opened_device opened = open_device(options.device);
   if (opened.calls == nullptr && options.device_required) {
-    throw error(errc::unsupported, str_cat("batches cannot go to cuda:", options.device.index, ": ", opened.why_not,
-                                           "; without loader_options::device_required they stay on the host"));
+    throw error(errc::unsupported,
+                str_cat("batches cannot go to cuda:", options.device.index, ": ", opened.why_not, "; with ",
+                        spelled(option_id::device_required, "false"), " they stay on the host"),
+                option_id::device_required);
   }
   if (opened.calls == nullptr) return std::make_shared<host_transfer>(std::move(opened.why_not));
   return on_device(std::move(opened.calls));
@@ -319,7 +322,9 @@ loader_state loader::pipeline::state_after(const batch& delivered) const {
 batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const {
   if (std::any_of(fields_.begin(), fields_.end(), [](const field& each) { return each.model().needs_nvjpeg(); })) {
     throw error(errc::unsupported,
-                "batch_at() makes its batch on the host, which has no pixels of jpeg_decoder::nvjpeg");
+                str_cat("batch_at() makes its batch on the host, which has no pixels of ",
+                        spelled(option_id::jpeg_decoder, "nvjpeg")),
+                option_id::jpeg_decoder);
   }
   loader_options alone = options_;
   alone.resume.reset();

@@ -1,5 +1,6 @@
 #include "stages/memory_plan.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "io/budget_refusal.hpp"
 #include "io/source.hpp"
@@ -19,8 +20,8 @@ std::string loader_plan::to_string() const {
   for (const line& row : lines) {
     absl::StrAppendFormat(&text, "%-16s %10s   %s\n", row.holder, bytes_text(row.bytes), row.why);
   }
-  absl::StrAppendFormat(&text, "%-16s %10s   of %s allowed (host_bytes_max); %s would do\n", "in all",
-                        bytes_text(bytes_total), bytes_text(host_bytes_max),
+  absl::StrAppendFormat(&text, "%-16s %10s   of %s allowed (%s); %s would do\n", "in all", bytes_text(bytes_total),
+                        bytes_text(host_bytes_max), spelled(option_id::host_bytes_max),
                         bytes_text(host_bytes_least, rounding::up));
   for (const std::string& warning : warnings) absl::StrAppendFormat(&text, "warning: %s\n", warning);
   if (device.bytes != 0) {
@@ -124,14 +125,14 @@ memory_plan divide_memory(const memory_needs& needs) {
   const auto [read_least, batch_least, bookkeeping, source_least, usual_scratch, scratch_least, least] =
       least_of(needs, threads);
   if (least > needs.host_bytes_max) {
-    throw io::budget_refusal(
-        str_cat("host_bytes_max of ", bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
-                bytes_text(batch_least), ", what is known of its rows ", bytes_text(bookkeeping), ", the largest read ",
-                bytes_text(read_least), ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
-                bytes_text(least - read_least - batch_least - bookkeeping - source_least),
-                source_least == 0 ? "" : ", the network ", source_least == 0 ? "" : bytes_text(source_least),
-                "; give at least ", bytes_text(least, rounding::up), " (", least, " bytes), or a smaller batch",
-                threads > 1 && usual_scratch != 0 ? ", or fewer decode_threads" : ""));
+    throw io::budget_refusal(str_cat(
+        spelled(option_id::host_bytes_max), " of ", bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
+        bytes_text(batch_least), ", what is known of its rows ", bytes_text(bookkeeping), ", the largest read ",
+        bytes_text(read_least), ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
+        bytes_text(least - read_least - batch_least - bookkeeping - source_least),
+        source_least == 0 ? "" : ", the network ", source_least == 0 ? "" : bytes_text(source_least),
+        "; give at least ", bytes_text(least, rounding::up), " (", least, " bytes), or a smaller batch",
+        threads > 1 && usual_scratch != 0 ? str_cat(", or fewer ", spelled(option_id::decode_threads)) : ""));
   }
   std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least - bookkeeping - source_least;
 
@@ -175,8 +176,9 @@ memory_plan divide_memory(const memory_needs& needs) {
 
   std::string threads_text = str_cat(threads, threads == 1 ? " thread" : " threads");
   if (threads < needs.decode_threads) {
-    str_append(threads_text, " (of ", needs.decode_threads, " cores; all with host_bytes_max of ",
-               bytes_text(budget_for_all_threads(needs), rounding::up), ", or decode_threads given)");
+    str_append(threads_text, " (of ", needs.decode_threads, " cores; all with ", spelled(option_id::host_bytes_max),
+               " of ", bytes_text(budget_for_all_threads(needs), rounding::up), ", or ",
+               spelled(option_id::decode_threads), " given)");
   }
   loader_plan& shown = plan.shown;
   shown.lines = {
@@ -236,12 +238,14 @@ void check_pool(const memory_needs& needs, memory_plan& plan) {
       str_cat("the order goes through ", needs.blocks_kept, " blocks of up to ", bytes_text(needs.block_bytes_max),
               " at a time, and the budget of ", bytes_text(needs.host_bytes_max), " keeps ",
               bytes_text(plan.kept_bytes), " of them");
-  const std::string remedy = str_cat("host_bytes_max of ", bytes_text(enough.host_bytes_max, rounding::up), " (",
-                                     enough.host_bytes_max, " bytes) keeps all");
+  const std::string remedy =
+      str_cat(spelled(option_id::host_bytes_max), " of ", bytes_text(enough.host_bytes_max, rounding::up), " (",
+              enough.host_bytes_max, " bytes) keeps all");
   if (needs.keeps_pool) {
-    throw io::budget_refusal(str_cat(found, "; ", remedy,
-                                     ", or lower shuffle_blocks, or give the order itself (shuffled_blocks), which "
-                                     "expands the others again"));
+    throw io::budget_refusal(
+        str_cat(found, "; ", remedy, ", or lower ", spelled(option_id::shuffle_blocks), ", or give the order itself (",
+                spelled(option_id::order_shuffled_blocks, "n"), "), which expands the others again"),
+        option_id::shuffle_blocks);
   }
   plan.shown.warnings.push_back(
       str_cat(found, ", so that the others are expanded again; ", remedy, ", or take fewer blocks at a time"));
@@ -262,10 +266,12 @@ memory_plan plan_memory(memory_needs needs, memory_available available, std::uin
     // The smallest plan may take more than half, and no more than there is: the kernel kills who does.
     const std::size_t least = least_of(needs, needs.threads_automatic ? 1 : needs.decode_threads).all;
     if (is_tight && least > available.bytes) {
-      throw io::budget_refusal(str_cat(
-          "one batch and what it takes to load it are ", bytes_text(least, rounding::up),
-          " of memory, where this process has ", bytes_text(available.bytes), " (", available.said_by,
-          "): lower batch_size, or allow the process more; host_bytes_max of ", least, " tries it all the same"));
+      throw io::budget_refusal(
+          str_cat("one batch and what it takes to load it are ", bytes_text(least, rounding::up),
+                  " of memory, where this process has ", bytes_text(available.bytes), " (", available.said_by,
+                  "): lower ", spelled(option_id::batch_size), ", or allow the process more; ",
+                  spelled(option_id::host_bytes_max), " of ", least, " tries it all the same"),
+          option_id::batch_size);
     }
     if (is_tight) needs.host_bytes_max = std::max(needs.host_bytes_max, least);
   }
@@ -275,7 +281,8 @@ memory_plan plan_memory(memory_needs needs, memory_available available, std::uin
     plan.shown.warnings.push_back(str_cat(
         "the loader may come to take ", bytes_text(plan.shown.bytes_total), " of memory, where this process has ",
         bytes_text(available.bytes), " (", available.said_by, "): the kernel kills who takes more; ",
-        asked ? "lower host_bytes_max, or allow the process more" : "allow the process more, or load smaller batches"));
+        asked ? str_cat("lower ", spelled(option_id::host_bytes_max), ", or allow the process more")
+              : "allow the process more, or load smaller batches"));
   }
   return plan;
 }

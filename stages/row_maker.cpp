@@ -1,6 +1,8 @@
 #include "stages/row_maker.hpp"
 
 #include "base/clock.hpp"
+#include "base/option_words.hpp"
+#include "base/text.hpp"
 #include "stages/hand_over.hpp"
 #include "stages/read.hpp"
 
@@ -25,7 +27,7 @@ row_maker::row_maker(const datasets::dataset_model& dataset, std::span<const std
       decoders_({.thread_count = threads,
                  .name = "leat-decode",
                  .what = "decode thread",
-                 .remedy = "or give fewer decode_threads"}) {
+                 .remedy = str_cat("or give fewer ", spelled(option_id::decode_threads))}) {
   for (std::size_t loop = 0; loop < turns_.size(); ++loop) turns_[loop].loop = loop;
 }
 

@@ -1,5 +1,6 @@
 #include "stages/verdict.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -238,8 +239,9 @@ void name_nobody(verdict& made, const ranking& by, const looked_at& seen) {
   }
 }
 
-std::string_view more_batches(const line_setting& setting) {
-  return setting.short_of_memory ? "a larger host_bytes_max" : "more prefetch_batches";
+std::string more_batches(const line_setting& setting) {
+  return setting.short_of_memory ? str_cat("a larger ", spelled(option_id::host_bytes_max))
+                                 : str_cat("more ", spelled(option_id::prefetch_batches));
 }
 
 void say_why(verdict& made, const looked_at& seen) {
@@ -264,10 +266,11 @@ void say_why(verdict& made, const looked_at& seen) {
   } else if (made.who == bottleneck::decode && setting.cores != 0 && setting.cores < setting.decode_threads) {
     made.why =
         str_cat(setting.decode_threads, " threads share ", setting.cores, setting.cores == 1 ? " core" : " cores",
-                " (by affinity or a control group's CPU quota): give no more decode_threads than cores, or more cores");
+                " (by affinity or a control group's CPU quota): give no more ", spelled(option_id::decode_threads),
+                " than cores, or more cores");
   } else if (made.who == bottleneck::read && made.io_threads_limit) {
     made.why = str_cat(setting.io_threads == 1 ? "the I/O thread is" : "the I/O threads are",
-                       " busy all the time: give more io_threads, not a deeper queue");
+                       " busy all the time: give more ", spelled(option_id::io_threads), ", not a deeper queue");
   }
 }
 

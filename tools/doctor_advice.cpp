@@ -3,7 +3,6 @@
 #include "base/cores_quota.hpp"
 #include "base/text.hpp"
 #include "io/file_status.hpp"
-#include "tools/flags.hpp"
 #include "tools/human.hpp"
 
 #include <leat/loader.hpp>
@@ -285,7 +284,7 @@ std::vector<finding> check_store(const io::store_facts& store) {
   const std::string before = made.found.empty() ? "" : str_cat(made.found, "; ");
   if (!store.failure.empty()) {
     made.how = grade::failing;
-    made.found = before + one_line(in_flags(store.failure));
+    made.found = before + one_line(store.failure);
     if (store.failure_kind == errc::permission)
       made.advice =
           "these keys may not read it: check the bucket's policy, or give others (AWS_PROFILE); --anonymous reads "

@@ -7,7 +7,6 @@
 #include "tools/epoch_progress.hpp"
 #include "tools/epoch_report.hpp"
 #include "tools/fields.hpp"
-#include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/meeting.hpp"
 #include "tools/output.hpp"
@@ -403,7 +402,7 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
     static_cast<void>(met.ranks()->broadcast({}));
   }
   report.host_bytes_max = train.plan().host_bytes_max;
-  for (const std::string& each : train.plan().warnings) complain("epoch", str_cat("warning: ", in_flags(each)));
+  for (const std::string& each : train.plan().warnings) complain("epoch", str_cat("warning: ", each));
   report.planned_in_all = planned_of(train, arguments, report.resumed);
   if (train.batches() == 0 && train.samples() > 0) {
     complain("epoch", str_cat("warning: ", arguments.choice.drop_last ? "--drop-last" : "--last drop",
@@ -413,7 +412,7 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
   }
   if (arguments.plan) {
     report.plan = train.plan();
-    if (!arguments.json) tell(arguments, "\n" + in_flags(train.plan().to_string()));
+    if (!arguments.json) tell(arguments, "\n" + train.plan().to_string());
   }
 
   const auto settle = [&] {
@@ -533,12 +532,12 @@ int epoch(const epoch_arguments& given, interruption& stop) {
       if (problem.code() == errc::usage && dynamic_cast<const refused_name*>(&problem) == nullptr) throw;
       const std::string hint =
           may_be_stale(report, problem.what()) ? "; " + rebuild_stale_index(arguments, stop) : std::string();
-      report.failure = in_flags(problem.what()) + hint;
+      report.failure = problem.what() + hint;
       failure = hint.empty() ? std::current_exception()
-                             : std::make_exception_ptr(error(problem.code(), problem.what() + hint));
+                             : std::make_exception_ptr(error(problem.code(), problem.what() + hint, problem.option()));
     }
   } catch (const std::exception& problem) {
-    report.failure = in_flags(problem.what());
+    report.failure = problem.what();
     failure = std::current_exception();
   }
   if (failure == nullptr && !report.interrupted && may_be_stale(report, {})) {

@@ -1,7 +1,6 @@
 #include "tools/epoch_report.hpp"
 
 #include "base/text.hpp"
-#include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/process.hpp"
 #include "tools/ranks.hpp"
@@ -58,7 +57,7 @@ std::string reasons(const reader_report& reader) {
 json plan_json(const loader_plan& plan) {
   json lines = json::array();
   for (const loader_plan::line& line : plan.lines) {
-    lines.push_back({{"holder", line.holder}, {"bytes", line.bytes}, {"why", in_flags(line.why)}});
+    lines.push_back({{"holder", line.holder}, {"bytes", line.bytes}, {"why", line.why}});
   }
   return {{"lines", lines},
           {"bytes_total", plan.bytes_total},
@@ -146,7 +145,7 @@ json verdict_json(const verdict& of) {
             {"decode", capacity_json(of.decode)},
             {"transfer", capacity_json(of.transfer)},
             {"consumer", capacity_json(of.consumer)}}},
-          {"why", in_flags(of.why)}};
+          {"why", of.why}};
 }
 
 void epoch_report::measure_process() {
@@ -287,15 +286,15 @@ std::string epoch_report::as_text(const terminal& screen) const {
                 remote.hedges > 0 ? str_cat(", ", count_text(remote.hedges), " beside late ones") : ""));
   }
   if (const remote_stats& remote = stats.remote; remote.cache.starts_with("off: ")) {
-    row(text, screen, "cache", screen.warning(in_flags(one_line(remote.cache))));
+    row(text, screen, "cache", screen.warning(one_line(remote.cache)));
   } else if (remote.cache != "off") {
     row(text, screen, "cache",
         str_cat(bytes_text(remote.bytes_from_cache), " read from it, ",
                 counted(remote.cached_blocks, "block", "blocks"), " written",
                 remote.damaged_reads > 0 ? str_cat(", ", count_text(remote.damaged_reads), " damaged reads") : "",
-                remote.cache == "on" ? "" : in_flags(one_line(remote.cache.substr(2)))));
+                remote.cache == "on" ? "" : one_line(remote.cache.substr(2))));
   }
-  row(text, screen, "bottleneck", in_flags(emphasised(screen, verdict_of_run)));
+  row(text, screen, "bottleneck", emphasised(screen, verdict_of_run));
   if (first_batch_ms) {
     row(text, screen, "waiting",
         str_cat("first batch after ", seconds_text(*first_batch_ms * 1e-3), ", then ", seconds_text(stats.next.p50_s),

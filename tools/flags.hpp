@@ -1,13 +1,11 @@
-// The library says what it misses in a program's words; a person at the command line has flags.
+// The command's flags, in the place of a program's options: messages of the library name options as values, and spell them so here.
 #pragma once
 
-#include <string>
-#include <string_view>
+#include "base/option_words.hpp"
 
 namespace leat::tools {
 
-/// A message of the library with the command's flags for the names of options: "host_bytes_max of 4.00 KiB is too small" is
-/// "--host-bytes-max of 4.00 KiB is too small". What is part of a longer word or of a path stays.
-[[nodiscard]] std::string in_flags(std::string_view message);
+/// For spell_options().
+extern const option_spelling on_the_command_line;
 
 }  // namespace leat::tools

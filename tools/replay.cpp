@@ -6,7 +6,6 @@
 #include "tools/arguments.hpp"
 #include "tools/epoch_arguments.hpp"
 #include "tools/fields.hpp"
-#include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
 #include "tools/ranks.hpp"
@@ -174,7 +173,7 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   stages::loader_parts parts;
   parts.only = {arguments.epoch, arguments.batch};
   loader alone = set_up([&] { return stages::make_loader(samples, options, fields.all, parts); });
-  for (const std::string& each : alone.plan().warnings) complain("replay", str_cat("warning: ", in_flags(each)));
+  for (const std::string& each : alone.plan().warnings) complain("replay", str_cat("warning: ", each));
   const std::optional<batch> found = [&] {
     const leaving_at_once leaving(stop, leave);
     return alone.next_blocking();

@@ -63,7 +63,7 @@ int run_chosen(const chosen_command& chosen, interruption& stop, const std::stri
   try {
     return chosen(stop);
   } catch (const error& failure) {
-    complain(name, in_flags(failure.what()));
+    complain(name, failure.what());
     return failure.code() == errc::usage ? exit_usage : exit_failed;
   } catch (const std::bad_alloc&) {
     complain(name, "out of memory; give a smaller --host-bytes-max or --batch-size, or free some");
@@ -135,6 +135,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
 
 int run(int argc, char** argv) {
   hold_standard_streams();
+  spell_options(on_the_command_line);
   // Writing to a pipe that nobody reads is an error like others, with a message and an exit code.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow (`ulimit -f`)

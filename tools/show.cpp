@@ -12,7 +12,6 @@
 #include "tools/array_picture.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/fields.hpp"
-#include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/jpeg_encode.hpp"
 #include "tools/order_choice.hpp"
@@ -136,7 +135,7 @@ shown_batch load_shown(const dataset& samples, const show_arguments& arguments, 
   stages::loader_parts parts;
   parts.only = place;
   loader train = set_up([&] { return stages::make_loader(samples, options, fields.all, parts); });
-  for (const std::string& each : train.plan().warnings) complain("show", str_cat("warning: ", in_flags(each)));
+  for (const std::string& each : train.plan().warnings) complain("show", str_cat("warning: ", each));
   run.pick_rows(place.epoch, place.index, shown.planned);
   const std::stop_callback stopping(stop.token(), [&train] { train.stop(); });
   shown.delivered = train.next_blocking();

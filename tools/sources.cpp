@@ -6,7 +6,6 @@
 #include "datasets/remote_files.hpp"
 #include "io/remote/address.hpp"
 #include "tools/arguments.hpp"
-#include "tools/flags.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
 #include "tools/status_line.hpp"
@@ -233,7 +232,7 @@ void tell_notes(std::string_view command, const dataset& samples) {
   constexpr std::size_t notes_shown = 5;
   const std::vector<std::string>& all = samples.notes();
   for (std::size_t i = 0; i < std::min(all.size(), notes_shown); ++i) {
-    complain(command, str_cat("warning: ", in_flags(all[i])));
+    complain(command, str_cat("warning: ", all[i]));
   }
   if (all.size() > notes_shown) {
     complain(command, str_cat("warning: and ", count_text(all.size() - notes_shown),
@@ -241,10 +240,6 @@ void tell_notes(std::string_view command, const dataset& samples) {
   }
 }
 
-std::vector<std::string> notes_of(const dataset& samples) {
-  std::vector<std::string> all;
-  for (const std::string& note : samples.notes()) all.push_back(in_flags(note));
-  return all;
-}
+std::vector<std::string> notes_of(const dataset& samples) { return samples.notes(); }
 
 }  // namespace leat::tools

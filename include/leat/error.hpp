@@ -2,6 +2,8 @@
 // environment and a wrong call, is an error: one line that says what, where and what to do.
 #pragma once
 
+#include <leat/option.hpp>
+
 #include <stdexcept>
 #include <string>
 
@@ -27,12 +29,16 @@ enum class errc {
 /// nested: std::rethrow_if_nested(error) throws it.
 class error : public std::runtime_error {
  public:
-  error(errc code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  error(errc code, const std::string& message, option_id about = option_id::none)
+      : std::runtime_error(message), code_(code), option_(about) {}
 
   [[nodiscard]] errc code() const noexcept { return code_; }
+  /// The option that cannot be as it is, or that would help; option_id::none where there is no single one.
+  [[nodiscard]] option_id option() const noexcept { return option_; }
 
  private:
   errc code_;
+  option_id option_;
 };
 
 }  // namespace leat

@@ -1,5 +1,6 @@
 #include "io/remote/describe_objects.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/remote_source.hpp"
@@ -52,10 +53,11 @@ std::shared_ptr<const source_description> describe_objects(std::span<const named
     }
     address where = parse_address(each);
     if (!where.tls && !options.allow_http) {
-      throw error(errc::usage,
-                  str_cat(where.shown,
-                          ": what comes over http:// can be read and changed on its way; give https://, or "
-                          "allow_http"));
+      throw error(
+          errc::usage,
+          str_cat(where.shown, ": what comes over http:// can be read and changed on its way; give https://, or ",
+                  spelled(option_id::allow_http)),
+          option_id::allow_http);
     }
     objects.push_back({.where = std::move(where)});
   }

@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "base/hasher.hpp"
+#include "base/option_words.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 #include "io/remote/connect.hpp"
@@ -65,10 +66,13 @@ constexpr auto answers = asio::as_tuple(asio::use_awaitable);
 constexpr unsigned redirects_max = 5;
 constexpr auto connect_time_max = std::chrono::seconds(10);
 constexpr std::string_view more_descriptors = "; the process may open no more: raise `ulimit -n`";
-constexpr std::string_view without_tls = "; a server without TLS has an address of http://, which takes allow_http";
 constexpr std::string_view words_of_user = "; give the proxy's user, as http://user:password@host:port";
 constexpr std::chrono::milliseconds look_up_interval_max(16);
 constexpr auto watch_interval = std::chrono::milliseconds(20);
+
+std::string without_tls() {
+  return str_cat("; a server without TLS has an address of http://, which takes ", spelled(option_id::allow_http));
+}
 constexpr auto keys_interval = std::chrono::milliseconds(20);
 // That a server which is silent, or away, has for letting a connection in.
 constexpr std::chrono::milliseconds knock_time_max(1500);
@@ -974,11 +978,11 @@ class http_client::impl {
     if (!unsafe) co_return step::over;
     if (const char* const mistrust = opened.tls->mistrust(); mistrust != nullptr && !opened.is_late) {
       why = str_cat("the certificate of ", to.host, " is not trusted: ", mistrust,
-                    "; if it is signed by an authority of your own, name that with ca_file");
+                    "; if it is signed by an authority of your own, name that with ", spelled(option_id::ca_file));
       co_return step::give_up;
     }
     if (tls_session::is_without_tls(unsafe)) {
-      why = str_cat(to.host_header(), " answers without TLS", without_tls);
+      why = str_cat(to.host_header(), " answers without TLS", without_tls());
       co_return step::give_up;
     }
     why = words_of(opened, unsafe, "while TLS began");
@@ -1020,7 +1024,7 @@ class http_client::impl {
     const std::uint64_t silence_max_ns = as_ns(std::min<std::chrono::milliseconds>(silence_max_, connect_time_max));
     if (known.silent_since_ns == 0) known.silent_since_ns = now - opened.silence_max_ns;
     if (now - known.silent_since_ns < 2 * silence_max_ns) return how;
-    str_append(why, ", and no other connection to it has come about", opened.to.tls ? without_tls : "");
+    str_append(why, ", and no other connection to it has come about", opened.to.tls ? without_tls() : "");
     return step::give_up;
   }
 

@@ -1,5 +1,6 @@
 #include "io/remote/object_cache.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "io/file_set.hpp"
 #include "io/remote/http_client.hpp"
@@ -67,19 +68,27 @@ block_cache_options cache_options_of(const remote_options& options) {
                             .bytes_max = options.cache_bytes,
                             .block_bytes = options.cache_block_bytes};
   if (found.directory.empty()) {
-    if (options.cache_bytes != 0) throw error(errc::usage, "cache_bytes was given, and no folder: give cache too");
+    if (options.cache_bytes != 0)
+      throw error(errc::usage,
+                  str_cat(spelled(option_id::cache_bytes), " was given, and no folder: give ",
+                          spelled(option_id::cache), " too"),
+                  option_id::cache_bytes);
     return found;
   }
   const std::string size = of_environment("LEAT_CACHE_BYTES");
   if (found.bytes_max == 0 && !size.empty()) found.bytes_max = size_of(size);
   if (found.bytes_max == 0) {
     throw error(errc::usage,
-                str_cat(found.directory, ": how many bytes the cache may take was not said; give cache_bytes"));
+                str_cat(found.directory, ": how many bytes the cache may take was not said; give ",
+                        spelled(option_id::cache_bytes)),
+                option_id::cache_bytes);
   }
   constexpr std::uint32_t block_bytes_max = 64U << 20;
   if (found.block_bytes == 0 || found.block_bytes % cache_page_bytes != 0 || found.block_bytes > block_bytes_max) {
-    throw error(errc::usage, str_cat("cache_block_bytes is ", found.block_bytes,
-                                     "; it is a multiple of 4096, and 64 MiB at the most"));
+    throw error(errc::usage,
+                str_cat(spelled(option_id::cache_block_bytes), " is ", found.block_bytes,
+                        "; it is a multiple of 4096, and 64 MiB at the most"),
+                option_id::cache_block_bytes);
   }
   return found;
 }

@@ -1,5 +1,6 @@
 #include "io/remote/request_headers.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
@@ -53,9 +54,12 @@ std::vector<request_header> parse_request_headers(const std::vector<std::string>
                                        " is empty, or has line ends or other letters that no header can hold"));
     }
     if (!made.server.tls && !allow_http) {
-      throw error(errc::usage, str_cat("the header ", name,
-                                       " would go over http://, where others can read it; give "
-                                       "https://, or allow_http"));
+      throw error(errc::usage,
+                  str_cat("the header ", name,
+                          " would go over http://, where others can read it; give "
+                          "https://, or ",
+                          spelled(option_id::allow_http)),
+                  option_id::allow_http);
     }
     all.push_back(std::move(made));
   }

@@ -1,5 +1,6 @@
 #include "io/remote/s3.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "io/remote/key_lenders.hpp"
 #include "io/remote/profiles.hpp"
@@ -81,9 +82,12 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
                                        ? str_cat(endpoint.substr(0, mark), endpoint.substr(mark + bucket_mark.size()))
                                        : endpoint);
     if (!found.endpoint->tls && !options.allow_http) {
-      throw error(errc::usage, str_cat(found.endpoint->shown,
-                                       ": what comes over http:// can be read and changed on its way; give "
-                                       "https://, or allow_http"));
+      throw error(errc::usage,
+                  str_cat(found.endpoint->shown,
+                          ": what comes over http:// can be read and changed on its way; give "
+                          "https://, or ",
+                          spelled(option_id::allow_http)),
+                  option_id::allow_http);
     }
   }
   found.ca_file = first_of({from("AWS_CA_BUNDLE"), of_profile("ca_bundle")});
@@ -139,11 +143,12 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
     std::string why;
     found.lent = find_lent_keys(settings, options, from, why);
     if (!found.lent) {
-      throw error(
-          errc::usage,
-          str_cat("no keys for s3:// were found: neither AWS_ACCESS_KEY_ID is set, nor has ", files.credentials_path(),
-                  " or ", files.config_path(), " any for ", of_named_profile, ", and nobody lends them",
-                  why.empty() ? "" : str_cat(" (", why, ")"), "; a bucket that all may read is read with anonymous"));
+      throw error(errc::usage,
+                  str_cat("no keys for s3:// were found: neither AWS_ACCESS_KEY_ID is set, nor has ",
+                          files.credentials_path(), " or ", files.config_path(), " any for ", of_named_profile,
+                          ", and nobody lends them", why.empty() ? "" : str_cat(" (", why, ")"),
+                          "; a bucket that all may read is read with ", spelled(option_id::anonymous)),
+                  option_id::anonymous);
     }
     found.keys = *found.lent->now();
     if (found.keys_from.empty()) {

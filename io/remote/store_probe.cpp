@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/http_client.hpp"
@@ -174,7 +175,9 @@ probed_object find(const std::string& asked, const remote_options& options, stor
     found.where = parse_address(asked);
     if (!found.where.tls && !options.allow_http)
       throw error(errc::usage,
-                  "what comes over http:// can be read and changed on its way; give https://, or allow_http");
+                  str_cat("what comes over http:// can be read and changed on its way; give https://, or ",
+                          spelled(option_id::allow_http)),
+                  option_id::allow_http);
   }
   facts.server = str_cat(found.where.tls ? "https://" : "http://", found.where.host_header());
   return found;

@@ -6,6 +6,7 @@
 #undef CUDA_API_PER_THREAD_DEFAULT_STREAM
 
 #include "base/mutex.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "stages/device/driver_cuda.hpp"
 #include "stages/device/kernels_cuda.hpp"
@@ -161,11 +162,12 @@ constexpr int error_contained = 226;           // cudaErrorContained
 constexpr int error_tensor_memory_leak = 721;  // cudaErrorTensorMemoryLeak
 
 /// What a person can do about it; empty where that is not known.
-std::string_view remedy(cudaError_t code) noexcept {
+std::string remedy(cudaError_t code) {
   switch (static_cast<int>(code)) {
     case cudaErrorMemoryAllocation:
-      return "; the device is full: lower batch_size, device_batches or device_bytes_max, or see with nvidia-smi who "
-             "has it";
+      return str_cat("; the device is full: lower ", spelled(option_id::batch_size), ", ",
+                     spelled(option_id::device_batches), " or ", spelled(option_id::device_bytes_max),
+                     ", or see with nvidia-smi who has it");
     case cudaErrorInsufficientDriver:
     case cudaErrorCallRequiresNewerDriver:
       return "; this build needs a newer NVIDIA driver, or is there none?";
@@ -243,12 +245,14 @@ std::string_view remedy(cudaError_t code) noexcept {
 }
 
 /// The same for cudaHostRegister, where it is the host that has too little.
-std::string_view remedy_of_pinning(cudaError_t code) noexcept {
+std::string remedy_of_pinning(cudaError_t code) {
   switch (code) {
     case cudaErrorMemoryAllocation:
     case cudaErrorOperatingSystem:
-      return "; the host's memory could not be locked: `ulimit -l` and the limit of the container say how much may "
-             "be, and a smaller batch_size or prefetch_batches needs less";
+      return str_cat(
+          "; the host's memory could not be locked: `ulimit -l` and the limit of the container say how much may "
+          "be, and a smaller ",
+          spelled(option_id::batch_size), " or ", spelled(option_id::prefetch_batches), " needs less");
     case cudaErrorHostMemoryAlreadyRegistered:
       return "; something else in this process has registered memory of the loader's with CUDA, and should not";
     case cudaErrorNotSupported:

@@ -1,5 +1,6 @@
 #include "stages/device/device_transfer.hpp"
 
+#include "base/option_words.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 #include "base/thread_number.hpp"
@@ -151,9 +152,10 @@ void device_transfer::prepare(transfer_needs needs) {
     blocks = std::min(blocks, (options_.bytes_max - std::min(options_.bytes_max, scratch_bytes_)) / block_bytes_);
   }
   if (blocks == 0) {
-    throw io::budget_refusal(str_cat("device_bytes_max of ", options_.bytes_max,
+    throw io::budget_refusal(str_cat(spelled(option_id::device_bytes_max), " of ", options_.bytes_max,
                                      " bytes is too small: one batch takes ", block_bytes_ + scratch_bytes_,
-                                     "; give at least that, or a smaller batch"));
+                                     "; give at least that, or a smaller batch"),
+                             option_id::device_bytes_max);
   }
   check({calls_->make_stream(side_), "cudaStreamCreateWithPriority", {}});
   has_stream_ = true;
@@ -279,9 +281,11 @@ std::exception_ptr device_transfer::refusal(const failed_call& failed, const tra
     }
     throw error(errc::corrupt,
                 str_cat("corrupt sample", which, ", in row ", *failed.picture, " of its batch: ", failed.name, " on ",
-                        calls_->name(), ": ", calls_->describe(failed.status),
-                        "; on_corrupt is not asked, as the file's headers were sound; take the sample out, or decode "
-                        "with jpeg_decoder::turbo"));
+                        calls_->name(), ": ", calls_->describe(failed.status), "; ", spelled(option_id::on_corrupt),
+                        " is not asked, as the file's headers were sound; take the sample out, or decode "
+                        "with ",
+                        spelled(option_id::jpeg_decoder, "turbo")),
+                option_id::jpeg_decoder);
   } catch (...) {
     return std::current_exception();
   }

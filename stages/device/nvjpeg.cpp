@@ -1,5 +1,6 @@
 #include "stages/device/nvjpeg.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 
 #include <cassert>
@@ -25,8 +26,7 @@ std::string describe_nvjpeg(device_status code) {
                                    "INVALID_PARAMETER",
                                    "BAD_JPEG",
                                    "JPEG_NOT_SUPPORTED",
-                                   ("ALLOCATOR_FAILURE; the device is full: nvJPEG takes memory beside that of the "
-                                    "loader's plan, so leave some, by a smaller batch_size or device_batches"),
+                                   "ALLOCATOR_FAILURE",
                                    "EXECUTION_FAILED",
                                    "ARCH_MISMATCH; this library is not made for this GPU, or needs a newer driver",
                                    "INTERNAL_ERROR",
@@ -34,6 +34,12 @@ std::string describe_nvjpeg(device_status code) {
                                    "INCOMPLETE_BITSTREAM"};
   if (code < nvjpeg_failures) return {};
   const auto status = static_cast<std::size_t>(code - nvjpeg_failures);
+  if (code == nvjpeg_failures + nvjpeg::allocator_failure) {
+    return str_cat("NVJPEG_STATUS_", names[status],
+                   "; the device is full: nvJPEG takes memory beside that of the loader's plan, so leave "
+                   "some, by a smaller ",
+                   spelled(option_id::batch_size), " or ", spelled(option_id::device_batches));
+  }
   return status < std::size(names) ? str_cat("NVJPEG_STATUS_", names[status])
                                    : str_cat("status ", status, " of nvJPEG, which leat does not know");
 }

@@ -33,6 +33,7 @@ inline constexpr int success = 0;
 inline constexpr int invalid_parameter = 2;
 inline constexpr int bad_jpeg = 3;
 inline constexpr int jpeg_not_supported = 4;
+inline constexpr int allocator_failure = 5;
 inline constexpr int incomplete_bitstream = 10;
 /// nvjpegBackend_t
 inline constexpr int backend_gpu_hybrid = 2;

@@ -1,5 +1,6 @@
 #include "stages/device/where_finished.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "stages/pixels/photo_pack_layout.hpp"
 
@@ -21,24 +22,32 @@ void check_nvjpeg(const loader_options& options, std::span<const field> fields, 
   const std::string& name = wanted->model().name();
   if (!to.runs_operations()) {
     const bool asked_for = options.device.type == device::kind::host;
-    throw error(errc::unsupported,
-                str_cat("image '", name, "': jpeg_decoder::nvjpeg decodes on a GPU: ",
-                        asked_for ? "loader_options::device is the host; give it a GPU" : to.report().use.why,
-                        "; jpeg_decoder::turbo decodes on the host, to pixels that differ slightly"));
+    throw error(
+        errc::unsupported,
+        str_cat("image '", name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"), " decodes on a GPU: ",
+                asked_for ? str_cat(spelled(option_id::device), " is the host; give it a GPU") : to.report().use.why,
+                "; ", spelled(option_id::jpeg_decoder, "turbo"),
+                " decodes on the host, to pixels that differ slightly"),
+        option_id::jpeg_decoder);
   }
   if (!options.finish_on_device) {
-    throw error(errc::usage, str_cat("image '", name, "': jpeg_decoder::nvjpeg needs finish_on_device"));
+    throw error(errc::usage,
+                str_cat("image '", name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"), " needs ",
+                        spelled(option_id::finish_on_device)),
+                option_id::finish_on_device);
   }
   if (options.digests) {
     throw error(errc::usage,
-                str_cat("image '", name,
-                        "': digests are made on the host, which has no pixels of jpeg_decoder::nvjpeg; set "
-                        "loader_options::digests to false"));
+                str_cat("image '", name, "': digests are made on the host, which has no pixels of ",
+                        spelled(option_id::jpeg_decoder, "nvjpeg"), "; give ", spelled(option_id::digests, "false")),
+                option_id::digests);
   }
   if (const std::string why_not = to.prepare_jpegs(); !why_not.empty()) {
     throw error(errc::unsupported,
-                str_cat("image '", name, "': jpeg_decoder::nvjpeg cannot decode here: ", why_not,
-                        "; jpeg_decoder::turbo decodes on the host, to pixels that differ slightly"));
+                str_cat("image '", name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
+                        " cannot decode here: ", why_not, "; ", spelled(option_id::jpeg_decoder, "turbo"),
+                        " decodes on the host, to pixels that differ slightly"),
+                option_id::jpeg_decoder);
   }
 }
 
@@ -88,14 +97,17 @@ finished_by finished_where(const loader_options& options, std::span<const field>
   const bool has_device = to.runs_operations();
   if (options.decode_on == decode_on::device && !has_device) {
     const bool asked_for = options.device.type == device::kind::host;
-    throw error(errc::unsupported, str_cat("photo packs cannot be decoded on a device: ",
-                                           asked_for ? "loader_options::device is the host" : to.report().use.why,
-                                           "; with decode_on::automatic they are decoded on the host then"));
+    throw error(errc::unsupported,
+                str_cat("photo packs cannot be decoded on a device: ",
+                        asked_for ? str_cat(spelled(option_id::device), " is the host") : to.report().use.why,
+                        "; with ", spelled(option_id::decode_on, "automatic"), " they are decoded on the host then"),
+                option_id::decode_on);
   }
   if (options.decode_on == decode_on::device && !options.finish_on_device) {
     throw error(errc::usage,
-                "photo packs that are decoded on a device are finished there: decode_on::device needs "
-                "finish_on_device");
+                str_cat("photo packs that are decoded on a device are finished there: ",
+                        spelled(option_id::decode_on, "device"), " needs ", spelled(option_id::finish_on_device)),
+                option_id::finish_on_device);
   }
   if (!has_device || !options.finish_on_device) return finished_by::host;
   return options.decode_on == decode_on::host ? finished_by::device : finished_by::device_decoding;

@@ -1,4 +1,5 @@
 // image: a picture, decoded straight into its row.
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "io/budget_refusal.hpp"
@@ -75,23 +76,22 @@ class image_program final : public field_program {
     const std::int64_t width = pipeline_.out_width();
     // Finished on the host or on the device: what a program can load must not depend on where it runs.
     if (!fits_a_picture(static_cast<std::uint64_t>(height), static_cast<std::uint64_t>(width))) {
-      throw io::budget_refusal(absl::StrCat("image '", settings.name, "' of ", height, " x ", width,
-                                            " pixels: a picture may have ", picture_elements_max / 3,
-                                            " of them; give it a smaller size"));
+      throw io::budget_refusal(str_cat("image '", settings.name, "' of ", height, " x ", width,
+                                       " pixels: a picture may have ", picture_elements_max / 3,
+                                       " of them; give it a smaller size"));
     }
     output.row_shape = settings.order == layout::nchw ? dimensions{3, height, width} : dimensions{height, width, 3};
     const transforms::random_erasing* const erasing = pipeline_.erasing();
     if (erasing != nullptr && erasing->noise && settings.type == dtype::u8) {
-      throw error(errc::usage,
-                  absl::StrCat("image '", settings.name,
-                               "': random_erasing with noise writes numbers around 0, which u8 has none of; "
-                               "give it a value, or use f32, f16 or bf16"));
+      throw error(errc::usage, str_cat("image '", settings.name,
+                                       "': random_erasing with noise writes numbers around 0, which u8 has none of; "
+                                       "give it a value, or use f32, f16 or bf16"));
     }
     if (erasing != nullptr && !erasing->noise && settings.type == dtype::u8) {
       for (const double value : erasing->value) {
         if (value >= 0 && value <= 255 && value == std::floor(value)) continue;
-        throw error(errc::usage, absl::StrCat("image '", settings.name, "': random_erasing with ", value,
-                                              ": an element of u8 is a whole number from 0 to 255"));
+        throw error(errc::usage, str_cat("image '", settings.name, "': random_erasing with ", value,
+                                         ": an element of u8 is a whole number from 0 to 255"));
       }
     }
     const bool edits = has_host_passes(pipeline_);
@@ -99,9 +99,10 @@ class image_program final : public field_program {
     const bool by_device = finished != finished_by::host && (settings.type != dtype::u8 || pipeline_.has_colour());
     if (nvjpeg_ && edits) {
       throw error(errc::usage,
-                  absl::StrCat("image '", settings.name,
-                               "': jpeg_decoder::nvjpeg with an edit or a warp, which are the host's: leave it out, or "
-                               "decode with jpeg_decoder::turbo"));
+                  str_cat("image '", settings.name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
+                          " with an edit or a warp, which are the host's: leave it out, or decode with ",
+                          spelled(option_id::jpeg_decoder, "turbo")),
+                  option_id::jpeg_decoder);
     }
     if (finished == finished_by::host) passes_stay_ = "pictures are finished on the host";
     const bool photos = finished == finished_by::device_decoding;
@@ -141,9 +142,10 @@ class image_program final : public field_program {
 
   outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
     if (nvjpeg_ && photos_ == nullptr) {
-      throw error(errc::unsupported, absl::StrCat("image '", outputs_.front().name,
-                                                  "': jpeg_decoder::nvjpeg decodes on a device, and this row is to be "
-                                                  "made on the host, where its pixels would be others"));
+      throw error(errc::unsupported,
+                  str_cat("image '", outputs_.front().name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
+                          " decodes on a device, and this row is to be "
+                          "made on the host, where its pixels would be others"));
     }
     try {
       auto& own = static_cast<image_scratch&>(scratch);

@@ -1,4 +1,5 @@
 // tokens: windows of tokens, as inputs and targets.
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "datasets/token_windows.hpp"
@@ -191,7 +192,7 @@ class tokens_model final : public field_model {
     };
     if (type == dtype::i64 || (type == dtype::i32 && fits(settings_.pad) && fits(settings_.ignored))) return;
     refuse(str_cat("rows of ", leat::name(type), " are filled up with ", settings_.pad, " and ", settings_.ignored,
-                   "; give a type of i32 or i64 that holds them (tokens::type)"));
+                   "; give a type of i32 or i64 that holds them (", spelled(option_id::tokens_type), ")"));
   }
 
   tokens settings_;

@@ -1,9 +1,11 @@
 // Like lengths together: buckets of neighbouring lengths, whose batches are drawn as the samples of an epoch are.
 #include "base/hasher.hpp"
+#include "base/option_words.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "stages/order/batch_cut.hpp"
 #include "stages/order/columns.hpp"
+#include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/permutation.hpp"
 #include "stages/order/sample_numbers.hpp"
@@ -165,9 +167,9 @@ class bucketed_order final : public order_model {
     const auto too_long =
         std::find_if(lengths.begin(), lengths.end(), [&](std::uint64_t length) { return length > how_.tokens_max; });
     if (too_long != lengths.end()) {
-      throw error(errc::usage, str_cat("order bucketed: the length of sample ", too_long - lengths.begin(), " is ",
-                                       *too_long, ", above tokens_max = ", how_.tokens_max,
-                                       "; give a larger one, or leave such samples out (subset())"));
+      throw order_error(option_id::order_bucketed, "the length of sample ", too_long - lengths.begin(), " is ",
+                        *too_long, ", above ", spelled(option_id::tokens_max), " = ", how_.tokens_max,
+                        "; give a larger one, or leave such samples out (subset())");
     }
     return std::make_shared<bucketed_sampler>(lengths, how_.tokens_max,
                                               how_.rows_max != 0 ? how_.rows_max : context.batch_size, context);
@@ -182,7 +184,8 @@ class bucketed_order final : public order_model {
 
 order bucketed(bucket_options how) {
   if (how.tokens_max == 0) {
-    throw error(errc::usage, "order bucketed: tokens_max is 0; give what a batch's rows may be long together");
+    throw stages::order_error(option_id::order_bucketed, spelled(option_id::tokens_max),
+                              " is 0; give what a batch's rows may be long together");
   }
   return order(std::make_shared<stages::bucketed_order>(std::move(how)));
 }

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "datasets/model.hpp"
 #include "datasets/value_sizes.hpp"
+#include "stages/order/order_error.hpp"
 
 #include <leat/error.hpp>
 
@@ -14,8 +15,7 @@ namespace leat::stages {
 namespace {
 
 [[noreturn]] void throw_none(std::string_view order, std::uint64_t sample, std::string_view name) {
-  throw error(errc::usage,
-              str_cat("order ", order, ": sample ", sample, " has no '", name, "'; leave it out (subset())"));
+  throw order_error(order, "sample ", sample, " has no '", name, "'; leave it out (subset())");
 }
 
 std::vector<std::int64_t> values_of(const datasets::dataset_model& model, std::size_t column, std::string_view name,
@@ -26,9 +26,8 @@ std::vector<std::int64_t> values_of(const datasets::dataset_model& model, std::s
     if (!value) throw_none(order, sample, name);
     const std::optional<std::int64_t> whole = datasets::whole_of(*value);
     if (!whole) {
-      throw error(errc::usage,
-                  str_cat("order ", order, ": '", name, "' of sample ", sample, " is ", datasets::text_of(*value),
-                          ", which is no whole number; give a column of those"));
+      throw order_error(order, "'", name, "' of sample ", sample, " is ", datasets::text_of(*value),
+                        ", which is no whole number; give a column of those");
     }
     values[sample] = *whole;
   }
@@ -56,8 +55,7 @@ std::vector<std::int64_t> column_values_of(const dataset& samples, std::string_v
                                  ? str_cat("; it is a field: samples.with_column(\"", column,
                                            "\", read_column(samples, \"", column, "\")) reads it once")
                                  : "";
-  throw error(errc::usage, str_cat("order ", order, ": the dataset has no column '", column, "'; it has ",
-                                   names_of(model, false, column), remedy));
+  throw order_error(order, "the dataset has no column '", column, "'; it has ", names_of(model, false, column), remedy);
 }
 
 std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view length, std::string_view order) {
@@ -67,8 +65,7 @@ std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view l
     const std::vector<std::int64_t> values = values_of(model, *column, length, order);
     for (std::size_t sample = 0; sample < values.size(); ++sample) {
       if (values[sample] < 0) {
-        throw error(errc::usage, str_cat("order ", order, ": the length of sample ", sample, " is ", values[sample],
-                                         "; give lengths from 0 on"));
+        throw order_error(order, "the length of sample ", sample, " is ", values[sample], "; give lengths from 0 on");
       }
       lengths[sample] = static_cast<std::uint64_t>(values[sample]);
     }
@@ -76,9 +73,8 @@ std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view l
   }
   const std::optional<std::uint16_t> field = model.find_field(length);
   if (!field || model.forms(*field).any_of(datasets::forms_made)) {
-    throw error(errc::usage,
-                str_cat("order ", order, ": the dataset has no column '", length,
-                        "', and no field of this name whose bytes are stored; it has ", names_of(model, true, length)));
+    throw order_error(order, "the dataset has no column '", length,
+                      "', and no field of this name whose bytes are stored; it has ", names_of(model, true, length));
   }
   lengths = datasets::value_sizes(model, *field);
   const auto none = std::find(lengths.begin(), lengths.end(), datasets::no_value);

@@ -2,6 +2,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "datasets/model.hpp"
+#include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/permutation.hpp"
 #include "stages/order/places_sampler.hpp"
@@ -105,12 +106,12 @@ class mixture_order final : public order_model {
     for (const auto& part : samples.model()->joined()) sizes.push_back(part->size());
     if (sizes.empty()) sizes.push_back(samples.size());
     if (sizes.size() != shares_.size()) {
-      throw error(errc::usage, str_cat("order mixture: ", shares_.size(), " shares for a dataset of ", sizes.size(),
-                                       " parts; give one for each that concat() was given"));
+      throw order_error(option_id::order_mixture, shares_.size(), " shares for a dataset of ", sizes.size(),
+                        " parts; give one for each that concat() was given");
     }
     const auto empty = std::find(sizes.begin(), sizes.end(), std::uint64_t{0});
     if (empty != sizes.end()) {
-      throw error(errc::usage, str_cat("order mixture: part ", empty - sizes.begin(), " has no sample; leave it out"));
+      throw order_error(option_id::order_mixture, "part ", empty - sizes.begin(), " has no sample; leave it out");
     }
     return std::make_shared<mixture_sampler>(shares_, std::move(sizes),
                                              samples_per_epoch_ != 0 ? samples_per_epoch_ : samples.size(), context);
@@ -121,15 +122,15 @@ class mixture_order final : public order_model {
     double sum = 0;
     for (std::size_t part = 0; part < shares_.size(); ++part) {
       if (!(shares_[part] > 0) || shares_[part] > share_most) {
-        throw error(errc::usage, str_cat("order mixture: the share of part ", part, " is ", shares_[part],
-                                         "; give a number above 0 and up to 1e100, or leave the part out"));
+        throw order_error(option_id::order_mixture, "the share of part ", part, " is ", shares_[part],
+                          "; give a number above 0 and up to 1e100, or leave the part out");
       }
       sum += shares_[part];
     }
     for (std::size_t part = 0; part < shares_.size(); ++part) {
       if (shares_[part] / sum >= share_least) continue;
-      throw error(errc::usage, str_cat("order mixture: the share of part ", part, " is ", shares_[part], " of ", sum,
-                                       "; give at least a millionth of the sum"));
+      throw order_error(option_id::order_mixture, "the share of part ", part, " is ", shares_[part], " of ", sum,
+                        "; give at least a millionth of the sum");
     }
   }
 

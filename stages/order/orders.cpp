@@ -1,6 +1,7 @@
 // The orders that need no table.
 #include "datasets/sample_blocks.hpp"
 #include "stages/order/batch_cut.hpp"
+#include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"
 
 #include <leat/description.hpp>
@@ -41,7 +42,8 @@ class own_order final : public order_model {
   std::string_view name() const noexcept override { return "sampled_by"; }
   std::shared_ptr<const sampler> bind(const dataset& /*samples*/, const order_context& context) const override {
     if (context.last != last_batch::keep) {
-      throw error(errc::usage, "order sampled_by: its sampler cuts the batches itself; leave last and drop_last out");
+      throw order_error(option_id::order_sampled_by,
+                        "its sampler cuts the batches itself; leave last and drop_last out");
     }
     if (own_->rows_max() == 0) throw error(errc::usage, "the sampler's rows_max() is 0; a batch has at least 1 row");
     return own_;

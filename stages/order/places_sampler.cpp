@@ -2,6 +2,7 @@
 
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "stages/order/order_error.hpp"
 
 #include <leat/description.hpp>
 #include <leat/error.hpp>
@@ -13,8 +14,7 @@ namespace leat::stages {
 places_sampler::places_sampler(std::string_view order, std::uint64_t places, const order_context& context)
     : order_(order), places_(places), context_(context), cut_(places, context.batch_size, context.last) {
   if (places > draws_end) {
-    throw error(errc::usage, str_cat("order ", order, ": an epoch of ", places, " samples; it may have up to ",
-                                     draws_end, " (2^48)"));
+    throw order_error(order, "an epoch of ", places, " samples; it may have up to ", draws_end, " (2^48)");
   }
 }
 

@@ -1,6 +1,7 @@
 // Each sample some times in a row.
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/permutation.hpp"
 #include "stages/order/places_sampler.hpp"
@@ -51,8 +52,8 @@ class repeated_order final : public order_model {
   std::string_view name() const noexcept override { return "repeated"; }
   std::shared_ptr<const sampler> bind(const dataset& samples, const order_context& context) const override {
     if (samples.size() > draws_end / n_) {
-      throw error(errc::usage, str_cat("order repeated: ", n_, " draws of ", samples.size(),
-                                       " samples; an epoch may have up to ", draws_end, " rows (2^48)"));
+      throw order_error(option_id::order_repeated, n_, " draws of ", samples.size(),
+                        " samples; an epoch may have up to ", draws_end, " rows (2^48)");
     }
     return std::make_shared<repeated_sampler>(samples.size(), n_, context);
   }
@@ -65,7 +66,7 @@ class repeated_order final : public order_model {
 }  // namespace stages
 
 order repeated(std::uint32_t n) {
-  if (n == 0) throw error(errc::usage, "order repeated: 0 draws of each sample; give at least 1");
+  if (n == 0) throw stages::order_error(option_id::order_repeated, "0 draws of each sample; give at least 1");
   return order(std::make_shared<stages::repeated_order>(n));
 }
 

@@ -1,3 +1,5 @@
+#include "base/option_words.hpp"
+#include "base/text.hpp"
 #include "base/random.hpp"
 #include "stages/order/batch_cut.hpp"
 #include "stages/order/permutation.hpp"
@@ -40,7 +42,9 @@ pick sampler::substitute(std::uint32_t epoch, std::uint64_t /*batch*/, std::uint
 
 global_sampler::global_sampler(std::uint64_t samples, const sampler_options& options)
     : samples_(samples), options_(options) {
-  if (options.batch_size == 0) throw error(errc::usage, "batch_size is 0; a batch has at least 1 row");
+  if (options.batch_size == 0)
+    throw error(errc::usage, str_cat(spelled(option_id::batch_size), " is 0; a batch has at least 1 row"),
+                option_id::batch_size);
   if (samples > draws_end)
     throw error(errc::usage, "the dataset has " + std::to_string(samples) + " samples; an epoch may have up to " +
                                  std::to_string(draws_end) + " (2^48)");

@@ -4,6 +4,7 @@
 #include "datasets/model.hpp"
 #include "datasets/sample_blocks.hpp"
 #include "stages/order/made_ahead.hpp"
+#include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/permutation.hpp"
 #include "stages/order/places_sampler.hpp"
@@ -135,9 +136,8 @@ class blocks_order final : public order_model {
   std::shared_ptr<const sampler> bind_part(std::uint64_t samples, datasets::sample_blocks blocks,
                                            const order_context& context) const override {
     if (blocks.empty() && samples != 0) {
-      throw error(
-          errc::usage,
-          "order shuffled_blocks: no samples of this dataset share blocks; shuffled() costs no more, and is exact");
+      throw order_error(option_id::order_shuffled_blocks,
+                        "no samples of this dataset share blocks; shuffled() costs no more, and is exact");
     }
     return std::make_shared<block_sampler>(std::move(blocks), pool_blocks_, context);
   }
@@ -150,7 +150,8 @@ class blocks_order final : public order_model {
 }  // namespace stages
 
 order shuffled_blocks(std::uint32_t pool_blocks) {
-  if (pool_blocks == 0) throw error(errc::usage, "order shuffled_blocks: pools of 0 blocks; give at least 1");
+  if (pool_blocks == 0)
+    throw stages::order_error(option_id::order_shuffled_blocks, "pools of 0 blocks; give at least 1");
   return order(std::make_shared<stages::blocks_order>(pool_blocks));
 }
 

@@ -5,6 +5,7 @@
 #include "datasets/sample_blocks.hpp"
 #include "datasets/token_windows.hpp"
 #include "stages/order/batch_cut.hpp"
+#include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"
 
 #include <leat/description.hpp>
@@ -102,7 +103,7 @@ class sticky_sampler final : public sampler {
   const batch_cut cut_;          // of a node's rows
 };
 
-[[noreturn]] void refuse(const std::string& why) { throw error(errc::usage, "order sticky: " + why); }
+[[noreturn]] void refuse(const std::string& why) { throw order_error(option_id::order_sticky, why); }
 
 std::uint64_t seed_of(std::uint64_t seed, std::uint32_t node) {
   random_draws draws(seed, 0, node, "sticky");
@@ -181,8 +182,9 @@ class sticky_order final : public order_model {
       refuse("last = pad fills the end of a batch, and here each node's rows have an end; give keep or drop");
     }
     if (context.batch_size % nodes != 0) {
-      refuse(str_cat("a global batch of ", context.batch_size, " rows, and ", nodes,
-                     " nodes; give a batch_size, or global_batch_size, that is a multiple of ", nodes));
+      refuse(str_cat("a global batch of ", context.batch_size, " rows, and ", nodes, " nodes; give a ",
+                     spelled(option_id::batch_size), ", or ", spelled(option_id::global_batch_size),
+                     ", that is a multiple of ", nodes));
     }
     if (!blocks.empty() && blocks.size() < nodes) {
       refuse(str_cat(

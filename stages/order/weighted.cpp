@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "stages/order/alias_table.hpp"
 #include "stages/order/made_ahead.hpp"
+#include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/places_sampler.hpp"
 #include "stages/order/sample_numbers.hpp"
@@ -127,8 +128,8 @@ class weighted_order final : public order_model {
   std::shared_ptr<const sampler> bind(const dataset& samples, const order_context& context) const override {
     const std::vector<double>& weights = *weights_;
     if (weights.size() != samples.size()) {
-      throw error(errc::usage, str_cat("order weighted: ", weights.size(), " weights for ", samples.size(),
-                                       " samples; give one for each"));
+      throw order_error(option_id::order_weighted, weights.size(), " weights for ", samples.size(),
+                        " samples; give one for each");
     }
     const std::uint64_t above_0 = count_above_0();
     std::uint64_t places = samples_per_epoch_;
@@ -140,8 +141,8 @@ class weighted_order final : public order_model {
     }
     if (places == 0) places = above_0;
     if (places > above_0) {
-      throw error(errc::usage, str_cat("order weighted: ", places, " samples per epoch without replacement, and ",
-                                       above_0, " of ", weights.size(), " weights are above 0"));
+      throw order_error(option_id::order_weighted, places, " samples per epoch without replacement, and ", above_0,
+                        " of ", weights.size(), " weights are above 0");
     }
     return std::make_shared<clocks_sampler>(weights_, places, context);
   }
@@ -152,18 +153,18 @@ class weighted_order final : public order_model {
     for (std::size_t sample = 0; sample < weights_->size(); ++sample) {
       const double weight = (*weights_)[sample];
       if (!(weight >= 0) || std::isinf(weight)) {
-        throw error(errc::usage, str_cat("order weighted: the weight of sample ", sample, " is ", weight,
-                                         "; give a number from 0 on"));
+        throw order_error(option_id::order_weighted, "the weight of sample ", sample, " is ", weight,
+                          "; give a number from 0 on");
       }
       // Times to wait are divided by it, and must not overflow.
       if (weight != 0 && !std::isnormal(weight)) {
-        throw error(errc::usage, str_cat("order weighted: the weight of sample ", sample, " is ", weight,
-                                         ", too near to 0; give 0, or weights of another scale"));
+        throw order_error(option_id::order_weighted, "the weight of sample ", sample, " is ", weight,
+                          ", too near to 0; give 0, or weights of another scale");
       }
       above_0 += weight > 0;
     }
     if (above_0 == 0 && !weights_->empty()) {
-      throw error(errc::usage, str_cat("order weighted: all of ", weights_->size(), " weights are 0"));
+      throw order_error(option_id::order_weighted, "all of ", weights_->size(), " weights are 0");
     }
     return above_0;
   }

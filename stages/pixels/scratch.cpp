@@ -1,5 +1,7 @@
 #include "stages/pixels/scratch.hpp"
 
+#include "base/option_words.hpp"
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -61,10 +63,12 @@ std::uint64_t scratch_budget::waits() const {
 void scratch_budget::join(scratch_arena& arena) {
   const mutex_lock lock(mutex_);
   if ((arenas_.size() + 1) * scratch_arena::base_bytes > bytes_max_) {
-    throw error(errc::limit, "decode scratch: " + std::to_string(bytes_max_) + " bytes are not enough for " +
-                                 std::to_string(arenas_.size() + 1) + " decoders of at least " +
-                                 std::to_string(scratch_arena::base_bytes) +
-                                 " bytes each; raise host_bytes_max or use fewer decode threads");
+    throw error(errc::limit,
+                "decode scratch: " + std::to_string(bytes_max_) + " bytes are not enough for " +
+                    std::to_string(arenas_.size() + 1) + " decoders of at least " +
+                    std::to_string(scratch_arena::base_bytes) + " bytes each; raise " +
+                    spelled(option_id::host_bytes_max) + " or use fewer decode threads",
+                option_id::host_bytes_max);
   }
   // The bases fit; what the others hold above theirs comes back at the end of their samples at the latest.
   waiting_.fetch_add(1);
@@ -97,7 +101,8 @@ stages::failure scratch_budget::refusal(std::size_t bytes) const {
       "decoding needs " + mebibytes(bytes) + " of scratch memory and the budget can give " + mebibytes(can_give);
   if (host_bytes_max_ != 0) {
     // A quarter of it is for the sample; the rest holds what it holds now.
-    reason += "; host_bytes_max of " + mebibytes(std::max(4 * bytes, host_bytes_max_ + bytes - can_give)) + " would do";
+    reason += "; " + spelled(option_id::host_bytes_max) + " of " +
+              mebibytes(std::max(4 * bytes, host_bytes_max_ + bytes - can_give)) + " would do";
   }
   return stages::over_budget(std::move(reason), bytes);
 }
@@ -149,7 +154,8 @@ stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t byt
   const std::size_t more = bytes - arena.held_;
   if (!arena.commit(bytes)) {
     return stages::no_memory("decoding needs " + mebibytes(bytes) + " of scratch memory and the system gives none: " +
-                             std::strerror(errno) + "; lower host_bytes_max or free memory");
+                             std::strerror(errno) + "; lower " + spelled(option_id::host_bytes_max) +
+                             " or free memory");
   }
   used_ += more;
   peak_ = std::max(peak_, used_);
@@ -163,8 +169,10 @@ scratch_arena::scratch_arena(scratch_budget& budget) : budget_(budget) {
   if (memory == MAP_FAILED) {
     const int why = errno;
     budget_.leave(*this);
-    throw error(errc::limit, "decode scratch: no " + std::to_string(budget_.bytes_max()) + " bytes of address space (" +
-                                 std::strerror(why) + "); raise `ulimit -v` or lower host_bytes_max");
+    throw error(errc::limit,
+                "decode scratch: no " + std::to_string(budget_.bytes_max()) + " bytes of address space (" +
+                    std::strerror(why) + "); raise `ulimit -v` or lower " + spelled(option_id::host_bytes_max),
+                option_id::host_bytes_max);
   }
   memory_ = static_cast<std::byte*>(memory);
   mapped_ = budget_.bytes_max();

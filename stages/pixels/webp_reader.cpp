@@ -1,5 +1,6 @@
 #include "stages/pixels/webp_reader.hpp"
 
+#include "base/option_words.hpp"
 #include "stages/pixels/resample_kernels.hpp"
 #include "stages/pixels/webp_codes.hpp"
 
@@ -43,7 +44,8 @@ bool is_stopped(const std::atomic<bool>* stop) noexcept {
 stages::failure failure_of(VP8StatusCode status) {
   switch (status) {
     case VP8_STATUS_OUT_OF_MEMORY:
-      return stages::no_memory("WebP: libwebp got no memory; lower host_bytes_max or free memory");
+      return stages::no_memory("WebP: libwebp got no memory; lower " + spelled(option_id::host_bytes_max) +
+                               " or free memory");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
       return stages::unsupported("WebP: a feature that libwebp does not know");
     case VP8_STATUS_NOT_ENOUGH_DATA:

@@ -115,7 +115,7 @@ TEST(blame, is_whose_the_source_says_and_its_words_are_the_reason) {
       options.journal.clear();
       const seen_run ended = testing::run_all(gone, options, testing::label_only());
       EXPECT_EQ(ended.failed, errc::io);
-      EXPECT_THAT(ended.message, HasSubstr("16 may be (unreadable_max)"));
+      EXPECT_THAT(ended.message, HasSubstr("16 may be (loader_options::unreadable_max)"));
       EXPECT_THAT(ended.message, HasSubstr("s3://b/k: 404 Not Found"));
     });
   }
@@ -137,9 +137,10 @@ TEST(blame, of_a_dataset_that_was_deleted_after_it_was_opened_is_the_environment
       EXPECT_TRUE(run.batches.empty());
       if (policy == corrupt_policy::skip) {
         EXPECT_EQ(run.failed, errc::io);
-        EXPECT_THAT(run.message,
-                    StartsWith("64 samples of epoch 0 could not be read, and 16 may be (unreadable_max); the "
-                               "most frequent reason (64 of 64), first of sample "));
+        EXPECT_THAT(
+            run.message,
+            StartsWith("64 samples of epoch 0 could not be read, and 16 may be (loader_options::unreadable_max); the "
+                       "most frequent reason (64 of 64), first of sample "));
         EXPECT_EQ(run.stats.quarantined, 64U);
       } else if (policy == corrupt_policy::raise) {
         EXPECT_THAT(run.message, StartsWith("cannot read sample "));
@@ -177,9 +178,10 @@ TEST(blame, of_a_few_files_that_are_gone_is_the_samples_and_of_one_more_the_envi
         const seen_run many = testing::run_all(set, options, testing::label_only());
         EXPECT_EQ(many.failed, errc::io);
         EXPECT_EQ(many.batches.size(), 6U);
-        EXPECT_THAT(many.message,
-                    StartsWith("17 samples of epoch 0 could not be read, and 16 may be (unreadable_max); the "
-                               "most frequent reason (17 of 17), first of sample sample/0: 0.cls"));
+        EXPECT_THAT(
+            many.message,
+            StartsWith("17 samples of epoch 0 could not be read, and 16 may be (loader_options::unreadable_max); the "
+                       "most frequent reason (17 of 17), first of sample sample/0: 0.cls"));
         EXPECT_EQ(many.stats.quarantined, 17U);
         EXPECT_EQ(many.stats.planned, many.stats.samples + many.stats.quarantined);
         const std::string journal = testing::whole_file(options.journal);

@@ -177,7 +177,7 @@ TEST(ladder, a_loader_that_insists_on_o_direct_is_not_built_where_there_is_none)
     const std::string message =
         testing::message_of(errc::unsupported, [&] { const loader train(samples, options, testing::label_only()); });
     EXPECT_NE(message.find(directory.path().string()), std::string::npos) << message;
-    EXPECT_NE(message.find("use direct = auto or off"), std::string::npos) << message;
+    EXPECT_NE(message.find("use reader_options::direct = automatic"), std::string::npos) << message;
   }
 }
 
@@ -208,7 +208,7 @@ TEST(ladder, a_loader_that_insists_on_o_direct_ends_at_the_file_that_has_none_un
       const seen_run refused = run({.backend = backend, .direct = choice::on}, policy);
       EXPECT_EQ(refused.failed, errc::unsupported);
       EXPECT_NE(refused.message.find(moved), std::string::npos) << refused.message;
-      EXPECT_NE(refused.message.find("use direct = auto or off"), std::string::npos) << refused.message;
+      EXPECT_NE(refused.message.find("use reader_options::direct = automatic"), std::string::npos) << refused.message;
       EXPECT_EQ(refused.stats.quarantined, 0U);
     }
     EXPECT_EQ(difference(run({.backend = backend}, corrupt_policy::raise), expected), "");

@@ -154,9 +154,10 @@ TEST_F(remote_cache, has_the_same_batches_by_the_preadv_twin_and_in_the_order_of
 TEST_F(remote_cache, pins_what_it_has_room_for_and_reads_the_rest_over_the_network) {
   constexpr std::uint64_t room = 6 * block_bytes;
   const dataset samples = opened(cached(room));
-  EXPECT_THAT(warnings_of(samples), ::testing::Contains(::testing::AllOf(
-                                        StartsWith("the cache has room for 384 KiB of "),
-                                        HasSubstr(" requests by up to "), HasSubstr("; with cache_bytes of "))));
+  EXPECT_THAT(warnings_of(samples),
+              ::testing::Contains(::testing::AllOf(StartsWith("the cache has room for 384 KiB of "),
+                                                   HasSubstr(" requests by up to "),
+                                                   HasSubstr("; with remote_options::cache_bytes of "))));
   const seen_run first = run(samples);
   expect_right(first);
   EXPECT_LE(look(room)->bytes_in_use(), room);
@@ -237,7 +238,7 @@ TEST_F(windows, pass_through_a_cache_that_is_smaller_than_the_set) {
   const dataset samples = set(room);
   EXPECT_THAT(testing::loader(samples, options(epochs), fields()).plan().warnings,
               ::testing::Contains(::testing::AllOf(HasSubstr(" of it through which the order's windows pass"),
-                                                   HasSubstr("; with cache_bytes of "))));
+                                                   HasSubstr("; with remote_options::cache_bytes of "))));
   static_cast<void>(samples_asked_for());  // by opening
   expect_to_pass(samples, epochs, of_files(epochs));
   const auto cache = look(room);
@@ -436,7 +437,9 @@ TEST_F(remote_cache, that_has_room_for_the_share_of_a_node_says_how_to_have_it_r
   const auto warning = [&] { return testing::loader(samples, options, fields()).plan().warnings.at(0); };
   EXPECT_THAT(warning(), ::testing::Not(HasSubstr("sticky")));
   options.world = {.rank = 0, .size = 4, .local_rank = 0, .local_size = 2};
-  EXPECT_THAT(warning(), HasSubstr("; nor do they with order = sticky(), where each of the 2 nodes reads a share"));
+  EXPECT_THAT(
+      warning(),
+      HasSubstr("; nor do they with loader_options::order = sticky(), where each of the 2 nodes reads a share"));
   options.order = sticky(shuffled(), 3);
   options.world = {.rank = 0, .size = 3};
   EXPECT_THAT(testing::loader(samples, options, fields()).plan().warnings, ::testing::IsEmpty());

@@ -230,7 +230,7 @@ TEST(bottleneck, with_batches_too_few_asks_for_more_of_them) {
   for (int tries = 0; tries < 5 && found.who != bottleneck::variance; ++tries) found = run(parts, 30).stats.verdict;
   EXPECT_EQ(found.who, bottleneck::variance) << found.to_string();
   EXPECT_NE(found.why.find("there may be 2 batches at a time"), std::string::npos) << found.to_string();
-  EXPECT_NE(found.why.find("give more prefetch_batches"), std::string::npos) << found.to_string();
+  EXPECT_NE(found.why.find("give more loader_options::prefetch_batches"), std::string::npos) << found.to_string();
 }
 
 TEST(bottleneck, is_the_consumer_where_it_holds_all_batches) {

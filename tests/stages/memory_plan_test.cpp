@@ -130,7 +130,8 @@ TEST(memory_plan, takes_fewer_threads_than_cores_where_their_scratch_would_take_
     EXPECT_GE(plan.batches, 3U);
     EXPECT_LE(plan.shown.bytes_total, needs.host_bytes_max);
     const std::string text = plan.shown.to_string();
-    const std::string why = "64 threads (of " + std::to_string(cores) + " cores; all with host_bytes_max of ";
+    const std::string why =
+        "64 threads (of " + std::to_string(cores) + " cores; all with loader_options::host_bytes_max of ";
     EXPECT_EQ(text.find(why) != std::string::npos, cores > 64) << text;
   }
 }
@@ -140,7 +141,7 @@ TEST(memory_plan, names_the_budget_with_which_all_cores_decode) {
   needs.decode_threads = 128;
   needs.threads_automatic = true;
   const std::string text = divide_memory(needs).shown.to_string();
-  EXPECT_NE(text.find("(of 128 cores; all with host_bytes_max of 1.00 GiB"), std::string::npos) << text;
+  EXPECT_NE(text.find("(of 128 cores; all with loader_options::host_bytes_max of 1.00 GiB"), std::string::npos) << text;
   needs.host_bytes_max = 1024 * mib;
   EXPECT_EQ(divide_memory(needs).decode_threads, 128U);
 }
@@ -155,7 +156,7 @@ TEST(memory_plan, takes_so_many_threads_as_were_asked_for_or_says_which_budget_w
     EXPECT_EQ(refused.code(), errc::limit);
     const std::string said = refused.what();
     EXPECT_NE(said.find("the decoders of 128 threads"), std::string::npos) << said;
-    EXPECT_NE(said.find("fewer decode_threads"), std::string::npos) << said;
+    EXPECT_NE(said.find("fewer loader_options::decode_threads"), std::string::npos) << said;
     EXPECT_EQ(said.find("--"), std::string::npos) << "flags are the command's: " << said;
     needs.host_bytes_max = std::stoull(said.substr(said.find('(', said.find("at least")) + 1));
     EXPECT_EQ(divide_memory(needs).decode_threads, 128U);

@@ -745,7 +745,7 @@ TEST(bucketed_order, refuses_lengths_that_fit_nowhere) {
     });
   };
   EXPECT_THAT(refused({3, 9, 11}, {.length = "length", .tokens_max = 10}),
-              HasSubstr("order bucketed: the length of sample 2 is 11, above tokens_max = 10"));
+              HasSubstr("order bucketed: the length of sample 2 is 11, above bucket_options::tokens_max = 10"));
   EXPECT_THAT(refused({3, -9}, {.length = "length", .tokens_max = 10}), HasSubstr("the length of sample 1 is -9"));
   EXPECT_THAT(refused({3}, {.length = "lenght", .tokens_max = 10}),
               AllOf(HasSubstr("no column 'lenght'"), HasSubstr("did you mean 'length'?")));

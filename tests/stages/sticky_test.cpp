@@ -223,7 +223,8 @@ TEST(sticky_order, says_what_cannot_be) {
               HasSubstr("order sticky: repeated cannot be divided by nodes; give it "));
   EXPECT_THAT(refusal(sticky(sticky(shuffled(), 2), 2)), HasSubstr("sticky cannot be divided"));
   EXPECT_THAT(refusal(sticky(shuffled(), 3)),
-              HasSubstr("a global batch of 8 rows, and 3 nodes; give a batch_size, or global_batch_size, that is"));
+              HasSubstr("a global batch of 8 rows, and 3 nodes; give a loader_options::batch_size, or "
+                        "loader_options::global_batch_size, that is"));
   EXPECT_THAT(refusal(sticky(shuffled(), 8)),
               HasSubstr("8 nodes, and 4 blocks (shards, chunks) to divide; give fewer"));
   EXPECT_THAT(refusal(sticky(shuffled(), 2), 8, last_batch::pad), HasSubstr("last = pad"));

@@ -161,7 +161,7 @@ TEST(world, that_cannot_be_is_refused) {
   EXPECT_THAT(refusal({.rank = 0, .size = 4, .local_rank = 1}), HasSubstr("local rank 1 of 1"));
   EXPECT_THAT(refusal({.rank = 0, .size = 4, .local_rank = 0, .local_size = 0}), HasSubstr("local rank 0 of 0"));
   EXPECT_THAT(refusal({.rank = 0, .size = 1000}, 5'000'000),
-              AllOf(HasSubstr("5000000000 rows"), HasSubstr("lower batch_size")));
+              AllOf(HasSubstr("5000000000 rows"), HasSubstr("lower loader_options::batch_size")));
 }
 
 }  // namespace

@@ -1,37 +1,109 @@
+// Messages of the library, in the words of the command's line.
 #include "tools/flags.hpp"
 
+#include "tests/support/photos.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/tools/command.hpp"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace leat::tools {
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
 namespace {
 
-TEST(flags, take_the_place_of_a_programs_options) {
-  EXPECT_EQ(in_flags("host_bytes_max of 4.00 KiB is too small: give 1 MiB, or fewer decode_threads"),
-            "--host-bytes-max of 4.00 KiB is too small: give 1 MiB, or fewer --threads");
-  EXPECT_EQ(in_flags("cut; on_corrupt = skip or substitute goes on without it"),
-            "cut; --on-corrupt skip or substitute goes on without it");
-  EXPECT_EQ(in_flags("give more io_threads, or more prefetch_batches"),
-            "give more --io-threads, or more --prefetch-batches");
-  EXPECT_EQ(in_flags("try direct = auto"), "try --direct auto");
-  EXPECT_EQ(in_flags("replace it (pack_options::overwrite)"), "replace it (--overwrite)");
-  EXPECT_EQ(in_flags("no GPU; without loader_options::device_required they stay on the host"),
-            "no GPU; with --device auto they stay on the host");
-  EXPECT_EQ(in_flags("batch_size: 0. Lower batch_size."), "--batch-size: 0. Lower --batch-size.");
-  EXPECT_EQ(in_flags("the ring has failed; read with preadv, which needs no io_uring"),
-            "the ring has failed; read with --reader preadv, which needs no io_uring");
-  EXPECT_EQ(in_flags("lower shuffle_blocks, or give the order itself (shuffled_blocks), which"),
-            "lower --shuffle-blocks, or give the order itself (--order shuffled_blocks:N), which");
-  EXPECT_EQ(in_flags("cache_block_bytes is 5; of cache_bytes"), "--cache-block-bytes is 5; of --cache-bytes");
-  EXPECT_EQ(in_flags("nor do they with order = sticky(), where"), "nor do they with --sticky 0, where");
-  EXPECT_EQ(in_flags(""), "");
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// What no flag sets, so that a message about it speaks of C++.
+constexpr option_id without_flag[] = {
+    option_id::device_batches,     option_id::device_bytes_max, option_id::device_required, option_id::finish_on_device,
+    option_id::order_sampled_by,   option_id::order_weighted,   option_id::preadv_threads,  option_id::read_timeout,
+    option_id::registered_buffers, option_id::lmdb_database};
+
+std::string words_of(option_id option) {
+  for (const option_words& each : tools::on_the_command_line.words) {
+    if (each.option == option && each.value.empty()) return std::string(each.words);
+  }
+  return {};
 }
 
-TEST(flags, leave_paths_and_longer_words_alone) {
-  for (const char* text : {"/data/batch_size/x.tar: No such file", "batch_size.tar: no tar archive",
-                           "my_batch_size = 3", "batch_sizes", "redirect = on", "batch_size/0.jpg: cut"}) {
-    EXPECT_EQ(in_flags(text), text);
+TEST(flags, each_option_that_a_message_may_name_is_one_of_some_command) {
+  std::string help;
+  for (const char* command : {"epoch", "inspect", "show", "pack"}) help += run({command, "--help"}).out;
+  for (int number = 1; number <= static_cast<int>(option_id::skip_damaged); ++number) {
+    const auto option = static_cast<option_id>(number);
+    const std::string words = words_of(option);
+    if (std::find(std::begin(without_flag), std::end(without_flag), option) != std::end(without_flag)) {
+      EXPECT_EQ(words, "") << name(option);
+    } else if (option == option_id::tokens_max) {
+      EXPECT_THAT(help, HasSubstr(words)) << "a part of --order bucketed:LENGTH:TOKENS_MAX";
+    } else {
+      EXPECT_EQ(words.substr(0, 2), "--") << name(option);
+      const std::string flag = words.substr(0, words.find(' '));
+      EXPECT_THAT(help, HasSubstr(flag + " ")) << name(option);
+    }
+  }
+}
+
+TEST(flags, values_are_said_with_their_flag) {
+  for (const option_words& each : tools::on_the_command_line.words) {
+    EXPECT_TRUE(each.words.starts_with("--") || each.option == option_id::tokens_max) << each.words;
+  }
+}
+
+struct wrong {
+  std::vector<std::string> arguments;
+  std::string said;
+};
+
+TEST(flags, what_can_be_wrong_is_said_in_them) {
+  const photo_folder photos;
+  const std::string folder = photos.path().string();
+  const temporary_directory directory;
+  const std::string table = (directory.path() / "rows.jsonl").string();
+  std::ofstream(table) << R"({"text": "one", "n": 1})" << '\n' << R"({"text": "two", "n": 2})" << '\n';
+  const std::string there = (directory.path() / "there.tar").string();
+  ASSERT_EQ(run({"pack", folder, there}).exit_code, 0);
+  const std::vector<wrong> all = {
+      {{"epoch", folder, "--host-bytes-max", "4KiB"}, "--host-bytes-max of 4.00 KiB is too small"},
+      {{"epoch", folder, "--order", "shuffled_blocks:2"}, "--order shuffled_blocks: no samples"},
+      {{"epoch", folder, "--order", "balanced:nothing"}, "--order balanced: the dataset has no column"},
+      {{"epoch", folder, "--order", "bucketed:jpg:1"}, "above TOKENS_MAX = 1"},
+      {{"epoch", folder, "--sticky", "3", "--global-batch-size", "4"}, "--batch-size, or --global-batch-size, that is"},
+      {{"epoch", folder, "--window", "2"}, "--window is of HDF5 and Zarr"},
+      {{"epoch", folder, "--stride", "2"}, "--stride is of HDF5 and Zarr"},
+      {{"epoch", folder, "--array-samples"}, "--array-samples is of HDF5 and Zarr"},
+      {{"epoch", folder, "--columns", "n"}, "--columns is of Parquet"},
+      {{"epoch", folder, "--checksums"}, "--checksums is of Parquet"},
+      {{"epoch", folder, "--types", "n=f32"}, "--types is of JSONL and CSV"},
+      {{"epoch", folder, "--path-column", "n"}, "--path-column is of JSONL and CSV"},
+      {{"epoch", folder, "--ignore-zeros"}, "--ignore-zeros is of tar shards"},
+      {{"epoch", table, "--index-use", "rebuild"}, "--index-use is of"},
+      {{"epoch", folder, "--cache-bytes", "1GiB", "--cache-block-bytes", "5"}, "--cache"},
+      {{"pack", folder, there}, "(--continue), or replace what is there (--overwrite)"},
+  };
+  for (const wrong& each : all) {
+    const ended process = run(each.arguments);
+    EXPECT_NE(process.exit_code, 0) << each.said;
+    EXPECT_THAT(process.err, HasSubstr(each.said));
+    EXPECT_THAT(process.err, Not(HasSubstr("_options::")));
+  }
+}
+
+TEST(flags, a_path_that_is_called_like_an_option_keeps_its_name) {
+  for (const char* path : {"batch_size", "on_corrupt", "cache_bytes", "queue_depth", "tokens_max"}) {
+    const ended process = run({"epoch", path});
+    EXPECT_EQ(process.exit_code, 2) << path;
+    EXPECT_THAT(process.err, HasSubstr(std::string("leat epoch: ") + path + ":"));
+    EXPECT_THAT(process.err, Not(HasSubstr("--"))) << path;
   }
 }
 
 }  // namespace
-}  // namespace leat::tools
+}  // namespace leat::testing
