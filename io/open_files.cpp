@@ -1,5 +1,6 @@
 #include "io/open_files.hpp"
 
+#include "base/errno_table.hpp"
 #include "io/file_status.hpp"
 
 #include <fcntl.h>
@@ -93,10 +94,10 @@ open_files::use open_files::open(file_set& set, std::uint32_t file, std::string&
     const int result = open_to_read(path.c_str(), mode->direct ? O_DIRECT : 0);
     if (result >= 0) return {0, result, *mode, nullptr};
     const int failure = -result;
-    if ((failure == EINVAL || failure == EOPNOTSUPP) && mode->direct) {
+    if (refuses_direct(failure) && mode->direct) {
       if (!set.modes.refused(directory, path, failure)) return {EOPNOTSUPP, -1, {}, nullptr};
       mode = file_mode{};
-    } else if ((failure == EMFILE || failure == ENFILE) && tries < open_again_max) {
+    } else if (lacks_descriptors(failure) && tries < open_again_max) {
       const mutex_lock lock(mutex_);
       if (!idle_.empty()) {
         ::close(close_one_idle());

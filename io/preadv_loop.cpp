@@ -2,8 +2,10 @@
 
 #include "async/simple_loop.hpp"
 #include "base/clock.hpp"
+#include "base/errno_table.hpp"
 #include "base/intrusive_list.hpp"
 #include "base/mutex.hpp"
+#include "base/option_words.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 #include "io/file_source.hpp"
@@ -173,13 +175,13 @@ preadv_loop::preadv_loop(io_context& context, std::string why)
       files_(files_open_max()),
       timeout_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(context.options.read_timeout).count())) {
   const unsigned count = std::max(1U, context.options.preadv_threads);
+  const std::string remedy = str_cat("or give fewer ", spelled(option_id::preadv_threads));
   backend_ = {"preadv", str_cat(why, "; ", count, " threads", context.options.poll ? "; not polled: no io_uring" : "")};
   workers_.resize(count);
   try {
     for (unsigned i = 0; i < count; ++i) {
       workers_[i].thread =
-          start_thread({.what = "reading thread", .number = i, .of = count, .remedy = "or give fewer preadv_threads"},
-                       [this, i] { work(i); });
+          start_thread({.what = "reading thread", .number = i, .of = count, .remedy = remedy}, [this, i] { work(i); });
     }
   } catch (...) {
     join_threads();
@@ -275,7 +277,7 @@ void preadv_loop::do_read(request& given) {
     given.failure = file.failure;
     if (file.failure != 0) return;
     given.failure = read_range(file, given);
-    const bool refused = (given.failure == EINVAL || given.failure == EOPNOTSUPP) && file.mode.direct && tries < 2;
+    const bool refused = refuses_direct(given.failure) && file.mode.direct && tries < 2;
     files_.give_back(file, !refused);
     if (!refused) return;
     file_modes& modes = given.set->modes;
@@ -303,7 +305,7 @@ int preadv_loop::read_range(const open_files::use& file, request& given) {
     const std::uint64_t bytes = std::min(end - at, call_bytes_max);
     const ssize_t result = ::pread(file.descriptor, memory + (at - begin), bytes, static_cast<off_t>(at));
     if (result < 0) {
-      if ((errno == EINTR || errno == EAGAIN) && ++tries < tries_max) {
+      if (is_tried_again(errno) && ++tries < tries_max) {
         ++given.retries;
         continue;
       }

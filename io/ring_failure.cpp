@@ -4,8 +4,10 @@
 // Only a completion proves that the kernel has let go of memory: close(2) of a ring ends its reads at some later time, without
 // notice. Memory without that proof is kept until the process ends.
 #include "base/clock.hpp"
+#include "base/errno_table.hpp"
 #include "base/errno_words.hpp"
 #include "base/keep_for_ever.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "io/read_error.hpp"
 #include "io/ring_loop.hpp"
@@ -30,30 +32,11 @@ constexpr std::uint64_t refused_max_ns = 500'000'000;
 constexpr long ask_again_ns = 500'000;
 
 error explain_enter(int failure) {
-  std::string_view cause;
-  switch (failure) {
-    case EAGAIN:
-    case EBUSY:
-    case EINTR:
-      cause = ", after two seconds of trying";
-      break;
-    case ENOMEM:
-      cause = ", since the machine or its control group is out of memory";
-      break;
-    case EPERM:
-    case EACCES:
-    case ENOSYS:
-      cause = ", perhaps since a policy (seccomp) forbids it now";
-      break;
-    case EBADR:
-      cause = ", since the kernel has lost completions for want of memory";
-      break;
-    default:
-      break;
-  }
   return {errc::io,
           str_cat("io_uring_enter: ", std::strerror(failure), " (", errno_name(failure),
-                  "): the ring of an I/O thread has failed", cause, "; read with preadv, which needs no io_uring")};
+                  "): the ring of an I/O thread has failed", meaning_of(failure).ring.cause, "; read with ",
+                  spelled(option_id::backend, "preadv"), ", which needs no io_uring"),
+          option_id::backend};
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The ring's files: every read needs one that is open, few may be open at a time, and nothing here may block.
 #include "base/clock.hpp"
+#include "base/errno_table.hpp"
 #include "io/ring_loop.hpp"
 
 #include <algorithm>
@@ -172,7 +173,7 @@ void ring_loop::on_open(file_slot& slot, int result) {
     slot.held_by_lease = true;
     return open_now(slot, slot.mode);
   }
-  if ((failure == EINVAL || failure == EOPNOTSUPP) && slot.mode.direct) {
+  if (refuses_direct(failure) && slot.mode.direct) {
     // A pipe in place of the file fails with EINVAL, too, which tells nothing about the file system.
     if (!slot.type_checked && !failing_) return ask_status(slot);
     if (slot.set->modes.refused(slot.set->files->directory(slot.file), slot.path, failure)) {
@@ -180,8 +181,8 @@ void ring_loop::on_open(file_slot& slot, int result) {
     }
     return fail_open(slot, EOPNOTSUPP);
   }
-  if (failure == EMFILE || failure == ENFILE) return wait_for_descriptors(slot, failure);
-  if ((failure == EINTR || failure == EAGAIN || failure == ECANCELED) && ++slot.tries < tries_max) {
+  if (lacks_descriptors(failure)) return wait_for_descriptors(slot, failure);
+  if (is_tried_again(failure) && ++slot.tries < tries_max) {
     return open_now(slot, slot.mode);
   }
   if (failure != 0) return fail_open(slot, failure);

@@ -1,5 +1,6 @@
 // The ring's reads: cut into chunks, handed to the kernel as far as the depth allows, put together again.
 #include "base/clock.hpp"
+#include "base/errno_table.hpp"
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
 #include "io/read_error.hpp"
@@ -236,8 +237,7 @@ void ring_loop::on_chunk(chunk& part, int result) {
     owner.refused = true;
     return end_chunk(part);
   }
-  if ((failure == EINTR || failure == EAGAIN || failure == ECANCELED) && !given_up && !failing_ &&
-      owner.tries < tries_max) {
+  if (is_tried_again(failure) && !given_up && !failing_ && owner.tries < tries_max) {
     ++owner.tries;
     count_.retries.add(1);
     return ask(part);
@@ -245,7 +245,7 @@ void ring_loop::on_chunk(chunk& part, int result) {
   if (owner.failure == 0) {
     if (owner.cancelled) {
       owner.failure = ECANCELED;
-    } else if ((failure == EINVAL || failure == EOPNOTSUPP) && owner.slot->mode.direct &&
+    } else if (refuses_direct(failure) && owner.slot->mode.direct &&
                owner.slot->set->modes.refused(owner.slot->set->files->directory(owner.slot->file), owner.slot->path,
                                               failure)) {
       owner.refused = true;

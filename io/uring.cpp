@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "base/descriptor.hpp"
+#include "base/errno_table.hpp"
 #include "base/errno_words.hpp"
 #include "base/keep_for_ever.hpp"
 #include "base/text.hpp"
@@ -45,14 +46,8 @@ std::string hint_for(int code) {
     if (setting >> value && value != '0') {
       return str_cat("the sysctl kernel.io_uring_disabled is ", std::string(1, value), "; set it to 0");
     }
-    return "a container's seccomp profile forbids it; with Docker try `--security-opt seccomp=unconfined`";
   }
-  if (code == ENOSYS) return "this kernel or sandbox has no io_uring; Linux 5.11 has what is needed";
-  if (code == EMFILE) return "this process has no file descriptor left; try `ulimit -n 65536`";
-  if (code == ENOMEM)
-    return "the user's rings together take more memory than RLIMIT_MEMLOCK allows; try `ulimit -l unlimited`";
-  if (code == ECANCELED) return "the kernel could not start a thread of its own for it; try `ulimit -u unlimited`";
-  return {};
+  return meaning_of(code).ring.hint;
 }
 
 // A refused call is made again a few times at once, then after 0.1 ms, and after twice as long each time, up to 20 ms: some 110
@@ -66,7 +61,7 @@ void pause(unsigned refusals) noexcept {
   ::nanosleep(&time, nullptr);
 }
 
-bool comes_round_again(int failure) noexcept { return failure == EINTR || failure == EAGAIN || failure == EBUSY; }
+bool comes_round_again(int failure) noexcept { return meaning_of(failure).ring.comes_round_again; }
 
 /// Calls `attempt` until it succeeds or fails for good, so that a single EAGAIN does not fail the start.
 template <class Attempt>
@@ -81,7 +76,7 @@ int insist(const Attempt& attempt) {
 
 }  // namespace
 
-bool uring_refusal::means_absent() const noexcept { return code != EMFILE && code != ENFILE; }
+bool uring_refusal::means_absent() const noexcept { return meaning_of(code).ring.threads_help; }
 
 uring::uring(unsigned entries, unsigned files, unsigned buffers, bool polled) {
   set_up(entries, polled);
