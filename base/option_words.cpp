@@ -2,6 +2,14 @@
 
 #include "base/text.hpp"
 
+#include <leat/index_options.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_lmdb.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/open_tokens.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>

@@ -8,7 +8,7 @@
 #include "stages/pixels/store.hpp"
 
 #include <leat/batch.hpp>
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <cstddef>
 #include <cstdint>

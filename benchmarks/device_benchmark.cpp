@@ -53,7 +53,9 @@
 #include "tools/make_photos.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/own_samples.hpp>
 #include <leat/photo_pack.hpp>
 
 #include <absl/strings/str_format.h>

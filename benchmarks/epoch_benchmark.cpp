@@ -26,7 +26,9 @@
 #include "tools/make_photos.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/own_samples.hpp>
 
 #include <absl/strings/str_format.h>
 #include <boost/asio/co_spawn.hpp>

@@ -33,7 +33,7 @@
 #include "tests/support/timed_device.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/units.hpp>
 
 #include <nlohmann/json.hpp>

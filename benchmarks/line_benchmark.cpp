@@ -21,7 +21,7 @@
 #include "tests/support/null_disk.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/units.hpp>
 
 #include <sys/prctl.h>

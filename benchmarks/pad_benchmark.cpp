@@ -12,9 +12,9 @@
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/own_samples.hpp>
 
 #include <cstdint>
 #include <cstdio>

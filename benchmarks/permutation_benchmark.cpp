@@ -6,6 +6,7 @@
 #include "stages/order/permutation.hpp"
 
 #include <leat/order.hpp>
+#include <leat/own_samples.hpp>
 
 #include <benchmark/benchmark.h>
 

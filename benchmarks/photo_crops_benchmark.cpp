@@ -15,7 +15,9 @@
 #include "tools/make_photos.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/index_options.hpp>
+#include <leat/loading.hpp>
+#include <leat/open_folder.hpp>
 #include <leat/photo_pack.hpp>
 
 #include <algorithm>

@@ -28,7 +28,9 @@
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/index_options.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
 
 #include <absl/strings/str_format.h>
 #include <boost/asio/co_spawn.hpp>

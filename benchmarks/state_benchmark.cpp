@@ -6,9 +6,10 @@
 #include "io/file_table.hpp"
 #include "stages/state_file.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/field.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <benchmark/benchmark.h>
 

@@ -22,7 +22,9 @@
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_records.hpp>
 #include <leat/units.hpp>
 
 #include <nlohmann/json.hpp>

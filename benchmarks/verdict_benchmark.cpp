@@ -23,7 +23,7 @@
 #include "benchmarks/measure.hpp"
 #include "tests/support/line_of_parts.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/metrics.hpp>
 
 #include <algorithm>

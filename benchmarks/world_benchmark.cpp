@@ -13,7 +13,8 @@
 #include "stages/bound_run.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/own_samples.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include "datasets/arrays_as_samples.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open_arrays.hpp>
 
 #include <fnmatch.h>
 

@@ -3,7 +3,7 @@
 
 #include "datasets/chunked_array.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/open_arrays.hpp>
 
 #include <span>
 #include <string>

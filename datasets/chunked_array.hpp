@@ -4,7 +4,7 @@
 #include "datasets/codecs/filters.hpp"
 #include "datasets/value_place.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 #include <leat/tensor.hpp>
 
 #include <cstddef>

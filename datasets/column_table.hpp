@@ -3,8 +3,8 @@
 
 #include "datasets/model.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/description.hpp>
+#include <leat/samples.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,8 +5,8 @@
 #include "datasets/model.hpp"
 #include "datasets/token_windows.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/samples.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -4,8 +4,8 @@
 #include "datasets/model.hpp"
 #include "datasets/read_part.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/samples.hpp>
 
 #include <algorithm>
 #include <cassert>

@@ -4,7 +4,7 @@
 #include "io/file_table.hpp"
 #include "io/source.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
 // Shards without a byte: no samples, and a note.
 #pragma once
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <span>
 #include <string>

@@ -16,8 +16,9 @@
 #include "io/read_error.hpp"
 #include "io/remote/describe_objects.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/samples.hpp>
 
 #include <sys/stat.h>
 

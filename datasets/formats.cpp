@@ -1,5 +1,6 @@
 #include "datasets/formats.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/arrow_file.hpp"
 #include "datasets/file_bytes.hpp"
@@ -11,6 +12,10 @@
 #include "datasets/tfrecord.hpp"
 
 #include <leat/error.hpp>
+#include <leat/index_options.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_tables.hpp>
 
 #include <cstring>
 #include <memory>
@@ -152,32 +157,31 @@ constexpr format all_formats[] = {
     {.what = source_format::zarr, .name = "Zarr", .given_as = "a folder, or references", .options = array_options_all},
 };
 
-///   name   as errors have it
 struct option_line {
   source_option what;
-  std::string_view name;
+  option_id id;
   bool (*is_asked)(const open_options&);
 };
 
 constexpr option_line all_options[] = {
-    {ignore_zeros, "tar_options::ignore_zeros", [](const open_options& asked) { return asked.tar.ignore_zeros; }},
-    {index_use_of_source, "index_options::use",
+    {ignore_zeros, option_id::ignore_zeros, [](const open_options& asked) { return asked.tar.ignore_zeros; }},
+    {index_use_of_source, option_id::index_use,
      [](const open_options& asked) {
        return asked.index.use == index_use::rebuild || asked.index.use == index_use::trust;
      }},
-    {window_option, "array_options::window", [](const open_options& asked) { return asked.arrays.window != 0; }},
-    {stride_option, "array_options::stride", [](const open_options& asked) { return asked.arrays.stride != 1; }},
-    {samples_option, "array_options::samples",
+    {window_option, option_id::array_window, [](const open_options& asked) { return asked.arrays.window != 0; }},
+    {stride_option, option_id::array_stride, [](const open_options& asked) { return asked.arrays.stride != 1; }},
+    {samples_option, option_id::array_samples,
      [](const open_options& asked) { return asked.arrays.samples != array_options::sample::automatic; }},
-    {fields_of_table, "table_options::fields", [](const open_options& asked) { return !asked.tables.fields.empty(); }},
-    {columns_of_table, "table_options::columns",
+    {fields_of_table, option_id::table_fields, [](const open_options& asked) { return !asked.tables.fields.empty(); }},
+    {columns_of_table, option_id::table_columns,
      [](const open_options& asked) { return !asked.tables.columns.empty(); }},
-    {path_column_option, "table_options::path_column",
+    {path_column_option, option_id::table_path_column,
      [](const open_options& asked) { return !asked.tables.path_column.empty(); }},
-    {root_option, "table_options::root", [](const open_options& asked) { return !asked.tables.root.empty(); }},
-    {types_option, "table_options::types", [](const open_options& asked) { return !asked.tables.types.empty(); }},
-    {checksums_option, "table_options::checksums", [](const open_options& asked) { return asked.tables.checksums; }},
-    {database_option, "lmdb_options::database", [](const open_options& asked) { return !asked.lmdb.database.empty(); }},
+    {root_option, option_id::table_root, [](const open_options& asked) { return !asked.tables.root.empty(); }},
+    {types_option, option_id::table_types, [](const open_options& asked) { return !asked.tables.types.empty(); }},
+    {checksums_option, option_id::table_checksums, [](const open_options& asked) { return asked.tables.checksums; }},
+    {database_option, option_id::lmdb_database, [](const open_options& asked) { return !asked.lmdb.database.empty(); }},
 };
 
 // "a, b and c", of those that are wanted.
@@ -251,10 +255,12 @@ void refuse_options(source_format what, const open_options& asked, std::string_v
   const format& of = format_of(what);
   for (const option_line& each : all_options) {
     if ((of.options & each.what) != 0 || !each.is_asked(asked)) continue;
-    throw error(errc::usage, str_cat(source, ": ", each.name, " is of ",
-                                     listed([&](const format& other) { return (other.options & each.what) != 0; },
-                                            [](const format& other) { return other.name; }),
-                                     ", and this is ", of.name, "; leave it out"));
+    const auto takes_it = [&](const format& other) { return (other.options & each.what) != 0; };
+    throw error(errc::usage,
+                str_cat(source, ": ", spelled(each.id), " is of ",
+                        listed(takes_it, [](const format& other) { return other.name; }), ", and this is ", of.name,
+                        "; leave it out"),
+                each.id);
   }
 }
 

@@ -1,7 +1,8 @@
 // The formats that leat reads: one line each, of which openers, messages, the command's help and the checks of options are made.
 #pragma once
 
-#include <leat/dataset.hpp>
+#include <leat/open.hpp>
+#include <leat/open_tables.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -10,8 +10,9 @@
 #include "io/file_description.hpp"
 #include "io/file_table.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <sys/stat.h>
 

@@ -4,8 +4,9 @@
 #include "datasets/describe.hpp"
 #include "datasets/model.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <boost/asio/awaitable.hpp>
 

@@ -6,8 +6,9 @@
 #include "datasets/integers.hpp"
 #include "datasets/model.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <limits>
 #include <utility>

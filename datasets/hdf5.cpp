@@ -10,8 +10,9 @@
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/samples.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -13,6 +13,7 @@
 #include "io/remote/describe_objects.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open_tar.hpp>
 
 #include <algorithm>
 #include <map>

@@ -1,7 +1,7 @@
 // Writes the indexes that lie beside tar shards (datasets/shard_index_file.hpp).
 #pragma once
 
-#include <leat/dataset.hpp>
+#include <leat/open_tar.hpp>
 
 #include <cstdint>
 #include <span>

@@ -6,7 +6,13 @@
 #include "io/file_table.hpp"
 #include "io/source.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_lmdb.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/open_tokens.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <functional>

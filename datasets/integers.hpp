@@ -3,7 +3,7 @@
 
 #include "datasets/file_bytes.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 #include <leat/tensor.hpp>
 
 #include <cstdint>

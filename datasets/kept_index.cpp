@@ -6,6 +6,7 @@
 #include "io/read_error.hpp"
 
 #include <leat/error.hpp>
+#include <leat/index_options.hpp>
 
 #include <sys/mman.h>
 #include <sys/stat.h>

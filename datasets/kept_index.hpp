@@ -8,9 +8,9 @@
 #include "base/hasher.hpp"
 #include "base/text.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/digest.hpp>
 #include <leat/error.hpp>
+#include <leat/index_options.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -5,6 +5,7 @@
 #include "datasets/webdataset.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open_tar.hpp>
 
 #include <algorithm>
 #include <filesystem>

@@ -5,7 +5,8 @@
 #include "datasets/input_files.hpp"
 #include "io/remote/describe_objects.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/samples.hpp>
 
 #include <memory>
 #include <optional>

@@ -11,8 +11,9 @@
 #include "datasets/remote_files.hpp"
 #include "datasets/serialized_value.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_lmdb.hpp>
+#include <leat/samples.hpp>
 
 #include <absl/container/flat_hash_map.h>
 

@@ -16,8 +16,9 @@
 #include "datasets/source_folder.hpp"
 #include "datasets/formats.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/samples.hpp>
 
 #include <nlohmann/json.hpp>
 

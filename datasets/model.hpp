@@ -7,10 +7,10 @@
 #include "datasets/sample_blocks.hpp"
 #include "io/source.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/description.hpp>
 #include <leat/error.hpp>
 #include <leat/extent.hpp>
+#include <leat/samples.hpp>
 
 #include <absl/container/inlined_vector.h>
 #include <boost/asio/awaitable.hpp>

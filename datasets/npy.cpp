@@ -8,8 +8,9 @@
 #include "datasets/patterns.hpp"
 #include "datasets/remote_files.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/samples.hpp>
 
 #include <utility>
 

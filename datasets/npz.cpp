@@ -12,8 +12,9 @@
 #include "datasets/remote_files.hpp"
 #include "datasets/zip_index.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/samples.hpp>
 
 #include <algorithm>
 #include <exception>

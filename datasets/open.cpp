@@ -17,8 +17,14 @@
 #include "io/remote/address.hpp"
 #include "io/remote/describe_objects.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/index_options.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/samples.hpp>
 
 #include <sys/stat.h>
 

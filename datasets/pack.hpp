@@ -3,7 +3,7 @@
 
 #include "datasets/photo_places.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 #include <leat/world.hpp>
 
 #include <cstddef>

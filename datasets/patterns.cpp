@@ -4,6 +4,7 @@
 #include "io/remote/address.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open.hpp>
 
 #include <sys/stat.h>
 

@@ -3,7 +3,7 @@
 
 #include "datasets/value_picker.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <cstddef>
 #include <memory>

@@ -6,6 +6,7 @@
 #include "datasets/path_error.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open_tokens.hpp>
 
 #include <sys/stat.h>
 

@@ -13,6 +13,7 @@
 #include "io/remote/address.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open_tables.hpp>
 
 #include <absl/container/flat_hash_set.h>
 #include <sys/stat.h>

@@ -4,7 +4,8 @@
 #include "datasets/input_files.hpp"
 #include "datasets/record_rows.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/samples.hpp>
 
 #include <absl/container/flat_hash_map.h>
 

@@ -8,7 +8,7 @@
 #include "io/file_table.hpp"
 #include "io/source.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 #include <leat/tensor.hpp>
 
 #include <cstddef>

@@ -8,8 +8,9 @@
 #include "datasets/raw_files.hpp"
 #include "datasets/remote_files.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_records.hpp>
+#include <leat/samples.hpp>
 
 #include <nlohmann/json.hpp>
 

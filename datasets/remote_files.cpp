@@ -14,6 +14,8 @@
 #include "io/remote/describe_objects.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/open_tar.hpp>
 
 #include <absl/container/flat_hash_map.h>
 

@@ -1,7 +1,9 @@
 // Datasets whose files are objects at addresses.
 #pragma once
 
-#include <leat/dataset.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <functional>

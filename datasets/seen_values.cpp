@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open_tables.hpp>
 
 #include <absl/strings/numbers.h>
 

@@ -3,7 +3,8 @@
 
 #include "datasets/record_rows.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/samples.hpp>
 
 #include <cstddef>
 #include <map>

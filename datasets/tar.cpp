@@ -21,8 +21,10 @@
 #include "io/file_description.hpp"
 #include "io/file_table.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/index_options.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/samples.hpp>
 
 #include <absl/container/flat_hash_map.h>
 #include <sys/stat.h>

@@ -17,8 +17,9 @@
 #include "datasets/seen_values.hpp"
 #include "datasets/formats.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/samples.hpp>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>

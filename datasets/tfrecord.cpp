@@ -15,8 +15,9 @@
 #include "datasets/remote_files.hpp"
 #include "datasets/formats.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/samples.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -13,8 +13,9 @@
 #include "datasets/remote_files.hpp"
 #include "io/file_table.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_tokens.hpp>
+#include <leat/samples.hpp>
 
 #include <algorithm>
 #include <cstring>

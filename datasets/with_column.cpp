@@ -7,9 +7,9 @@
 #include "datasets/model.hpp"
 #include "datasets/read_part.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/description.hpp>
 #include <leat/error.hpp>
+#include <leat/samples.hpp>
 
 #include <algorithm>
 #include <charconv>

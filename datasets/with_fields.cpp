@@ -4,9 +4,9 @@
 #include "datasets/model.hpp"
 #include "datasets/sample_counts.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/description.hpp>
 #include <leat/error.hpp>
+#include <leat/samples.hpp>
 
 #include <algorithm>
 #include <utility>

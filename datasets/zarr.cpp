@@ -11,8 +11,9 @@
 #include "datasets/zarr_store.hpp"
 #include "io/remote/describe_objects.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/samples.hpp>
 
 #include <utility>
 

@@ -5,7 +5,7 @@
 #include "datasets/pack_zarr.hpp"
 #include "datasets/row_reader.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <string>

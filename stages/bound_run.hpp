@@ -8,10 +8,10 @@
 #include "stages/field_model.hpp"
 #include "stages/plan.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/field.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/sampler.hpp>
+#include <leat/samples.hpp>
 #include <leat/world.hpp>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "datasets/model.hpp"
 #include "stages/field_model.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <string_view>
 #include <utility>

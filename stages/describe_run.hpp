@@ -1,11 +1,11 @@
 // What decides the bytes of a loader's run, by name: what its states carry.
 #pragma once
 
-#include <leat/dataset.hpp>
 #include <leat/description.hpp>
 #include <leat/field.hpp>
 #include <leat/loader_state.hpp>
 #include <leat/sampler.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <memory>

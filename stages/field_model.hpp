@@ -6,9 +6,9 @@
 #include "stages/device/device_operation.hpp"
 #include "stages/pixels/outcome.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/description.hpp>
 #include <leat/field.hpp>
+#include <leat/samples.hpp>
 #include <leat/tensor.hpp>
 
 #include <atomic>

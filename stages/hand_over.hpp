@@ -14,7 +14,7 @@
 #include "stages/run_flags.hpp"
 #include "stages/transfer.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -41,7 +41,7 @@
 #include "stages/transfer.hpp"
 #include "stages/windows.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>

@@ -5,7 +5,7 @@
 #include "stages/bound_run.hpp"
 #include "stages/memory_plan.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <algorithm>
 #include <cstdint>

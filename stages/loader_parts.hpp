@@ -4,9 +4,9 @@
 
 #include "stages/windows.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/field.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <memory>

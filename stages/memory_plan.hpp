@@ -3,7 +3,7 @@
 
 #include "base/memory_available.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <cstddef>
 #include <cstdint>

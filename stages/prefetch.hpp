@@ -15,7 +15,7 @@
 #include "stages/run_flags.hpp"
 #include "stages/transfer.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <boost/asio/awaitable.hpp>
 

@@ -1,8 +1,8 @@
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
 #include <leat/loader_state.hpp>
+#include <leat/loading.hpp>
 #include <leat/rendezvous.hpp>
 
 #include <algorithm>

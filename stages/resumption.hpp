@@ -6,8 +6,8 @@
 #include "stages/run_progress.hpp"
 
 #include <leat/field.hpp>
-#include <leat/loader.hpp>
 #include <leat/loader_state.hpp>
+#include <leat/loading.hpp>
 
 #include <cstdint>
 #include <memory>

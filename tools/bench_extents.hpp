@@ -3,9 +3,9 @@
 
 #include "tools/bench_read.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/field.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <string>

@@ -3,7 +3,7 @@
 
 #include "tools/terminal.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <span>

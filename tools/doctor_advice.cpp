@@ -5,7 +5,7 @@
 #include "io/file_status.hpp"
 #include "tools/human.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <absl/strings/str_format.h>
 

@@ -18,7 +18,9 @@
 #include "tools/subcommand.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/index_options.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
 #include <leat/rendezvous.hpp>
 
 #include <absl/strings/str_format.h>

@@ -5,6 +5,7 @@
 #include "tools/sources.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open_arrays.hpp>
 
 #include <algorithm>
 #include <charconv>

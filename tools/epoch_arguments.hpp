@@ -8,8 +8,9 @@
 #include "tools/run_watch.hpp"
 #include "tools/state_writer.hpp"
 
-#include <leat/dataset.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -3,7 +3,7 @@
 
 #include "tools/terminal.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <chrono>
 #include <cstddef>

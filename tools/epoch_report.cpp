@@ -5,6 +5,8 @@
 #include "tools/process.hpp"
 #include "tools/ranks.hpp"
 
+#include <leat/index_options.hpp>
+
 #include <absl/strings/str_format.h>
 
 #include <algorithm>

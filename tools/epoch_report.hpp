@@ -4,7 +4,8 @@
 #include "tools/terminal.hpp"
 
 #include <leat/batch.hpp>
-#include <leat/loader.hpp>
+#include <leat/index_options.hpp>
+#include <leat/loading.hpp>
 #include <leat/rendezvous.hpp>
 #include <leat/stats.hpp>
 #include <leat/world.hpp>

@@ -1,8 +1,9 @@
 // What a source has decides what a batch of it holds: the command's fields, where nobody wrote a program.
 #pragma once
 
-#include <leat/dataset.hpp>
 #include <leat/field.hpp>
+#include <leat/open_tokens.hpp>
+#include <leat/samples.hpp>
 
 #include <CLI/CLI.hpp>
 

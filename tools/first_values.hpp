@@ -1,7 +1,7 @@
 // How a dataset's fields lie in its files, and what the first value of each is (leat inspect).
 #pragma once
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,7 @@
 #include "tools/flags.hpp"
 
+#include <leat/index_options.hpp>
+
 namespace leat::tools {
 namespace {
 

@@ -13,6 +13,7 @@
 #include "tools/subcommand.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open_tar.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -17,7 +17,9 @@
 #include "tools/transcoding.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/open_tokens.hpp>
 
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_format.h>

@@ -5,6 +5,7 @@
 #include "tools/output.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open.hpp>
 
 #include <string_view>
 

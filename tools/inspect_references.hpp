@@ -1,7 +1,7 @@
 // leat inspect --references.
 #pragma once
 
-#include <leat/dataset.hpp>
+#include <leat/open.hpp>
 
 #include <stop_token>
 #include <string>

@@ -3,7 +3,7 @@
 
 #include "stages/pixels/picture_decoder.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <atomic>
 #include <cstddef>

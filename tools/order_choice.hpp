@@ -3,9 +3,9 @@
 
 #include "tools/fields.hpp"
 
-#include <leat/dataset.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/order.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -19,6 +19,7 @@
 #include "tools/transcoding.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -3,7 +3,7 @@
 
 #include "stages/pixels/picture_format.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <array>
 #include <cstdint>

@@ -16,7 +16,7 @@
 #include "tools/terminal.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <absl/strings/str_format.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // What a row of a batch holds, in words for a person.
 #pragma once
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 #include <leat/tensor.hpp>
 
 #include <nlohmann/json.hpp>

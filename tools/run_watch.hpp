@@ -1,7 +1,7 @@
 // What others may see of a run while it goes on: its metrics in a file and on a port, and a line for each second.
 #pragma once
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/metrics.hpp>
 
 #include <cstdint>

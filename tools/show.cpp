@@ -24,7 +24,8 @@
 #include "tools/subcommand.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
 
 #include <sys/mman.h>
 

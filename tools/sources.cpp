@@ -12,6 +12,11 @@
 #include "tools/subcommand.hpp"
 
 #include <leat/error.hpp>
+#include <leat/index_options.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/open_tokens.hpp>
 
 #include <CLI/CLI.hpp>
 #include <absl/strings/str_split.h>

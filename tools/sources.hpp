@@ -4,7 +4,10 @@
 #include "datasets/raw_files.hpp"
 #include "tools/interruption.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_tokens.hpp>
+#include <leat/samples.hpp>
 
 #include <functional>
 #include <optional>

@@ -1,7 +1,7 @@
 // Progressive JPEGs on their way into a pack (leat pack --transcode), and what they cost where they lie (leat inspect).
 #pragma once
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <cstddef>
 #include <cstdint>

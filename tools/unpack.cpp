@@ -18,6 +18,7 @@
 #include "tools/subcommand.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open.hpp>
 #include <leat/photo_pack.hpp>
 
 #include <algorithm>

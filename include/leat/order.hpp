@@ -2,8 +2,8 @@
 // a field.
 #pragma once
 
-#include <leat/dataset.hpp>
 #include <leat/sampler.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <initializer_list>

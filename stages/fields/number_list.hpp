@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 #include <leat/tensor.hpp>
 
 #include <algorithm>

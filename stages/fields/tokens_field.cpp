@@ -9,6 +9,7 @@
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
+#include <leat/open_tokens.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 // What orders want to know of each sample.
 #pragma once
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <string_view>

@@ -1,8 +1,8 @@
 // What an order is inside: it becomes a sampler as soon as it is known of which dataset.
 #pragma once
 
-#include <leat/dataset.hpp>
 #include <leat/sampler.hpp>
+#include <leat/samples.hpp>
 
 #include <cstdint>
 #include <memory>

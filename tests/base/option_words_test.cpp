@@ -1,6 +1,7 @@
 #include "base/option_words.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open_arrays.hpp>
 
 #include <gtest/gtest.h>
 
@@ -38,10 +39,10 @@ TEST(option_words, each_option_has_a_name_of_its_own_in_cpp) {
 }
 
 TEST(option_words, are_those_of_who_reads_the_message) {
-  constexpr option_words words[] = {{option_id::batch_size, "", "batch_size="},
-                                    {option_id::digests, "", "digests="},
-                                    {option_id::digests, "false", "digests=False"}};
-  constexpr option_spelling in_python{words, ""};
+  static constexpr option_words words[] = {{option_id::batch_size, "", "batch_size="},
+                                           {option_id::digests, "", "digests="},
+                                           {option_id::digests, "false", "digests=False"}};
+  static constexpr option_spelling in_python{words, ""};
   const spoken here(in_python);
   EXPECT_EQ(spelled(option_id::batch_size), "batch_size=");
   EXPECT_EQ(spelled(option_id::batch_size, "8"), "batch_size=8");

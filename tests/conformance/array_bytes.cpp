@@ -9,8 +9,10 @@
 // line "note TEXT" for each of dataset::notes(). A refusal goes to stderr with exit status 1.
 #include "base/text.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/samples.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -11,8 +11,9 @@
 #include "datasets/model.hpp"
 #include "datasets/read_part.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open.hpp>
+#include <leat/samples.hpp>
 
 #include <cstddef>
 #include <cstdint>

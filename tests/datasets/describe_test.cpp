@@ -6,9 +6,15 @@
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/description.hpp>
 #include <leat/field.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/open_records.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/open_tokens.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <gtest/gtest.h>

@@ -5,7 +5,8 @@
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/open.hpp>
+#include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

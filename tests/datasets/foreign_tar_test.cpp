@@ -4,8 +4,10 @@
 #include "tests/datasets/programs.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,8 +6,10 @@
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/description.hpp>
+#include <leat/index_options.hpp>
+#include <leat/open.hpp>
+#include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // Arrays in tests/data whose elements are known from their places: what make.py wrote there.
 #pragma once
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/samples.hpp>
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,15 @@
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/open_records.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/open_tokens.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>

@@ -12,8 +12,13 @@
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

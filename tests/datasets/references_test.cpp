@@ -4,8 +4,10 @@
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/samples.hpp>
 
 #include <absl/strings/escaping.h>
 #include <gmock/gmock.h>

@@ -7,7 +7,10 @@
 #include "tests/support/failures.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/index_options.hpp>
+#include <leat/open.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,8 +5,13 @@
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/index_options.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_lmdb.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/open_tar.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

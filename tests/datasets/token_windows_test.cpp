@@ -6,8 +6,10 @@
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open.hpp>
+#include <leat/open_tokens.hpp>
+#include <leat/samples.hpp>
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include "datasets/model.hpp"
 #include "datasets/read_part.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -6,8 +6,11 @@
 #include "tests/datasets/archive.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

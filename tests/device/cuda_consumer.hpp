@@ -1,7 +1,7 @@
 // What cuda_consumer.cpp holds once for each way to compile it.
 #pragma once
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <cuda_runtime_api.h>
 

@@ -1,6 +1,7 @@
 #include "cuda_consumer.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/own_samples.hpp>
 
 #include <gtest/gtest.h>
 

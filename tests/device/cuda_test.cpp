@@ -23,7 +23,8 @@
 #include "tests/support/watchdog.hpp"
 
 #include <leat/dlpack.h>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
 #include <leat/photo_pack.hpp>
 
 #include <boost/asio/use_future.hpp>

@@ -10,7 +10,8 @@
 #include "tests/support/watchdog.hpp"
 
 #include <leat/dlpack.h>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/own_samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

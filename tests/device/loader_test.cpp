@@ -13,7 +13,7 @@
 #include "tests/support/simulated_device.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/photo_pack.hpp>
 
 #include <boost/asio/use_future.hpp>

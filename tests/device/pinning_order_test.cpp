@@ -12,7 +12,8 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open_records.hpp>
 #include <leat/reader.hpp>
 
 #include <gmock/gmock.h>

@@ -4,8 +4,9 @@
 #include "tests/support/raw_files.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
 #include <leat/loader_state.hpp>
+#include <leat/loading.hpp>
+#include <leat/own_samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,8 @@
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/own_samples.hpp>
 
 #include <boost/asio/use_future.hpp>
 #include <gmock/gmock.h>

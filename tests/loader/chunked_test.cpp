@@ -11,10 +11,13 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_lmdb.hpp>
+#include <leat/open_tables.hpp>
 #include <leat/order.hpp>
+#include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

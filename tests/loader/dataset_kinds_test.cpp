@@ -6,8 +6,9 @@
 #include "tests/support/seeds.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/dataset.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>

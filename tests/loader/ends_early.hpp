@@ -4,7 +4,7 @@
 #include "tests/loader/running.hpp"
 #include "tests/support/seeded_random.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <boost/asio/use_future.hpp>
 #include <gtest/gtest.h>

@@ -5,8 +5,11 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
 #include <leat/order.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>

@@ -7,9 +7,11 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
 #include <leat/loader_state.hpp>
+#include <leat/loading.hpp>
+#include <leat/open_tokens.hpp>
 #include <leat/order.hpp>
+#include <leat/own_samples.hpp>
 
 #include <gtest/gtest.h>
 

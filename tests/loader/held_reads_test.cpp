@@ -6,7 +6,7 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

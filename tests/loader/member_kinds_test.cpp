@@ -7,8 +7,10 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/dataset.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open_tokens.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

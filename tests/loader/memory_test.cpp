@@ -8,9 +8,14 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/dataset.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/open_records.hpp>
 #include <leat/order.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include "tests/support/seeds.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <gtest/gtest.h>
 

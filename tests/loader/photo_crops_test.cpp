@@ -7,7 +7,9 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/index_options.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
 #include <leat/photo_pack.hpp>
 
 #include <gmock/gmock.h>

@@ -5,7 +5,7 @@
 #include "stages/loader_parts.hpp"
 
 #include <leat/batch.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <concepts>
 #include <cstddef>

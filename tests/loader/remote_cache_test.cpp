@@ -8,7 +8,9 @@
 #include "tests/loader/running.hpp"
 #include "tests/support/seeded_random.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/index_options.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
 #include <leat/order.hpp>
 
 #include <gmock/gmock.h>

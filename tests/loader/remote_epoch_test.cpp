@@ -12,7 +12,9 @@
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/tar_writer.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/index_options.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
 #include <leat/photo_pack.hpp>
 
 #include <gmock/gmock.h>

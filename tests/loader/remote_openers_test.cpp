@@ -5,11 +5,19 @@
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/error.hpp>
 #include <leat/field.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/open_lmdb.hpp>
+#include <leat/open_records.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/open_tokens.hpp>
 #include <leat/order.hpp>
+#include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,8 +7,9 @@
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/temporary_directory.hpp"
 
-#include <leat/dataset.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/samples.hpp>
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/reader.hpp>
 #include <leat/units.hpp>
 

@@ -10,7 +10,7 @@
 #include "tests/support/seeds.hpp"
 #include "tests/support/simulated_device.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/io_context.hpp>

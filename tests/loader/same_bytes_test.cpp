@@ -13,7 +13,11 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/index_options.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/open_tar.hpp>
 #include <leat/photo_pack.hpp>
 
 #include <gtest/gtest.h>

@@ -3,9 +3,11 @@
 #include "tests/loader/running.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/dataset.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
 #include <leat/order.hpp>
+#include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

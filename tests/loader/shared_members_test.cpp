@@ -8,7 +8,9 @@
 #include "tests/support/verbatim_field.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open_records.hpp>
+#include <leat/own_samples.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <gmock/gmock.h>

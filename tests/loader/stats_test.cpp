@@ -10,7 +10,7 @@
 #include "tests/support/timed_device.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/metrics.hpp>
 
 #include <gtest/gtest.h>

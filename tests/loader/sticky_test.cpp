@@ -5,7 +5,8 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open_tar.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,10 @@
 #include "tests/support/verbatim_field.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open_records.hpp>
+#include <leat/open_tokens.hpp>
+#include <leat/own_samples.hpp>
 #include <leat/reader.hpp>
 
 #include <boost/asio/use_future.hpp>

@@ -4,8 +4,9 @@
 //
 // CASE: same; or what is wrong with the last rank: seed, place, world, broken, fields, dataset
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/mpi.hpp>
+#include <leat/own_samples.hpp>
 
 #include <cstdint>
 #include <cstdio>

@@ -3,6 +3,7 @@
 
 #include <leat/error.hpp>
 #include <leat/loader_state.hpp>
+#include <leat/own_samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

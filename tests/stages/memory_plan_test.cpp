@@ -306,7 +306,7 @@ TEST(memory_plan, without_a_budget_refuses_what_does_not_fit_and_says_what_would
   const std::size_t least = plan_memory(needs, {0, ""}).shown.host_bytes_least;
   const std::string why = testing::message_of(
       errc::limit, [&] { static_cast<void>(plan_memory(needs, {least - 1, "control group /job"})); });
-  for (const std::string& word : {std::string("(control group /job)"), std::string("lower batch_size"),
+  for (const std::string& word : {std::string("(control group /job)"), std::string("lower loader_options::batch_size"),
                                   "host_bytes_max of " + std::to_string(least)}) {
     EXPECT_NE(why.find(word), std::string::npos) << word << " in " << why;
   }
@@ -322,7 +322,7 @@ TEST(memory_plan, warns_of_more_than_is_available) {
   const loader_plan shown = plan_memory(needs, {300 * mib, "control group /job"}).shown;
   EXPECT_EQ(shown.host_bytes_max, needs.host_bytes_max) << "what was asked for is taken";
   ASSERT_EQ(shown.warnings.size(), 1U);
-  for (const char* const word : {"300 MiB", "control group /job", "kills", "lower host_bytes_max"}) {
+  for (const char* const word : {"300 MiB", "control group /job", "kills", "lower loader_options::host_bytes_max"}) {
     EXPECT_NE(shown.warnings[0].find(word), std::string::npos) << word << " in " << shown.warnings[0];
   }
   EXPECT_NE(shown.to_string().find(shown.warnings[0]), std::string::npos);

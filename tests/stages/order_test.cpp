@@ -14,6 +14,7 @@
 #include <leat/description.hpp>
 #include <leat/error.hpp>
 #include <leat/order.hpp>
+#include <leat/own_samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

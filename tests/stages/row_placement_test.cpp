@@ -3,8 +3,9 @@
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/verbatim_field.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/field.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <gtest/gtest.h>
 

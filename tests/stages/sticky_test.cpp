@@ -6,11 +6,12 @@
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/in_blocks.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/description.hpp>
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/order.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

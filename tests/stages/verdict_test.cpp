@@ -105,7 +105,7 @@ TEST(verdict, is_read_where_the_thread_that_reads_has_no_time_left) {
   EXPECT_TRUE(found.io_threads_limit);
   EXPECT_EQ(found.decode.per_s, 0);
   EXPECT_EQ(found.to_string(),
-            "read: 1 I/O thread gives 640/s; the I/O thread is busy all the time: give more io_threads, not a deeper "
+            "read: 1 I/O thread gives 640/s; the I/O thread is busy all the time: give more reader_options::io_threads, not a deeper "
             "queue. If it were free: consumer, 1,280/s");
   line_setting setting = two_threads;
   setting.io_threads = 2;
@@ -171,9 +171,9 @@ TEST(verdict, names_memory_for_batches_where_the_next_one_waits_for_its_place) {
   EXPECT_EQ(found.to_string(),
             "variance: the consumer waits 50.0 % of the time, though each part could do more than it takes; there may "
             "be 2 batches at a time, and the next one waits for its place 90.0 % of the time: give a larger "
-            "host_bytes_max");
+            "loader_options::host_bytes_max");
   setting.short_of_memory = false;
-  EXPECT_THAT(judge(seen, setting).why, ::testing::EndsWith("give more prefetch_batches"));
+  EXPECT_THAT(judge(seen, setting).why, ::testing::EndsWith("give more loader_options::prefetch_batches"));
   // Whoever has a part to blame has memory enough.
   EXPECT_EQ(judge(waited_for, setting).who, bottleneck::decode);
   setting.batches_max = 8;

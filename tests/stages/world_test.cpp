@@ -3,7 +3,7 @@
 #include "tests/support/fake_dataset.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 #include <leat/world.hpp>
 
 #include <gmock/gmock.h>

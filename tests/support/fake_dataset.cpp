@@ -4,6 +4,8 @@
 #include "tests/support/make_picture.hpp"
 #include "tests/support/seeded_random.hpp"
 
+#include <leat/own_samples.hpp>
+
 #include <algorithm>
 #include <fstream>
 #include <stdexcept>

@@ -5,7 +5,7 @@
 #include "datasets/model.hpp"
 #include "tests/support/fake_disk.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <cstddef>
 #include <cstdint>

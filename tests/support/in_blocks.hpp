@@ -3,7 +3,7 @@
 
 #include "datasets/model.hpp"
 
-#include <leat/dataset.hpp>
+#include <leat/samples.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "stages/loader_parts.hpp"
 #include "tests/support/timed_device.hpp"
 
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
 
 #include <algorithm>
 #include <cstddef>

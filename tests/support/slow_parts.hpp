@@ -4,8 +4,8 @@
 
 #include "tests/support/delayed_transfer.hpp"
 
-#include <leat/dataset.hpp>
 #include <leat/field.hpp>
+#include <leat/samples.hpp>
 
 #include <atomic>
 #include <chrono>

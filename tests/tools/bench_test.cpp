@@ -16,7 +16,11 @@
 #include "tools/page_cache.hpp"
 
 #include <leat/error.hpp>
-#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/open_tar.hpp>
+#include <leat/open_tokens.hpp>
+#include <leat/own_samples.hpp>
 #include <leat/photo_pack.hpp>
 
 #include <gmock/gmock.h>

@@ -7,6 +7,7 @@
 #include "tests/tools/command.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -85,7 +85,6 @@ TEST(flags, what_can_be_wrong_is_said_in_them) {
       {{"epoch", folder, "--path-column", "n"}, "--path-column is of JSONL and CSV"},
       {{"epoch", folder, "--ignore-zeros"}, "--ignore-zeros is of tar shards"},
       {{"epoch", table, "--index-use", "rebuild"}, "--index-use is of"},
-      {{"epoch", folder, "--cache-bytes", "1GiB", "--cache-block-bytes", "5"}, "--cache"},
       {{"pack", folder, there}, "(--continue), or replace what is there (--overwrite)"},
   };
   for (const wrong& each : all) {

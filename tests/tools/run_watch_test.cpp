@@ -7,6 +7,7 @@
 #include "tests/tools/command.hpp"
 
 #include <leat/error.hpp>
+#include <leat/open_folder.hpp>
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>

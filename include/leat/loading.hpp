@@ -1,0 +1,356 @@
+// The loader: a dataset and fields in, batches out. loader.hpp has it with all that it takes.
+#pragma once
+
+#include <leat/awaitable_operation.hpp>
+#include <leat/batch.hpp>
+#include <leat/completion.hpp>
+#include <leat/corrupt_policy.hpp>
+#include <leat/error.hpp>
+#include <leat/field.hpp>
+#include <leat/loader_state.hpp>
+#include <leat/next_result.hpp>
+#include <leat/order.hpp>
+#include <leat/reader_options.hpp>
+#include <leat/ready.hpp>
+#include <leat/samples.hpp>
+#include <leat/stats.hpp>
+#include <leat/units.hpp>
+#include <leat/window.hpp>
+#include <leat/world.hpp>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/async_result.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace leat {
+
+template <>
+inline constexpr bool detail::is_delivered<std::optional<batch>> = true;
+
+/// The default of loader_options::host_bytes_max where the machine has enough memory, in bytes.
+inline constexpr std::size_t host_bytes_usual = std::size_t{512} << 20;
+
+/// Where photo packs are decoded: loader_options::decode_on.
+///   device      on loader_options::device, which must be there
+///   automatic   on that device if it is there, else on the host
+#ifdef __GNUC__
+// GCC takes leat::host for shadowed, which an enumerator of a scoped enum shadows nowhere.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+enum class decode_on : std::uint8_t { host, device, automatic };
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
+
+struct loader_options {
+  /// Samples in a batch, as DataLoader's batch_size; of several ranks, the mean for each. Default: 64.
+  std::uint32_t batch_size = 64;
+  /// Samples in a global batch, which all ranks share. 0 (default): world.size * batch_size. If set, batch_size is
+  /// ignored.
+  std::uint32_t global_batch_size = 0;
+  /// Keys all that is random: the order, crops, flips, colour, mixing. The same seed gives the same bytes on every
+  /// machine. Default: 0.
+  std::uint64_t seed = 0;
+  /// true (default): each epoch has every sample once, in a new random order. false: the dataset's order. Ignored if
+  /// `order` is set.
+  bool shuffle = true;
+  /// true: leave out the last batch of an epoch if it is not full, as last = last_batch::drop does. Default: false.
+  bool drop_last = false;
+  /// What becomes of a last batch that is not full: keep it smaller (default), drop it, or pad it with the epoch's
+  /// first samples.
+  last_batch last = last_batch::keep;
+  /// Epochs of the run; next() then gives std::nullopt for ever. 0 (default): endless.
+  std::uint32_t epochs = 0;
+  /// The most batches of an epoch, to try things quickly. 0 (default): all.
+  std::uint64_t batches_max = 0;
+  /// Go on with the run of this state, which loader::state() made, as load_state_dict() does. Not set (default): a new
+  /// run. Whatever decides bytes (dataset, fields, order, seed, batch size) must be as it was: otherwise the
+  /// constructor throws error{errc::usage} with what differs. `epochs` counts from the beginning of the run.
+  std::optional<loader_state> resume = {};
+  /// Which samples and in which order, as DataLoader's sampler: leat::weighted(weights), leat::balanced("cls").
+  /// Not set (default): as `shuffle` says.
+  std::optional<leat::order> order = {};
+  /// Shuffle blocks that samples share (chunks of HDF5 or Zarr, shards), and samples within this many blocks: less is
+  /// read and expanded than with an exact shuffle. The constructor throws error{errc::limit} if the budget cannot keep
+  /// this many blocks; order = shuffled_blocks(n) only warns (loader_plan::warnings). 0 (default): as `order` and
+  /// `shuffle` say.
+  std::uint32_t shuffle_blocks = 0;
+  /// This process among the ranks of a run: world::from_environment() reads torchrun, MPI or Slurm. Default: the only
+  /// process. A rank gets its rows of every global batch, and each row is the same in every world, except mixed rows:
+  /// their partners are of the same rank. The local ranks of a machine share its cores and memory, where decode_threads
+  /// and host_bytes_max are 0.
+  leat::world world = {};
+
+  /// Threads that decode, in place of num_workers; all are in this process. 0 (default): one for each core that the
+  /// process may use, within the CPU quota of its control groups; for a local rank its share of them. There are fewer where the budget is too small for their
+  /// scratch memory. A number that the budget cannot hold is an error.
+  std::uint32_t decode_threads = 0;
+  /// The most host memory that the loader takes, in bytes: 2_GiB. loader::plan() says what it is for. 0 (default): 512
+  /// MiB, but at most half of the memory that is left to this process (which local ranks share), or what one batch takes
+  /// if that is more. A sample that takes more than a quarter of it is corrupt ("over budget"): give it where batches
+  /// have to be the same on machines with less than 1 GiB.
+  std::size_t host_bytes_max = 0;
+  /// The most batches that are made ahead, besides the one that the trainer holds; as prefetch_factor. 0 (default): as
+  /// many as the budget allows, at most 8. Where small batches leave a drive idle, more than 8, in a part of the
+  /// budget.
+  std::uint32_t prefetch_batches = 0;
+
+  /// How files are read: io_uring or threads, queue depth, O_DIRECT, I/O threads. Default: the best that the machine
+  /// offers.
+  reader_options reader = {};
+
+  /// What to do with a corrupt sample: raise an error (default), skip its row, or substitute another sample.
+  corrupt_policy on_corrupt = corrupt_policy::raise;
+  /// The most corrupt samples of an epoch that skip and substitute accept: {.share = 0.01}, {.count = 100}. Default:
+  /// any number. With one more, next() throws error{errc::corrupt} with the most frequent reason. In any case a run
+  /// ends after 1,000 corrupt samples one after the other. It also ends when all samples of an epoch are corrupt, if it
+  /// is the first one or has 32 samples or more.
+  corrupt_bound corrupt_max = {};
+  /// The most samples of an epoch whose file is missing or unreadable (ENOENT, EIO). Default: 16. One more ends the run
+  /// with error{errc::io}: a few may be bad files, many mean that a folder was deleted or that a disk fails.
+  std::uint64_t unreadable_max = 16;
+  /// A file that gets a JSON line for each corrupt sample, with its reason, in the order of delivery. Default: none.
+  std::filesystem::path journal = {};
+
+  /// Mix the rows of a batch: mixup(0.2) or cutmix(1.0). Default: no mixing. Row digests are of the rows before it, the
+  /// digest of a batch is of the rows after it.
+  batch_mix mix = {};
+
+  /// Digest every row and batch (XXH3-128), to compare runs. Default: false. Costs about 60 us of CPU for a row of 600
+  /// KB.
+  bool digests = false;
+  /// Fill batch::names() with the names of the samples. Default: false.
+  bool names = false;
+
+  /// Where batches go: leat::host (default) or leat::cuda(n). Without such a GPU they stay on the host; stats().device
+  /// says why.
+  leat::device device = host;
+  /// true: the constructor throws error{errc::unsupported} if that GPU cannot be used. For trainers whose kernels read
+  /// the batches. Default: false.
+  bool device_required = false;
+  /// Batches that device memory is taken for: those with the trainer and those ahead of it. Default: 3.
+  std::uint32_t device_batches = 3;
+  /// The most device memory for batches and the work space of kernels, in bytes. 0 (default): no limit.
+  std::size_t device_bytes_max = 0;
+  /// true (default): pictures of floats are copied as u8, and a kernel normalises, mirrors and lays them out. The same
+  /// bits, for a fourth of the bytes (f16, bf16: half).
+  bool finish_on_device = true;
+  /// Where photo packs (pack_photo()) are decoded: host (default), device, or automatic (the device if there is one).
+  /// The same bits. On the device their coefficients are copied, and kernels make the pixels. The host decodes all that
+  /// is no pack, packs that need more room than their row has, and pictures for which an edit was drawn. stats().device
+  /// counts them. `device` needs finish_on_device and a device: without one the constructor throws
+  /// error{errc::unsupported}.
+  leat::decode_on decode_on = leat::decode_on::host;
+};
+
+/// What the memory of a loader is for. Made before a byte is read.
+struct loader_plan {
+  struct line {
+    std::string holder;  ///< "read buffers", "batches", "decode scratch"
+    std::size_t bytes = 0;
+    std::string why;  ///< how it adds up: "5 x 38.6 MB: 1 with the consumer, 4 ahead"
+  };
+  std::vector<line> lines;
+  std::size_t bytes_total = 0;
+  std::size_t host_bytes_max = 0;
+  std::uint32_t batches = 0;  ///< how many batches may exist at once
+  std::size_t batch_bytes = 0;
+  std::uint32_t decode_threads = 0;
+  /// The smallest host_bytes_max that works; if decode_threads is 0, with one thread.
+  std::size_t host_bytes_least = 0;
+  /// What may go wrong, a sentence each: for example, the plan takes more memory than this process has.
+  std::vector<std::string> warnings;
+  line device;  ///< device memory, which bytes_total does not count; 0 bytes where batches stay on the host
+  std::vector<std::string> notes;  ///< which outputs share one decode, and which views of one member do not
+
+  /// A table for people.
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// Loads batches ahead of the trainer. The bytes of a batch depend on the dataset, the fields, the options that decide
+/// bytes (docs/order.md), the epoch and the place in it. They never depend on threads, timing or the machine. The
+/// number of ranks changes mixed rows only.
+///
+/// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), windows(), reads_under_way() and
+/// stop() from any.
+/// Movable. A loader that was moved from may be stopped, destroyed or assigned to. Its next() throws
+/// error{errc::usage}.
+class loader {
+ public:
+  /// Starts to load.
+  ///   throws   error: usage (wrong options, fields that the dataset lacks); limit (a budget that is too small, with
+  ///            the smallest that works); unsupported (a reader option or a device that is required and cannot be
+  ///            used); io
+  template <class... Fields>
+    requires(sizeof...(Fields) > 0 && (std::convertible_to<Fields, field> && ...))
+  loader(dataset samples, loader_options options, Fields... fields)
+      : loader(std::move(samples), std::move(options), std::vector<field>{field(std::move(fields))...}) {}
+  loader(dataset samples, loader_options options, std::vector<field> fields);
+  class pipeline;                                            // stages/loader.cpp: the line itself
+  explicit loader(std::unique_ptr<pipeline> line) noexcept;  // stages/loader_parts.hpp
+
+  /// Allowed while a next() is pending: it completes as before. Not allowed while a range of blocking() is in use,
+  /// since that refers to its loader.
+  loader(loader&& other) noexcept;
+  /// Ends the loader that was here, as the destructor does.
+  loader& operator=(loader&& other) noexcept;
+  loader(const loader&) = delete;
+  loader& operator=(const loader&) = delete;
+  /// stop(), then joins its threads. Batches still held stay valid.
+  ~loader();
+
+  /// The next batch; std::nullopt once at the end of each epoch, and for ever after the last. An asynchronous operation
+  /// of Asio, void(std::exception_ptr, std::optional<batch>): `co_await train.next(asio::use_awaitable)`.
+  ///   completion     posted to the handler's associated executor. A handler without one (a plain function, use_future)
+  ///                  runs on the loader's first I/O thread, where it must neither block nor end the loader
+  ///   errors         what the loader failed with, at every further call as well; error{errc::usage} for a second call
+  ///                  before the first one completed
+  ///   throws         error{errc::usage} at once in a child of fork(): the loader's threads stayed in the parent
+  ///   cancellation   total: completes with boost::system::system_error(operation_aborted), and the next call gives the
+  ///                  batch. Emit the signal on a thread of the handler's executor, as Asio's cancellation slots
+  ///                  require
+  template <class Token>
+  auto next(Token&& token) {
+    static_cast<void>(check_process());
+    return boost::asio::async_initiate<Token, void(std::exception_ptr, std::optional<batch>)>(
+        [](auto handler, pipeline* self) {
+          // A child of fork() has no I/O thread to complete on.
+          start_next(*self, has_threads(*self) ? next_completion(std::move(handler), executor_of(*self))
+                                               : next_completion(std::move(handler)));
+        },
+        token, pipeline_.get());
+  }
+
+  /// next() for trainers without coroutines: blocks the calling thread, and throws the errors of next().
+  [[nodiscard]] std::optional<batch> next_blocking();
+  /// The same, for at most this long: next_blocking(100ms). A batch that arrives later is for the next call.
+  [[nodiscard]] next_result next_blocking(std::chrono::duration<double> patience);
+  /// A batch, or the end of an epoch, if it is ready; never waits. stats().next counts only the calls that found
+  /// something.
+  [[nodiscard]] next_result try_next();
+
+  class blocking_range;
+  /// The batches of one epoch, for `for (leat::batch& b : train.blocking())`; of an epoch that has begun, the rest.
+  /// After a `break` the next call of any kind gives the next batch of the same epoch. skip_epoch() drops the rest.
+  [[nodiscard]] blocking_range blocking();
+
+  /// Drops the rest of the epoch that has begun, with its std::nullopt: the next batch is the first of the next epoch.
+  /// Between two epochs it does nothing. Never waits: what is in flight is dropped when it is done, and not counted.
+  ///   throws   error{errc::usage} while a next() waits, or in a child of fork()
+  void skip_epoch();
+
+  /// The place of the run after what was handed out last, for loader_options::resume in another process. Takes some
+  /// milliseconds the first time, for a dataset of a million files, and less than a microsecond later.
+  ///   throws   error{errc::usage} where something that decides bytes has no name (a lambda), with what to do
+  [[nodiscard]] loader_state state() const;
+  /// The same after this batch, for trainers that hold several: what was handed out after it comes again.
+  ///   throws   as state(); error{errc::usage} for a batch of another loader
+  [[nodiscard]] loader_state state_after(const batch& delivered) const;
+  /// Whether the end of the last epoch was handed out: next() gives nothing more. Always false if `epochs` is 0.
+  [[nodiscard]] bool finished() const;
+
+  /// Batch `index` of `epoch`, at any time: the same rows and bytes as next() gives, always on the host, with names and
+  /// digests. Reads and decodes it by itself, and waits for it.
+  /// Thread: any. This loader goes on meanwhile. Takes memory of its own, as much of the budget as one batch needs.
+  ///   throws   error{errc::usage}: no such epoch or batch, with how many there are; what next() throws at that place
+  [[nodiscard]] batch batch_at(std::uint32_t epoch, std::uint64_t index) const;
+
+  /// Samples of the dataset, or windows that the field `tokens` cuts from it.
+  [[nodiscard]] std::uint64_t samples() const noexcept;
+  /// Batches of an epoch, as len(DataLoader); the same for every rank. If a sampler of your own has epochs of different
+  /// lengths, of the first epoch.
+  [[nodiscard]] std::uint64_t batches() const noexcept;
+  /// Rows of an epoch for this rank, padded ones included; of the first epoch, as batches(). Of a rank of many they are
+  /// summed batch by batch.
+  [[nodiscard]] std::uint64_t rows() const;
+  /// As they were given.
+  [[nodiscard]] const loader_options& options() const noexcept;
+  [[nodiscard]] const loader_plan& plan() const noexcept;
+  [[nodiscard]] loader_stats stats() const;
+  /// The verdict of the whole run so far. stats().verdict is of its last window.
+  [[nodiscard]] verdict verdict_of_run() const;
+  /// The last 60 windows of the run, the oldest first, and then the window that has not ended. A window is at least 2 s
+  /// and 24 batches.
+  [[nodiscard]] std::vector<loader_window> windows() const;
+  /// The reads that are under way now, the oldest first, each as "file at offset n". stop() waits for them. Waits for
+  /// one turn of the I/O threads.
+  [[nodiscard]] std::vector<std::string> reads_under_way() const;
+
+  /// Cancels what is under way, and waits until the kernel and the decode threads have released all memory. A pending
+  /// next() and every further one complete with error{errc::cancelled}. May be called at any time, and more than once.
+  ///   device       it also waits for copies under way, and so for what consumers have put into their streams before
+  ///                them
+  ///   dead mount   it waits for reads that the kernel does not end; reads_under_way() names them
+  void stop() noexcept;
+
+ private:
+  using next_completion = completion<void(std::exception_ptr, std::optional<batch>)>;
+  /// Throws error{errc::usage} in a child of fork(), and for a loader that was moved from.
+  pipeline& check_process() const;
+  static bool has_threads(const pipeline& of) noexcept;
+  static boost::asio::any_io_executor executor_of(pipeline& of);
+  static void start_next(pipeline& of, next_completion done);
+  void end() noexcept;
+
+  std::unique_ptr<pipeline> pipeline_;
+};
+
+/// The batches of one epoch, each valid until the loop's next turn.
+class loader::blocking_range {
+ public:
+  explicit blocking_range(loader& from) : from_(&from) {}
+
+  class iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = batch;
+    using difference_type = std::ptrdiff_t;
+    using pointer = batch*;
+    using reference = batch&;
+
+    explicit iterator(blocking_range& range) : range_(&range) {}
+    [[nodiscard]] batch& operator*() const { return *range_->current_; }
+    [[nodiscard]] batch* operator->() const { return &*range_->current_; }
+    iterator& operator++() {
+      range_->advance();
+      return *this;
+    }
+    void operator++(int) { range_->advance(); }
+    // A member: a friend of a nested class has no right to look into the outer one, says GCC 12, nvcc's usual host
+    // compiler.
+    bool operator==(std::default_sentinel_t) const { return !range_->current_.has_value(); }
+
+   private:
+    blocking_range* range_;
+  };
+
+  [[nodiscard]] iterator begin() {
+    advance();
+    return iterator(*this);
+  }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+ private:
+  void advance() {
+    current_.reset();  // Its memory is returned before more is asked for.
+    current_ = from_->next_blocking();
+  }
+
+  loader* from_;
+  std::optional<batch> current_;
+};
+
+inline loader::blocking_range loader::blocking() { return blocking_range(*this); }
+
+}  // namespace leat

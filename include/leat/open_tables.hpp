@@ -1,0 +1,115 @@
+// Tables: Parquet, Arrow, TFRecord, JSONL, CSV and MDS.
+#pragma once
+
+#include <leat/remote.hpp>
+#include <leat/samples.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat {
+
+/// How tables and records are read.
+///   fields    names of columns that are fields. Empty (default): all columns whose values lie in the file as they are
+///   columns   names of columns that the dataset keeps: numbers, or texts that are classes (up to 65,536 different
+///             ones, numbered in their order). "label", "cls" and "class" need not be named if they are numbers, nor
+///             need the Hub's classes
+///   path_column   of JSONL and CSV: a column of paths. Each sample is the file at its path, as the field "jpg"; other
+///                 columns are fields as well. Paths may be addresses; in a table on a disk all or none
+///   root      the folder or address that these paths are relative to. Empty (default): the folder of the table
+///   types     of JSONL and CSV, the types of columns. Default: i64 if all numbers of the first 1,000 rows are whole,
+///             else f64; text if one is no number. An empty cell is NaN if the numbers are real, else a corrupt sample
+///   checksums   verified in any case where that costs next to nothing: of TFRecord's records that pictures are picked
+///             out of, of pages of Parquet that are read whole. true: of every record and page, and of each shard of MDS
+///             as it is opened. Default: false
+///   threads   threads that read headers and indexes. 0 (default): chosen from the machine
+///   remote    for files at addresses
+struct table_options {
+  struct typed {
+    std::string name;
+    dtype type = dtype::f64;  ///< i64, f32 or f64
+  };
+  std::vector<std::string> fields = {};
+  std::vector<std::string> columns = {};
+  std::string path_column = {};
+  std::string root = {};
+  std::vector<typed> types = {};
+  bool checksums = false;
+  unsigned threads = 0;
+  remote_options remote = {};
+};
+
+/// Rows of Parquet files. Nothing is converted. A column of bytes or texts is a field; a member of a struct is
+/// "image.bytes". Numbers that table_options::columns names are columns. A sample with a null lacks that field. If the
+/// file has the Hub's metadata (the key "huggingface"), `Image` is the picture "image" and `ClassLabel` a column with
+/// classes(). Else the first value says whether a field is of pictures. Several files follow one another.
+///
+/// Values that are stored as they are (not compressed, in the encoding PLAIN, as the Hub's libraries write pictures)
+/// are read one by one. Compressed columns (snappy, gzip, zstd, lz4_raw, in any encoding) are read once by this call,
+/// for the lengths of their values. Later a row group is expanded for the rows of a batch that are in it
+/// (field_info::chunked); use shuffled_blocks() for these.
+///   files    paths, brace lists and globs
+///   notes    columns that are left out, each with the reason
+///   throws   error{errc::not_found} a file, or a column, with those that are there; error{errc::format} damage, with
+///            file and offset; error{errc::unsupported} a wanted column that is a list, or compressed by another codec,
+///            and encrypted files, each with what to do; error{errc::usage} files of different columns or classes
+///   source   github.com/apache/parquet-format
+[[nodiscard]] dataset open_parquet(std::span<const std::string> files, const table_options& options = {});
+[[nodiscard]] dataset open_parquet(std::initializer_list<std::string_view> files, const table_options& options = {});
+[[nodiscard]] dataset open_parquet(const std::string& files, const table_options& options = {});
+
+/// Rows of Arrow IPC files and streams, with fields, columns and the Hub's metadata as in open_parquet(). Lists of
+/// numbers of one length are fields of field_kind::tensor; lists of any length are bytes, for leat::sequence. A
+/// compressed record batch (lz4, zstd) is expanded for the rows that a batch needs of it; in it, lists of one length
+/// are bytes as well.
+///   throws   as open_parquet(); error{errc::unsupported} views of lists and big-endian files, each with what to do
+///   source   arrow.apache.org: Arrow Columnar Format
+[[nodiscard]] dataset open_arrow(std::span<const std::string> files, const table_options& options = {});
+[[nodiscard]] dataset open_arrow(std::initializer_list<std::string_view> files, const table_options& options = {});
+[[nodiscard]] dataset open_arrow(const std::string& files, const table_options& options = {});
+
+/// Records of TFRecord files. A tf.train.Example has a field for each feature: its one value of bytes (a picture or
+/// text if the first one is), or its numbers as text, for leat::label. Other records have the field "value".
+/// Checksums of records are verified each time a picture is read; of other values if table_options::checksums is set.
+///   throws   error{errc::not_found}; error{errc::format} a length whose checksum is another one, with file and offset
+///   source   tensorflow.org/tutorials/load_data/tfrecord; tensorflow/core/example
+[[nodiscard]] dataset open_tfrecord(std::span<const std::string> files, const table_options& options = {});
+[[nodiscard]] dataset open_tfrecord(std::initializer_list<std::string_view> files, const table_options& options = {});
+[[nodiscard]] dataset open_tfrecord(const std::string& files, const table_options& options = {});
+
+/// Lines of JSON. Each line is an object and a sample, and each of its members a field: a text without its quotes, a
+/// number as it is written, for leat::label, true and false as 1 and 0, lists and objects as they are written. The
+/// fields are the members of the first 100 lines. For a loader of a field, a line without this member, or with null, is
+/// a corrupt sample. Blank lines are skipped.
+///   throws   error{errc::not_found}; error{errc::format} one of the first 100 lines that is no object, with the
+///            offset; a line of more than 256 MiB
+///   source   RFC 8259, jsonlines.org
+[[nodiscard]] dataset open_jsonl(std::span<const std::string> files, const table_options& options = {});
+[[nodiscard]] dataset open_jsonl(std::initializer_list<std::string_view> files, const table_options& options = {});
+[[nodiscard]] dataset open_jsonl(const std::string& files, const table_options& options = {});
+
+/// Rows of comma-separated values. The first row names the columns. Each column is a field: numbers for leat::label,
+/// others texts. Values may be in quotes, with line ends in them. The separator is the most frequent of comma, tab and
+/// semicolon in the first row; of .tsv the tab.
+///   throws   error{errc::not_found}; error{errc::format} a column that is there twice, quotes without an end;
+///            error{errc::limit} more than 65,535 columns
+///   source   RFC 4180
+[[nodiscard]] dataset open_csv(std::span<const std::string> files, const table_options& options = {});
+[[nodiscard]] dataset open_csv(std::initializer_list<std::string_view> files, const table_options& options = {});
+[[nodiscard]] dataset open_csv(const std::string& files, const table_options& options = {});
+
+/// Shards of MosaicML's streaming library (MDS, version 2), as the index.json in their folder lists them. Each column
+/// is a field: jpeg and png are pictures, str and json texts, numbers labels (as text), arrays of one dtype and shape
+/// rows, one-dimensional arrays of one dtype their elements. Others are bytes.
+///   throws   error{errc::not_found} a folder without index.json, or a shard; error{errc::format} an index or a shard
+///            that is damaged, with the offset; error{errc::unsupported} compressed shards and other versions, with
+///            what to do
+///   folder   or an address
+///   source   github.com/mosaicml/streaming: streaming/base/format/mds
+[[nodiscard]] dataset open_mds(const std::string& folder, const table_options& options = {});
+
+}  // namespace leat

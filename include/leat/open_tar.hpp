@@ -1,0 +1,40 @@
+// Tar shards (WebDataset).
+#pragma once
+
+#include <leat/index_options.hpp>
+#include <leat/remote.hpp>
+#include <leat/samples.hpp>
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace leat {
+
+/// How tar shards are opened.
+///   ignore_zeros   true: read on behind the end marker of an archive, as GNU tar's --ignore-zeros, for files that `cat
+///                  a.tar b.tar` made. false (default): what lies behind it is no sample, and notes() mentions it
+struct tar_options {
+  unsigned shards_in_flight = 0;  ///< shards that are opened at a time; 0 (default): 64
+  bool ignore_zeros = false;
+  index_options index = {};
+  remote_options remote = {};  ///< for shards at addresses
+};
+
+/// Tar shards of WebDataset. A sample is a run of members with one key: the path up to the first dot of the file name.
+/// What follows the dot, in lower case, is the field. Members that are no regular files are skipped, and notes() counts
+/// them. Shards are in the order given, those of a glob sorted.
+///   shards   paths, brace lists (a-{000..127}.tar, {train,val}.tar) and globs; or addresses (docs/remote.md): https://
+///            with brace lists, s3:// with globs too. One call takes paths or addresses, not both. So do the functions
+///            below
+///   throws   error{errc::not_found} a shard is missing or a pattern matches none; error{errc::format} a damaged
+///            header, with shard and offset; error{errc::unsupported} sparse members and hard links, by name,
+///            compressed archives and files of another kind. A field given twice, or a shard that ends inside a member,
+///            is a defect of one sample, and left to the loader's corrupt policy
+///   source   webdataset/tariterators.py: base_plus_ext, group_by_keys; POSIX.1-2001 pax; GNU tar manual
+[[nodiscard]] dataset open_tar(std::span<const std::string> shards, const tar_options& options = {});
+[[nodiscard]] dataset open_tar(std::initializer_list<std::string_view> shards, const tar_options& options = {});
+[[nodiscard]] dataset open_tar(const std::string& shards, const tar_options& options = {});
+
+}  // namespace leat

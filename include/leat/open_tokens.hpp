@@ -1,0 +1,42 @@
+// Files of tokens.
+#pragma once
+
+#include <leat/remote.hpp>
+#include <leat/samples.hpp>
+
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace leat {
+
+///   type     the integer type of tokens in files without a header, as nanoGPT's. Not set (default): u16. If set, a
+///            file that begins almost as llm.c's do is one without a header
+///   remote   for files at addresses
+struct token_options {
+  std::optional<dtype> type = std::nullopt;
+  remote_options remote = {};
+};
+
+/// Token files: the field "tokens" of field_kind::tokens. A sample is a document if there is an index of documents,
+/// else a file. Pass the dataset to cut_windows(), and load its windows by the field leat::tokens. The format is found
+/// by content:
+///
+///     nanoGPT    train.bin without a header: tokens of `token_options::type`
+///     llm.c      a header of 256 int32: 20240520, 1: u16; 20240801, 7: u32
+///     Megatron   name.bin with name.idx beside it (either may be named, or `name` alone): documents
+///     NumPy      a one-dimensional .npy of integers
+///
+///   files    paths, brace lists and globs
+///   throws   error{errc::not_found}; error{errc::format} sizes that do not fit together, with both;
+///            error{errc::unsupported} versions and dtypes that hold no tokens; a header like llm.c's with another
+///            magic number
+///   source   karpathy/nanoGPT data/*/prepare.py; karpathy/llm.c dev/data/data_common.py; NVIDIA/Megatron-LM
+///            megatron/core/datasets/indexed_dataset.py
+[[nodiscard]] dataset open_tokens(std::span<const std::string> files, const token_options& options = {});
+[[nodiscard]] dataset open_tokens(std::initializer_list<std::string_view> files, const token_options& options = {});
+[[nodiscard]] dataset open_tokens(const std::string& files, const token_options& options = {});
+
+}  // namespace leat
