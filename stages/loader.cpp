@@ -3,8 +3,6 @@
 // batch, `delivery` hands it out.
 #include "async/posted_functions.hpp"
 #include "async/thread_pool.hpp"
-#include "base/clock.hpp"
-#include "base/cores_quota.hpp"
 #include "base/fork_guard.hpp"
 #include "base/memory_available.hpp"
 #include "base/option_words.hpp"
@@ -15,41 +13,32 @@
 #include "io/lease_pool.hpp"
 #include "stages/batch_layout.hpp"
 #include "stages/batch_table.hpp"
-#include "stages/block_uses.hpp"
 #include "stages/bound_run.hpp"
 #include "stages/cache_use.hpp"
 #include "stages/delivery.hpp"
-#include "stages/device/device.hpp"
-#include "stages/device/device_transfer.hpp"
-#include "stages/device/open_device.hpp"
-#include "stages/device/where_finished.hpp"
+#include "stages/described_plan.hpp"
+#include "stages/device/device_choice.hpp"
 #include "stages/field_model.hpp"
 #include "stages/hand_over.hpp"
 #include "stages/journal.hpp"
 #include "stages/line_depths.hpp"
+#include "stages/line_run.hpp"
+#include "stages/line_watch.hpp"
 #include "stages/loader_memory.hpp"
 #include "stages/loader_parts.hpp"
 #include "stages/memory_plan.hpp"
-#include "stages/node_shares.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/prefetch.hpp"
 #include "stages/read.hpp"
 #include "stages/resumption.hpp"
 #include "stages/row_maker.hpp"
 #include "stages/run_flags.hpp"
-#include "stages/shared_members.hpp"
 #include "stages/transfer.hpp"
 #include "stages/windows.hpp"
 
 #include <leat/loading.hpp>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_future.hpp>
-
 #include <algorithm>
-#include <future>
 #include <limits>
 #include <mutex>
 #include <utility>
@@ -58,26 +47,6 @@ namespace leat {
 namespace {
 
 using namespace stages;
-
-std::shared_ptr<transfer> make_transfer(const loader_options& options, const loader_parts& parts) {
-  const auto on_device = [&](std::shared_ptr<device_calls> calls) {
-    return std::make_shared<device_transfer>(
-        std::move(calls),
-        device_transfer_options{.batches = options.device_batches, .bytes_max = options.device_bytes_max});
-  };
-  if (parts.transfer != nullptr) return parts.transfer;
-  if (parts.device_calls != nullptr) return on_device(parts.device_calls);
-  if (options.device.type == device::kind::host) return std::make_shared<host_transfer>();
-  opened_device opened = open_device(options.device);
-  if (opened.calls == nullptr && options.device_required) {
-    throw error(errc::unsupported,
-                str_cat("batches cannot go to cuda:", options.device.index, ": ", opened.why_not, "; with ",
-                        spelled(option_id::device_required, "false"), " they stay on the host"),
-                option_id::device_required);
-  }
-  if (opened.calls == nullptr) return std::make_shared<host_transfer>(std::move(opened.why_not));
-  return on_device(std::move(opened.calls));
-}
 
 reader_options with_io_threads(reader_options options, std::uint32_t count) {
   options.io_threads = count;
@@ -89,25 +58,6 @@ io::arena_options arena_settings(const loader_options& options, const memory_pla
                                : options.reader.huge_pages == choice::off ? io::huge_pages::off
                                                                           : io::huge_pages::automatic;
   return {.bytes_max = memory.read_bytes + memory.kept_bytes + memory.batch_bytes, .pages = pages};
-}
-
-remote_stats remote_counts(const datasets::dataset_model& dataset) {
-  remote_stats all;
-  for (const auto& each : dataset.sources()) each->add_counts(all);
-  return all;
-}
-remote_stats remote_since(const remote_stats& before, remote_stats now) {
-  now.requests -= before.requests;
-  now.bytes -= before.bytes;
-  now.bytes_from_cache -= before.bytes_from_cache;
-  now.retries -= before.retries;
-  now.hedges -= before.hedges;
-  now.wait_s -= before.wait_s;
-  now.connections -= before.connections;
-  now.cached_blocks -= before.cached_blocks;
-  now.damaged_reads -= before.damaged_reads;
-  now.refusals -= before.refusals;
-  return now;
 }
 
 }  // namespace
@@ -179,32 +129,13 @@ class loader::pipeline final : public line_events {
                         .pinning_done = [this](const io::lease& memory) { batch_pool_.pinning_done(memory); },
                         .name_of = [this](std::uint64_t sample) { return run_.dataset().name(sample); },
                         .host_memory = arena_});
-    plan_ = memory_.shown;
-    if (cache_use_.warning) plan_.warnings.push_back(*cache_use_.warning);
-    if (remote_before_.cache.starts_with("off: ")) {
-      plan_.warnings.push_back(str_cat("the cache is not used: ", remote_before_.cache.substr(5)));
-    }
-    plan_.notes = describe_shared_decodes(run_.programs());
-    if (options_.reader.io_threads == 0 && io_.size() > 1) {
-      plan_.notes.push_back(str_cat(io_.size(), " I/O threads: a device decodes faster than one reads"));
-    }
-    if (std::optional<node_shares> shares = describe_node_shares(run_)) {
-      (shares->warns ? plan_.warnings : plan_.notes).push_back(std::move(shares->text));
-    }
-    if (std::optional<std::string> uses = describe_block_uses(run_, memory_)) plan_.notes.push_back(*std::move(uses));
-    if (const device_report device = transfer_->report(); device.batches != 0) {
-      const std::size_t scratch = run_.layout()->scratch_bytes();
-      plan_.device = {device.use.use, device.bytes,
-                      str_cat(device.batches, " x ", bytes_text((device.bytes - scratch) / device.batches),
-                              " of its memory: what is copied, and the pictures it makes of it",
-                              scratch == 0 ? "" : str_cat("; ", bytes_text(scratch), " to decode in"))};
-    }
-    delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) {
-      if (windows_.is_due(now - started_ns_, batches)) end_window();
-    });
-    started_ns_ = now_ns();
-    finished_ =
-        asio::co_spawn(io_.executor(0), run(), asio::bind_cancellation_slot(stop_signal_.slot(), asio::use_future));
+    plan_ = described_plan(run_, memory_, cache_use_, *transfer_,
+                           {.io_threads_asked = options_.reader.io_threads,
+                            .io_threads = static_cast<std::uint32_t>(io_.size()),
+                            .why_no_cache = remote_before_.cache});
+    delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) { watch_.handed_out(now, batches); });
+    watch_.begin();
+    running_.start(io_.executor(0));
   }
 
   ~pipeline() { stop(); }
@@ -248,9 +179,7 @@ class loader::pipeline final : public line_events {
   [[nodiscard]] const loader_options& options() const noexcept { return options_; }
   [[nodiscard]] std::uint64_t batches_per_epoch() const noexcept { return batches_per_epoch_; }
   [[nodiscard]] const loader_plan& plan() const noexcept { return plan_; }
-  [[nodiscard]] loader_stats stats() const;
-  [[nodiscard]] verdict verdict_of_run() const;
-  [[nodiscard]] std::vector<loader_window> windows() const;
+  [[nodiscard]] const line_watch& seen() const noexcept { return watch_; }
   [[nodiscard]] std::vector<std::string> reads_under_way();
   [[nodiscard]] depth_control& depths() noexcept { return depths_; }
   [[nodiscard]] static pipeline& of(const loader& line) { return line.check_process(); }
@@ -258,13 +187,6 @@ class loader::pipeline final : public line_events {
  private:
   /// Connects the sources once the I/O threads know what an epoch reads.
   [[nodiscard]] std::vector<io::connector*> connectors();
-  [[nodiscard]] async::histogram_sum read_times() const;
-  [[nodiscard]] line_counts counts(const delivery::counters& handed, const row_maker::counters& made,
-                                   const async::histogram_sum& read_times) const;
-  [[nodiscard]] line_setting setting(const line_counts& counts) const;
-  [[nodiscard]] std::vector<leat::thread_stats> thread_stats_now() const;
-  void end_window();
-  asio::awaitable<void> run();
 
   void ready(sample_in_flight& sample, std::size_t loop) noexcept override { rows_.ready(sample, loop); }
   void ready(block_in_flight& block, std::size_t loop) noexcept override { rows_.ready(block, loop); }
@@ -284,8 +206,6 @@ class loader::pipeline final : public line_events {
   const span_of_run span_;
   const memory_available memory_available_;  // when the loader is built: one answer for all who ask
   const memory_plan memory_;
-  loader_plan plan_;
-  const std::uint32_t cores_ = working_cores();
   // These two before the I/O threads, which may fail at once.
   run_flags flags_;
   delivery delivery_;
@@ -303,12 +223,27 @@ class loader::pipeline final : public line_events {
   batch_table batches_;
   prefetch prefetch_;
   depth_control depths_;
+  line_watch watch_{{.run = run_,
+                     .options = options_,
+                     .remote_before = remote_before_,
+                     .memory = memory_,
+                     .transfer = *transfer_,
+                     .delivery = delivery_,
+                     .windows = windows_,
+                     .arena = *arena_,
+                     .read_pool = read_pool_,
+                     .batch_pool = batch_pool_,
+                     .loops = io_,
+                     .scratch = scratch_,
+                     .rows = rows_,
+                     .ending = ending_,
+                     .reads = reads_,
+                     .prefetch = prefetch_}};
   const std::uint64_t batches_per_epoch_ = run_.batches(0);
+  loader_plan plan_;
 
-  asio::cancellation_signal stop_signal_;  // first I/O thread
-  std::future<void> finished_;
+  line_run running_{prefetch_, *this, flags_};
   std::once_flag stopped_;
-  std::uint64_t started_ns_ = 0;
 };
 
 loader_state loader::pipeline::state_after(const batch& delivered) const {
@@ -351,16 +286,6 @@ std::vector<io::connector*> loader::pipeline::connectors() {
   return loops;
 }
 
-asio::awaitable<void> loader::pipeline::run() {
-  try {
-    co_await prefetch_.run();
-  } catch (const boost::system::system_error&) {
-    if (!flags_.stopping()) broken(std::current_exception());
-  } catch (...) {
-    broken(std::current_exception());
-  }
-}
-
 void loader::pipeline::stop() noexcept {
   if (forked_.in_child()) return;  // The threads that would have to end are not here.
   std::call_once(stopped_, [this] {
@@ -369,10 +294,10 @@ void loader::pipeline::stop() noexcept {
     delivery_.close(std::make_exception_ptr(error(errc::cancelled, "the loader was stopped")));
     // The line first, so that nothing more is asked for; then what was.
     posted_.post(io_.executor(0), [this] {
-      stop_signal_.emit(asio::cancellation_type::all);
+      running_.cancel();
       reads_.cancel();
     });
-    finished_.wait();
+    running_.wait();
     reads_.drain();
     rows_.stop();
     // What has been read and made may still be on its way from part to part, over several turns of the loops.
@@ -389,197 +314,6 @@ void loader::pipeline::stop() noexcept {
 std::vector<std::string> loader::pipeline::reads_under_way() {
   if (forked_.in_child()) return {};
   return batches_.while_there([this] { return reads_.under_way(); }, std::vector<std::string>());
-}
-
-namespace {
-
-// Where a thread sleeps in calls that also work (io_uring_enter), its CPU time tells more.
-std::uint64_t awake_ns(const io::io_thread_counters& of) { return std::max(of.awake_ns, of.cpu_ns); }
-
-}  // namespace
-
-line_setting loader::pipeline::setting(const line_counts& counts) const {
-  const std::uint64_t read_bytes = counts.reads == 0 ? 0 : counts.read_bytes / counts.reads;
-  return {.decode_threads = rows_.decode_threads(),
-          .cores = cores_,
-          .io_threads = io_.size(),
-          .reads_at_a_time = io_.count().reads == 0 ? 0 : io_.depth_of(read_bytes),
-          .batches_max = memory_.batches,
-          .short_of_memory = memory_.batches_missing,
-          .on_device = transfer_->runs_operations()};
-}
-
-line_counts loader::pipeline::counts(const delivery::counters& handed, const row_maker::counters& made,
-                                     const async::histogram_sum& read_times) const {
-  const io::io_counters io = io_.count();
-  const hand_over::counters ended = ending_.count();
-  const device_times timed = transfer_->times();
-  const std::uint64_t at_ns = now_ns();
-  line_counts now{.time_ns = at_ns - started_ns_,
-                  .batches = handed.batches,
-                  .planned = handed.planned,
-                  .samples = handed.samples,
-                  .quarantined = handed.quarantined,
-                  .reads = read_times.count(),
-                  .read_bytes = io.bytes_read,
-                  .read_ns = read_times.sum_ns(),
-                  .rows_read = made.read,
-                  .held_back_ns = io.held_back_ns,
-                  .io_awake_ns = 0,
-                  .rows_made = made.samples,
-                  .decode_ns = made.pool.busy_ns,
-                  .decode_wait_ns = made.pool.queue_wait_ns,
-                  .batch_wait_ns = prefetch_.waited_ns(at_ns),
-                  .transferred_rows = ended.transferred_rows,
-                  .transfer_ns = ended.transfer_ns,
-                  .timed_batches = timed.batches,
-                  .timed_rows = timed.rows,
-                  .device_copy_ns = timed.copy_ns,
-                  .device_step_ns = timed.step_ns,
-                  .device_stall_ns = timed.stall_ns,
-                  .steps = handed.steps,
-                  .step_ns = handed.step_ns,
-                  .held_all_ns = handed.held_all_ns,
-                  .stalled_ns = handed.stalled_ns,
-                  .waiting_ns = handed.waiting_ns,
-                  .pause_ns = handed.pause_ns,
-                  .ready_ns = handed.ready_ns,
-                  .out_ns = handed.out_ns};
-  for (const io::io_thread_counters& each : io_.count_threads()) now.io_awake_ns += awake_ns(each);
-  return now;
-}
-
-async::histogram_sum loader::pipeline::read_times() const {
-  async::histogram_sum times;
-  io_.add_to(times);
-  reads_.add_to(times);
-  return times;
-}
-
-// On the thread that hands out a batch.
-void loader::pipeline::end_window() {
-  const line_counts now = counts(delivery_.count(), rows_.count(), read_times());
-  windows_.end(now, setting(now));
-}
-
-verdict loader::pipeline::verdict_of_run() const {
-  const line_counts now = counts(delivery_.count(), rows_.count(), read_times());
-  return windows_.judge_run(now, setting(now));
-}
-
-std::vector<loader_window> loader::pipeline::windows() const {
-  const line_counts now = counts(delivery_.count(), rows_.count(), read_times());
-  return windows_.all(now, setting(now));
-}
-
-namespace {
-
-constexpr double ns = 1e-9;
-double in_seconds(std::uint64_t value_ns) { return static_cast<double>(value_ns) * ns; }
-
-void add_items(stage_stats& to, const async::histogram::summary& items) {
-  static_assert(duration_counts::bounds_s.size() == async::histogram::bounds_ns.size());
-  to.p50_s = in_seconds(items.p50_ns);
-  to.p90_s = in_seconds(items.p90_ns);
-  to.p99_s = in_seconds(items.p99_ns);
-  to.max_s = in_seconds(items.max_ns);
-  to.items_s = in_seconds(items.sum_ns);
-  to.items.counts = items.between;
-}
-
-}  // namespace
-
-loader_stats loader::pipeline::stats() const {
-  loader_stats now;
-  const delivery::counters handed = delivery_.count();
-  now.planned = handed.planned;
-  now.padded = handed.padded;
-  now.samples = handed.samples;
-  now.quarantined = handed.quarantined;
-  for (const auto& [kind, samples] : handed.quarantined_as)
-    now.quarantined_as.push_back({std::string(kind.name), samples});
-  now.substituted = handed.substituted;
-  now.batches = handed.batches;
-  now.epochs_finished = handed.epochs_finished;
-  now.bytes_delivered = handed.bytes;
-  const reader_stage::counters read = reads_.count();
-  const row_maker::counters made = rows_.count();
-  const hand_over::counters ended = ending_.count();
-  const async::histogram_sum times = read_times();
-  const line_counts counted = counts(handed, made, times);
-  now.bytes_copied = made.bytes_copied;
-  now.expand = made.expanded;
-  now.remote = remote_since(remote_before_, remote_counts(run_.dataset()));
-  now.ragged_bytes = ended.ragged_bytes;
-  now.ragged_padding_bytes = ended.ragged_padding_bytes;
-
-  now.elapsed_s = in_seconds(counted.time_ns);
-  now.bytes_read = read.bytes;
-  now.bytes_from_files = counted.read_bytes;
-  now.read = {.count = read.reads,
-              .bytes = read.bytes,
-              .busy_s = in_seconds(counted.read_ns),
-              .wait_s = in_seconds(read_pool_.count().wait_ns)};
-  add_items(now.read, times.summarize());
-  now.decode = {.count = made.samples,
-                .bytes = ended.collated_bytes,
-                .busy_s = in_seconds(made.pool.busy_ns + made.on_loop_ns),
-                .wait_s = in_seconds(made.pool.idle_ns)};
-  async::histogram_sum jobs;
-  rows_.add_to(jobs);
-  add_items(now.decode, jobs.summarize());
-  now.collate = {.count = ended.collated, .bytes = ended.collated_bytes};
-  add_items(now.collate, ending_.collate_times());
-  now.collate.busy_s = now.collate.items_s;
-  now.transfer = {.count = ended.transferred,
-                  .bytes = ended.collated_bytes,
-                  .busy_s = in_seconds(ended.transfer_ns),
-                  .wait_s = in_seconds(batch_pool_.count().wait_ns)};
-  if (transfer_->runs_operations()) {
-    // Each stands for those that were not timed. (Not their mean times all batches, which may fall; nor what the host took before the
-    // first was timed, which may be more.)
-    now.transfer.busy_s = in_seconds(counted.device_copy_ns * timed_every);
-  }
-  add_items(now.transfer, ending_.transfer_times());
-  now.next = {.count = handed.next_count, .bytes = handed.bytes, .busy_s = in_seconds(handed.step_ns)};
-  add_items(now.next, delivery_.waits());
-  now.next.wait_s = now.next.items_s;
-  now.stalled_s = in_seconds(handed.stalled_ns);
-  const auto mean = [&](std::uint64_t stays_ns) {
-    return counted.time_ns == 0 ? 0 : static_cast<double>(stays_ns) / static_cast<double>(counted.time_ns);
-  };
-  now.queues = {.decode = mean(counted.decode_wait_ns), .ready = mean(counted.ready_ns), .out = mean(counted.out_ns)};
-  now.threads = thread_stats_now();
-  now.digest_cpu_s = in_seconds(made.digest_ns);
-  now.arena_bytes = arena_->bytes_populated();
-  now.scratch_bytes_peak = scratch_.peak();
-  now.reads_in_flight = read.in_flight;
-  now.decode_queued = made.pool.queued;
-  now.batches_ready = handed.ready;
-  now.batches_out = handed.out;
-  now.reader = io_.report();
-  now.device = transfer_->report();
-  add_where_finished(now, options_, *transfer_, run_.programs());
-  now.verdict = windows_.judge_last(counted, setting(counted));
-  return now;
-}
-
-std::vector<leat::thread_stats> loader::pipeline::thread_stats_now() const {
-  std::vector<leat::thread_stats> all;
-  for (const io::io_thread_counters& each : io_.count_threads()) {
-    all.push_back({.name = str_cat("io-", all.size()),
-                   .busy_s = in_seconds(awake_ns(each)),
-                   .idle_s = in_seconds(each.wait_ns),
-                   .cpu_s = in_seconds(each.cpu_ns)});
-  }
-  const std::size_t before = all.size();
-  for (const async::thread_pool::thread_counters& each : rows_.count_threads()) {
-    all.push_back({.name = str_cat("decode-", all.size() - before),
-                   .busy_s = in_seconds(each.busy_ns),
-                   .idle_s = in_seconds(each.idle_ns),
-                   .cpu_s = in_seconds(each.cpu_ns)});
-  }
-  return all;
 }
 
 // --- the public face ------------------------------------------------------------------------------------------------
@@ -652,9 +386,9 @@ bool loader::finished() const { return check_process().finished(); }
 batch loader::batch_at(std::uint32_t epoch, std::uint64_t index) const {
   return check_process().batch_at(epoch, index);
 }
-loader_stats loader::stats() const { return pipeline_->stats(); }
-verdict loader::verdict_of_run() const { return pipeline_->verdict_of_run(); }
-std::vector<loader_window> loader::windows() const { return pipeline_->windows(); }
+loader_stats loader::stats() const { return pipeline_->seen().stats(); }
+verdict loader::verdict_of_run() const { return pipeline_->seen().verdict_of_run(); }
+std::vector<loader_window> loader::windows() const { return pipeline_->seen().windows(); }
 std::vector<std::string> loader::reads_under_way() const { return pipeline_->reads_under_way(); }
 void loader::stop() noexcept {
   if (pipeline_ != nullptr) pipeline_->stop();

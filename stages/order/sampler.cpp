@@ -1,6 +1,6 @@
 #include "base/option_words.hpp"
-#include "base/text.hpp"
 #include "base/random.hpp"
+#include "base/text.hpp"
 #include "stages/order/batch_cut.hpp"
 #include "stages/order/permutation.hpp"
 

@@ -1,8 +1,13 @@
-#include "stages/device/where_finished.hpp"
+#include "stages/device/device_choice.hpp"
 
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "stages/device/device.hpp"
+#include "stages/device/device_transfer.hpp"
+#include "stages/device/open_device.hpp"
+#include "stages/loader_parts.hpp"
 #include "stages/pixels/photo_pack_layout.hpp"
+#include "stages/transfer.hpp"
 
 #include <leat/error.hpp>
 
@@ -92,6 +97,26 @@ void add_passes(device_report& to, std::span<const std::unique_ptr<field_program
 
 }  // namespace
 
+std::shared_ptr<transfer> make_transfer(const loader_options& options, const loader_parts& parts) {
+  const auto on_device = [&](std::shared_ptr<device_calls> calls) {
+    return std::make_shared<device_transfer>(
+        std::move(calls),
+        device_transfer_options{.batches = options.device_batches, .bytes_max = options.device_bytes_max});
+  };
+  if (parts.transfer != nullptr) return parts.transfer;
+  if (parts.device_calls != nullptr) return on_device(parts.device_calls);
+  if (options.device.type == device::kind::host) return std::make_shared<host_transfer>();
+  opened_device opened = open_device(options.device);
+  if (opened.calls == nullptr && options.device_required) {
+    throw error(errc::unsupported,
+                str_cat("batches cannot go to cuda:", options.device.index, ": ", opened.why_not, "; with ",
+                        spelled(option_id::device_required, "false"), " they stay on the host"),
+                option_id::device_required);
+  }
+  if (opened.calls == nullptr) return std::make_shared<host_transfer>(std::move(opened.why_not));
+  return on_device(std::move(opened.calls));
+}
+
 finished_by finished_where(const loader_options& options, std::span<const field> fields, transfer& to) {
   check_nvjpeg(options, fields, to);
   const bool has_device = to.runs_operations();
@@ -113,8 +138,8 @@ finished_by finished_where(const loader_options& options, std::span<const field>
   return options.decode_on == decode_on::host ? finished_by::device : finished_by::device_decoding;
 }
 
-void add_where_finished(loader_stats& to, const loader_options& options, const transfer& by,
-                        std::span<const std::unique_ptr<field_program>> programs) {
+void add_pictures(loader_stats& to, const loader_options& options, const transfer& by,
+                  std::span<const std::unique_ptr<field_program>> programs) {
   to.photo_packs_recoded = pixels::photo_packs_are_recoded();
   add_photos(to.device, options, by, programs);
   add_passes(to.device, programs);
