@@ -1,14 +1,10 @@
-# The GPU's half: LEAT_CUDA is AUTO (where nvcc is found), ON or OFF. Sets LEAT_HAVE_CUDA, LEAT_CUDA_ARCHITECTURES where nobody
+# The GPU's half: LEAT_CUDA is OFF, ON or AUTO (where nvcc is found). Sets LEAT_HAVE_CUDA, LEAT_CUDA_ARCHITECTURES where nobody
 # has said them, and the targets leat_cudart (the runtime, linked statically, so that one binary runs with and without a GPU)
 # and leat_cuda_flags.
 
-# A project that leat is part of decides itself whether nvcc is run for it.
-set(leat_cuda_default OFF)
-if(PROJECT_IS_TOP_LEVEL)
-  set(leat_cuda_default AUTO)
-endif()
-set(LEAT_CUDA ${leat_cuda_default} CACHE STRING "Build the GPU's half: AUTO (where nvcc is found), ON or OFF")
-set_property(CACHE LEAT_CUDA PROPERTY STRINGS AUTO ON OFF)
+# nvcc is run for nobody who has not asked for it.
+set(LEAT_CUDA OFF CACHE STRING "Build the GPU's half: OFF, ON or AUTO (where nvcc is found)")
+set_property(CACHE LEAT_CUDA PROPERTY STRINGS OFF ON AUTO)
 set(LEAT_HAVE_CUDA OFF)
 if(NOT LEAT_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "LEAT_CUDA is '${LEAT_CUDA}'; it may be AUTO, ON or OFF.")

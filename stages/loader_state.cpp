@@ -17,6 +17,7 @@
 // The checksum is XXH3-128 over all bytes but its own. Magic, versions, sizes and checksum keep their places in all versions.
 #include "base/descriptor.hpp"
 #include "base/hasher.hpp"
+#include "base/option_words.hpp"
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
@@ -106,10 +107,17 @@ std::string joined(std::span<const std::string> texts) {
   return document + "}";
 }
 
+std::string option_as_seen(std::string_view key) {
+  for (const option_id each : {option_id::global_batch_size, option_id::batches_max, option_id::on_corrupt}) {
+    if (name(each) == str_cat("loader_options::", key)) return spelled(each);
+  }
+  return std::string(key);
+}
+
 std::string as_seen(part where, std::string_view key) {
   switch (where) {
     case part::options:
-      return std::string(key);
+      return option_as_seen(key);
     case part::dataset:
       return str_cat("the dataset's ", key);
     case part::fields:

@@ -392,7 +392,7 @@ TEST_F(text_tables, a_column_of_paths_makes_samples_of_the_files_that_it_names) 
   }
   const std::string lines = put("more.jsonl", "{\"p\": \"1.png\", \"n\": 3}\n{\"p\": \"3.png\"}\n");
   EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_jsonl(lines, {.path_column = "p"})); }),
-              AllOf(HasSubstr("3.png"), HasSubstr("more.jsonl"), HasSubstr("--root")));
+              AllOf(HasSubstr("3.png"), HasSubstr("more.jsonl"), HasSubstr("table_options::root")));
   EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_jsonl(lines, {.path_column = "q"})); }),
               HasSubstr("no 'q'"));
 }

@@ -170,7 +170,7 @@ TEST(another_batch_size, is_told_once) {
   loader_options changed = before;
   changed.batch_size = 9;
   const std::string told = refusal(described(before, {label("cls")}), described(changed, {label("cls")}));
-  EXPECT_THAT(told, ::testing::StartsWith("global_batch_size is 9, and was 8 in run.state: "));
+  EXPECT_THAT(told, ::testing::StartsWith("loader_options::global_batch_size is 9, and was 8 in run.state: "));
 }
 
 TEST(a_world_of_another_size, is_refused_only_where_rows_of_a_rank_are_mixed) {

@@ -105,7 +105,8 @@ TEST(verdict, is_read_where_the_thread_that_reads_has_no_time_left) {
   EXPECT_TRUE(found.io_threads_limit);
   EXPECT_EQ(found.decode.per_s, 0);
   EXPECT_EQ(found.to_string(),
-            "read: 1 I/O thread gives 640/s; the I/O thread is busy all the time: give more reader_options::io_threads, not a deeper "
+            "read: 1 I/O thread gives 640/s; the I/O thread is busy all the time: give more "
+            "reader_options::io_threads, not a deeper "
             "queue. If it were free: consumer, 1,280/s");
   line_setting setting = two_threads;
   setting.io_threads = 2;
