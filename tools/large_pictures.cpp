@@ -51,7 +51,7 @@ std::vector<candidate> candidates_of(const dataset& samples) {
     parts.clear();
     model.parts(sample, parts);
     for (const datasets::part& each : parts) {
-      if (model.fields()[each.field].kind != field_kind::picture) continue;
+      if (each.is_made() || model.fields()[each.field].kind != field_kind::picture) continue;
       found.push_back({sample, each.where.stored_bytes, each.field});
       is_near = is_near && model.sources()[each.where.source]->is_read_by_the_loop();
     }
@@ -96,7 +96,7 @@ class measuring {
     std::map<std::uint32_t, std::vector<beginning>> small;  // by source
     for (const candidate& each : candidates) {
       const datasets::part where = part_of(each);
-      if (where.decode != 0 || each.stored_bytes >= sample_bytes_max_ / memory_of_byte_max) {
+      if (where.form != datasets::part_form::stored || each.stored_bytes >= sample_bytes_max_ / memory_of_byte_max) {
         left.push_back(each);
       } else if (each.stored_bytes > 0) {
         const auto bytes = std::min<std::uint64_t>(each.stored_bytes, pixels::format_bytes);
@@ -134,7 +134,7 @@ class measuring {
 
   // The memory that it takes, where that is too much.
   std::optional<std::size_t> over(const candidate& each) {
-    if (part_of(each).decode == 0 && each.stored_bytes > beginning_bytes) {
+    if (part_of(each).form == datasets::part_form::stored && each.stored_bytes > beginning_bytes) {
       datasets::part beginning = part_of(each);
       beginning.where.stored_bytes = beginning.where.decoded_bytes = beginning_bytes;
       if (is_cleared(read(each.sample, beginning))) return std::nullopt;

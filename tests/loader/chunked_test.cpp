@@ -15,6 +15,7 @@
 #include <leat/loading.hpp>
 #include <leat/open_arrays.hpp>
 #include <leat/open_lmdb.hpp>
+#include <leat/open_records.hpp>
 #include <leat/open_tables.hpp>
 #include <leat/order.hpp>
 #include <leat/samples.hpp>
