@@ -104,7 +104,8 @@ void hand_over::settle(batch_in_flight& batch) {
   const auto threw =
       std::find_if(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.threw(); });
   if (threw != end) return end_run(batch, threw->trouble->failure);
-  // Under any policy: a row that is left out, or is another's, since the system had no memory would depend on the moment.
+  // Under any policy: a row that is left out, or is another's, since the system had no memory would depend on the
+  // moment.
   const auto refused =
       std::find_if(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.out_of_memory(); });
   if (refused != end) {

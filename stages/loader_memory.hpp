@@ -24,8 +24,8 @@ namespace leat::stages {
 [[nodiscard]] memory_needs needs_of(const bound_run& run, const loader_options& options,
                                     const memory_available& available, std::uint64_t batches_to_come);
 
-/// plan_memory() of that. Where corrupt samples do not end the run and the budget is too small for a batch of the largest ones, samples with
-/// a value of more than a quarter of it become corrupt, if that helps.
+/// plan_memory() of that. Where corrupt samples do not end the run and the budget is too small for a batch of the
+/// largest ones, samples with a value of more than a quarter of it become corrupt, if that helps.
 [[nodiscard]] memory_plan memory_of(bound_run& run, const loader_options& options, const memory_available& available,
                                     std::uint64_t batches_to_come);
 

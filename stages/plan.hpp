@@ -62,7 +62,8 @@ class planner {
   planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
           const batch_layout& layout, settings how);
 
-  /// From now on a sample is corrupt that has a value, or lies in a block, of more bytes than that, as stored or expanded.
+  /// From now on a sample is corrupt that has a value, or lies in a block, of more bytes than that, as stored or
+  /// expanded.
   void leave_out_above(std::uint64_t value_bytes_max);
   [[nodiscard]] std::uint64_t value_bytes_max() const noexcept { return value_bytes_max_; }
   static constexpr std::uint64_t no_limit = ~std::uint64_t{0};

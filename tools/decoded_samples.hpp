@@ -1,4 +1,5 @@
-// Every sample read and decoded whole, as no epoch does that crops: what is damaged anywhere is found (leat inspect --decode).
+// Every sample read and decoded whole, as no epoch does that crops: what is damaged anywhere is found (leat inspect
+// --decode).
 #pragma once
 
 #include "tools/large_pictures.hpp"

@@ -462,8 +462,8 @@ epoch_arguments of_this_rank(epoch_arguments arguments) {
   return arguments;
 }
 
-// Whether a file that could not be read may have another size than an index says: it was replaced in place before this run began, which
-// its folder's time does not tell.
+// Whether a file that could not be read may have another size than an index says: it was replaced in place before this
+// run began, which its folder's time does not tell.
 bool may_be_stale(const epoch_report& report, std::string_view failure) {
   const bool uses_index = std::any_of(report.indexes.begin(), report.indexes.end(), [](const index_report& each) {
     return each.what == index_report::outcome::used;

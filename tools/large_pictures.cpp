@@ -20,11 +20,13 @@
 namespace leat::tools {
 namespace {
 
-// Of a JPEG, a photo pack or a BMP: the least that a file has for so much memory is a bit for each block of 128 bytes (jpeg_claims).
+// Of a JPEG, a photo pack or a BMP: the least that a file has for so much memory is a bit for each block of 128 bytes
+// (jpeg_claims).
 // An interlaced PNG, a WebP or a GIF can take any memory in a few bytes.
 constexpr std::size_t memory_of_byte_max = 1024;
 
-// No format takes more for a pixel: 8 bytes of coefficients, of 16 bits a channel, or 4.75 beside the region's 3; and lines.
+// No format takes more for a pixel: 8 bytes of coefficients, of 16 bits a channel, or 4.75 beside the region's 3; and
+// lines.
 constexpr std::size_t memory_of_pixel_max = 12;
 
 // Headers are in front: nearly always in so many bytes.

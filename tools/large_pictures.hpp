@@ -1,4 +1,5 @@
-// Pictures that a run would leave out, since decoding them takes more memory than a loader gives one: found before the run (leat inspect).
+// Pictures that a run would leave out, since decoding them takes more memory than a loader gives one: found before the
+// run (leat inspect).
 #pragma once
 
 #include "stages/pixels/picture_decoder.hpp"

@@ -153,7 +153,8 @@ struct loader_stats {
   std::uint64_t samples = 0;
   std::uint64_t quarantined = 0;
   /// Corrupt samples by kind, sorted by name: a picture format that leat does not read ("TIFF"), "unknown format",
-  /// "unsupported", "empty", "incomplete", "unreadable", "over budget" or "damaged". loader_options::journal has kind and reason of each.
+  /// "unsupported", "empty", "incomplete", "unreadable", "over budget" or "damaged". loader_options::journal has kind
+  /// and reason of each.
   std::vector<corrupt_count> quarantined_as;
   std::uint64_t substituted = 0;
   std::uint64_t batches = 0;

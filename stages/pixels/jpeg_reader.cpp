@@ -72,8 +72,8 @@ struct frame {
   // Where we are.
   int scans;  // as check_jpeg_claims() counted them
   bool several_scans;
-  bool
-      has_end;  // an end marker behind the scan; or nobody asks, as with several scans, which are read to their end in any case
+  // An end marker stands behind the scan; or nobody asks, as with several scans, which are read to their end in any case.
+  bool has_end;
   bool in_headers;
   bool is_cut;  // accept_cut: the data have ended, and libjpeg fills in
   bool skipping;

@@ -101,7 +101,8 @@ class scratch_arena {
   void begin() noexcept;
   /// Makes room for `bytes` more, waiting for other samples to end if need be. At most once per sample, before more
   /// than base_bytes have been taken: so a waiting arena holds nothing that others wait for.
-  ///   returns   over_budget where that much can never be given; no_memory where the system has none; cancelled after the budget's stop()
+  ///   returns   over_budget where that much can never be given; no_memory where the system has none; cancelled after
+  ///             the budget's stop()
   stages::outcome<void> reserve(std::size_t bytes);
   /// The most that reserve() can ever give.
   [[nodiscard]] std::size_t most() const;

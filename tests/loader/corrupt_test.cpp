@@ -52,7 +52,7 @@ std::vector<damage> all_damages() {
   std::vector<damage> all;
   all.push_back({"zero bytes", 1, "zero bytes", [=](fake_sample& s) { picture(s).clear(); }});
   all.push_back({"unsupported format", 5, "unsupported",
-                 [=](fake_sample& s) { picture(s) = testing::to_bytes("GIF89a, or so it says of itself"); }});
+                 [=](fake_sample& s) { picture(s) = testing::to_bytes("8BPS, or so it says of itself"); }});
   all.push_back({"too many pixels", 8, "pixels",
                  [=](fake_sample& s) { picture(s) = testing::make_jpeg(testing::make_texture(1, 90, 90), {}); }});
   all.push_back({"cut in the middle", 13, "jpg", [=](fake_sample& s) { picture(s).resize(picture(s).size() / 3); }});
@@ -434,7 +434,7 @@ TEST(corrupt, is_what_was_decoded_and_not_what_lies_beside_it) {
   EXPECT_EQ(got->valid_rows(), 2U) << "the lower rows are not";
 }
 
-// --- samples that the budget cannot hold ---------------------------------------------------------------------------------
+// --- samples that the budget cannot hold -------------------------------------------------------------------------------
 
 /// Loose files of which number 37 is a progressive picture: its coefficients take 6 MB, also packed, and small_budget gives
 /// a sample 10 MiB.

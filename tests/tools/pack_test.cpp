@@ -389,7 +389,8 @@ TEST(pack, unpack_keeps_all_samples_of_one_name) {
 
 using files_by_name = std::map<std::string, std::string>;
 
-// Pictures of all depths and stems: those that differ in nothing but the extension, in its letters' case, or have what is escaped in keys.
+// Pictures of all depths and stems: those that differ in nothing but the extension, in its letters' case, or have what
+// is escaped in keys.
 files_by_name random_tree(seeded_random& draw) {
   static const std::vector<std::string> stems = {"x", "X", "x.a", "x%", "x%~1", "%2E", "a b", "\xC3\xA4", "1", "x.cls"};
   static const std::vector<std::string> extensions = {"jpg", "JPG", "jpeg", "png", "Png", "bmp", "webp"};
