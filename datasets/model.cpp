@@ -197,8 +197,8 @@ static std::string_view last_name(std::string_view field_name) noexcept {
 }
 
 std::span<const std::string_view> picture_names() noexcept {
-  static constexpr std::array<std::string_view, 13> names = {"jpg", "jpeg", "png", "webp", "bmp",   "tif", "tiff",
-                                                             "ppm", "pgm",  "jpe", "fjpg", "fjpeg", "fjpe"};
+  static constexpr std::array<std::string_view, 14> names = {"jpg",  "jpeg", "png", "webp", "bmp",  "gif",   "tif",
+                                                             "tiff", "ppm",  "pgm", "jpe",  "fjpg", "fjpeg", "fjpe"};
   return names;
 }
 

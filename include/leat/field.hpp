@@ -49,10 +49,10 @@ enum class jpeg_decoder : std::uint8_t { turbo, nvjpeg };
 ///   accept   what is missing is grey, or of a progressive file blurred, as with Pillow's LOAD_TRUNCATED_IMAGES
 enum class truncated_jpeg : std::uint8_t { refuse, accept };
 
-/// A picture, with transforms as in torchvision and resampling as in Pillow: JPEG, PNG, WebP, BMP or a photo pack, by
-/// its content.
-///   reads      the member of this name, or of from(). "jpg" also finds jpeg, png, webp, bmp, tif, tiff, ppm, pgm and
-///              jpe, and the picture of a folder
+/// A picture, with transforms as in torchvision and resampling as in Pillow: JPEG, PNG, WebP, BMP, GIF or a photo pack,
+/// by its content; of an animation its first frame.
+///   reads      the member of this name, or of from(). "jpg" also finds jpeg, png, webp, bmp, gif, tif, tiff, ppm, pgm
+///              and jpe, and the picture of a folder
 ///   output     `name`: f32 [rows, 3, height, width]; as() changes dtype and layout. u8 is the pixel, 0..255. Floats
 ///              are u8 / 255, or (u8 / 255 - mean) / deviation after normalize()
 ///   corrupt    cut, or damaged inside the region that is decoded; an unsupported format; more than pixels_max() pixels

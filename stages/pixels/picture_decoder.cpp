@@ -2,6 +2,7 @@
 
 #include "stages/pixels/bmp_reader.hpp"
 #include "stages/pixels/decimation.hpp"
+#include "stages/pixels/gif_reader.hpp"
 #include "stages/pixels/jpeg_reader.hpp"
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/picture_format.hpp"
@@ -75,13 +76,15 @@ struct picture_decoder::state {
     reading how;
   };
 
-  explicit state(scratch_budget& budget) : arena(budget), jpeg(arena), png(arena), webp(arena), bmp(arena) {}
+  explicit state(scratch_budget& budget)
+      : arena(budget), jpeg(arena), png(arena), webp(arena), bmp(arena), gif(arena) {}
 
   scratch_arena arena;
   jpeg_reader jpeg;
   png_reader png;
   webp_reader webp;
   bmp_reader bmp;
+  gif_reader gif;
   std::vector<recipe> recipes;        // of the rows that are wanted
   std::vector<recipe> of_host;        // what of them is done here, where that is not all
   std::vector<resampler> resamplers;  // of the rows that are being made
@@ -97,6 +100,8 @@ struct picture_decoder::state {
         return webp;
       case format::bmp:
         return bmp;
+      case format::gif:
+        return gif;
       default:
         break;
     }

@@ -129,7 +129,7 @@ std::string why_not_read(byte_span encoded) {
   std::string text = "unsupported format: ";
   text +=
       what == format::unknown ? "none that is known (begins with " + magic_of(encoded) + ")" : std::string(name(what));
-  return text + "; JPEG, PNG, WebP and BMP are read: convert it";
+  return text + "; JPEG, PNG, WebP, BMP and GIF are read: convert it";
 }
 
 }  // namespace leat::pixels

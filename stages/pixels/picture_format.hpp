@@ -11,7 +11,7 @@
 
 namespace leat::pixels {
 
-/// Formats up to `photo_pack` are read. The others are recognised, so that errors can name them.
+/// Formats up to `gif` are read. The others are recognised, so that errors can name them.
 enum class format : std::uint8_t {
   unknown,
   jpeg,
@@ -45,17 +45,14 @@ inline constexpr std::size_t format_bytes = 512;
 /// "image/png"; "application/octet-stream" for unknown formats.
 [[nodiscard]] std::string_view media_type(format what) noexcept;
 
-[[nodiscard]] constexpr bool is_read(format what) noexcept {
-  return what == format::jpeg || what == format::png || what == format::webp || what == format::bmp ||
-         what == format::photo_pack;
-}
+[[nodiscard]] constexpr bool is_read(format what) noexcept { return what != format::unknown && what <= format::gif; }
 
 /// What a sample in a format that is not read is counted as: by the format's name.
 [[nodiscard]] inline corrupt_kind kind_of_unread(format what) noexcept {
   return what == format::unknown ? corrupt_kinds::unknown_format : corrupt_kind{name(what)};
 }
 
-/// The reason why a format is not read, with advice: "unsupported format: GIF; JPEG, PNG, WebP and BMP are read: convert it". For
+/// The reason why a format is not read, with advice: "unsupported format: TIFF; JPEG, PNG, WebP, BMP and GIF are read: convert it". For
 /// an unknown format it shows the first bytes.
 [[nodiscard]] std::string why_not_read(std::span<const std::byte> encoded);
 

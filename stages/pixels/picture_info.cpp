@@ -27,9 +27,12 @@ outcome<picture_info> peek(std::span<const std::byte> encoded, look_for what) {
     case format::png:
       return peek_png(encoded, what);
     case format::webp:
+    case format::animated_webp:
       return peek_webp(encoded, what);
     case format::bmp:
       return peek_bmp(encoded, what);
+    case format::gif:
+      return peek_gif(encoded, what);
     default:
       return {stages::failure{stages::outcome_kind::unsupported, why_not_read(encoded),
                               kind_of_unread(format_of(encoded))}};

@@ -19,7 +19,7 @@ enum class look_for : std::uint8_t { size, orientation };
 /// A picture as it is stored.
 ///   width, height   in pixels, before any EXIF orientation
 ///   orientation     EXIF's 1..8 (exif.hpp); 1 if the file has none, or an invalid one
-///   progressive     must be in memory as a whole: a progressive JPEG, an interlaced PNG
+///   progressive     must be in memory as a whole: a progressive JPEG, an interlaced PNG, a GIF
 ///   channels        in the file: 1, 3, 4 of a JPEG; 1 to 4 of a PNG (a palette counts as 3)
 struct picture_info {
   format what = format::unknown;

@@ -16,6 +16,8 @@ using stages::unsupported;
 constexpr std::size_t chunk_header_bytes = 8;
 constexpr std::size_t file_header_bytes = 12;
 
+constexpr const char* first_frame_is_smaller = "animated WebP whose first frame is not the whole picture; convert it";
+
 // The fewest bits of a macroblock of 16 x 16 pixels: its modes take 3.4 bits or more (RFC 6386, section 11, with the fixed
 // probabilities of key frames).
 constexpr std::uint64_t lossy_bits_per_block = 3;
@@ -82,12 +84,26 @@ outcome<chunk> read_chunk(byte_span file, std::size_t at) {
   return chunk{file.subspan(begin, bytes), std::min(begin + bytes + bytes % 2, file.size())};
 }
 
+outcome<void> read_chunks(byte_span file, std::size_t at, webp_layout& found);
+
+// Where it lies, how large it is and how long it is shown, and then chunks of its own: the picture is among them.
+outcome<void> read_frame(byte_span frame, webp_layout& found) {
+  constexpr std::size_t frame_header_bytes = 16;
+  if (frame.size() < frame_header_bytes) return corrupt("WebP with a frame that ends inside its header");
+  if (little24(frame, 0) != 0 || little24(frame, 3) != 0) return unsupported(first_frame_is_smaller);
+  return read_chunks(frame, frame_header_bytes, found);
+}
+
 outcome<void> read_chunks(byte_span file, std::size_t at, webp_layout& found) {
   while (file.size() - at >= chunk_header_bytes) {
     const outcome<chunk> next = read_chunk(file, at);
     if (!next) return next.error();
     const bool is_picture = stands_at(file, at, "VP8 ") || stands_at(file, at, "VP8L");
     if (is_picture && found.picture.empty()) found.picture = next->content;
+    if (stands_at(file, at, "ANMF") && found.picture.empty()) {
+      const outcome<void> frame = read_frame(next->content, found);
+      if (!frame) return frame;
+    }
     if (stands_at(file, at, "EXIF") && found.exif.empty()) found.exif = next->content;
     if (stands_at(file, at, "XMP ") && found.xmp.empty()) found.xmp = next->content;
     at = next->end;
@@ -108,6 +124,8 @@ outcome<webp_layout> read_extended(byte_span file) {
   found.has_alpha = (byte_at(f, 0) & 0x10U) != 0;
   const auto width = static_cast<int>(little24(f, 4)) + 1;
   const auto height = static_cast<int>(little24(f, 7)) + 1;
+  const bool is_animated = (byte_at(f, 0) & 2U) != 0;
+  if (is_animated && (found.width < width || found.height < height)) return unsupported(first_frame_is_smaller);
   if (width != found.width || height != found.height) {
     return corrupt("WebP of " + size_text(width, height) + " with a picture of " +
                    size_text(found.width, found.height));

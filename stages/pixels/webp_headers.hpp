@@ -7,7 +7,7 @@
 namespace leat::pixels {
 
 /// The checked contents of the container: the file is whole, and the picture's own header agrees with it.
-///   picture     the content of the chunk `VP8 ` or `VP8L`
+///   picture     the content of the chunk `VP8 ` or `VP8L`; of an animation, of its first frame
 ///   has_alpha   in the chunk of features, or in a lossless picture's own header
 ///   exif, xmp   the contents of those chunks; empty where there is none
 struct webp_layout {
@@ -20,8 +20,8 @@ struct webp_layout {
   byte_span xmp;
 };
 
-///   returns   corrupt: cut, without a picture, or with sizes that contradict one another; unsupported: animated, or far
-///             more pixels than its bytes can be meant for
+///   returns   corrupt: cut, without a picture, or with sizes that contradict one another; unsupported: animated, with a
+///             first frame that is not the whole canvas, or far more pixels than its bytes can be meant for
 ///   source    RFC 9649 (WebP), sections 2 and 3; RFC 6386 section 9.1 (VP8's frame header)
 [[nodiscard]] stages::outcome<webp_layout> read_webp_headers(byte_span encoded);
 

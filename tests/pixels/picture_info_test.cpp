@@ -186,9 +186,9 @@ TEST(picture_info, finds_the_orientation_of_a_jpeg_behind_its_frame_header_and_i
 TEST(picture_info, names_what_it_cannot_read) {
   EXPECT_THAT(peek({}).reason(), HasSubstr("zero bytes"));
   EXPECT_EQ(peek({}).kind(), outcome_kind::corrupt);
-  const auto gif = peek(bytes_of("GIF89a....."));
-  EXPECT_EQ(gif.kind(), outcome_kind::unsupported);
-  EXPECT_EQ(gif.reason(), "unsupported format: GIF; JPEG, PNG, WebP and BMP are read: convert it");
+  const auto other = peek(bytes_of("8BPS....."));
+  EXPECT_EQ(other.kind(), outcome_kind::unsupported);
+  EXPECT_EQ(other.reason(), "unsupported format: Photoshop; JPEG, PNG, WebP, BMP and GIF are read: convert it");
   EXPECT_THAT(peek(bytes_of("x")).reason(), HasSubstr("begins with 78"));
   EXPECT_EQ(peek(bytes_of("\xFF\xD8")).kind(), outcome_kind::corrupt);
   EXPECT_EQ(peek(bytes_of("\x89PNG\r\n\x1A\n")).kind(), outcome_kind::corrupt);

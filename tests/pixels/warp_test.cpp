@@ -6,6 +6,7 @@
 #include "stages/pixels/recipe.hpp"
 #include "tests/support/reference_warp.hpp"
 #include "tests/support/seeded_random.hpp"
+#include "tests/support/seeds.hpp"
 
 #include <leat/error.hpp>
 

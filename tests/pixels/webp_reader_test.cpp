@@ -64,7 +64,7 @@ TEST(webp_reader, gives_each_region_as_libwebp_gives_the_whole) {
   });
 }
 
-TEST(webp_reader, refuses_what_is_cut_animated_or_contradicts_itself) {
+TEST(webp_reader, refuses_what_is_cut_or_contradicts_itself) {
   one_decoder one;
   rgb_picture seen;
   const rgb_picture texture = testing::make_texture(4, 90, 80);
@@ -79,14 +79,53 @@ TEST(webp_reader, refuses_what_is_cut_animated_or_contradicts_itself) {
     EXPECT_EQ(one.decode(longer, plain_box(0, 0, 90, 80)), seen) << "what stands behind the container is nothing of it";
   }
   auto extended = make_webp(texture, {.extended = true}, seen);
-  extended[20] = std::byte{2};
-  one.decode(extended, plain_box(0, 0, 90, 80));
-  EXPECT_EQ(one.kind, outcome_kind::unsupported);
-  EXPECT_EQ(one.reason, "unsupported format: animated WebP; JPEG, PNG, WebP and BMP are read: convert it");
-  extended[20] = std::byte{0};
   extended[24] = std::byte{88};
   one.decode(extended, plain_box(0, 0, 90, 80));
   EXPECT_EQ(one.reason, "WebP of 89 x 80 pixels with a picture of 90 x 80 pixels");
+}
+
+TEST(webp_reader, gives_the_first_frame_of_an_animation) {
+  one_decoder one;
+  const auto put = [](std::vector<std::byte>& to, std::size_t value, int count) {
+    for (int i = 0; i < count; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i) & 0xFF));
+  };
+  // The chunks of a picture, as a frame.
+  const auto frame_of = [&](const std::vector<std::byte>& picture, std::size_t x, std::size_t width,
+                            std::size_t height) {
+    std::vector<std::byte> frame;
+    for (const char letter : {'A', 'N', 'M', 'F'}) frame.push_back(static_cast<std::byte>(letter));
+    put(frame, picture.size() - 30 + 16, 4);
+    put(frame, x / 2, 3);
+    put(frame, 0, 3);
+    put(frame, width - 1, 3);
+    put(frame, height - 1, 3);
+    put(frame, 100, 4);
+    frame.insert(frame.end(), picture.begin() + 30, picture.end());
+    return frame;
+  };
+  for (const bool lossless : {false, true}) {
+    rgb_picture seen, other;
+    const auto first = make_webp(testing::make_texture(1, 90, 80), {.lossless = lossless, .extended = true}, seen);
+    const auto second = make_webp(testing::make_texture(2, 90, 80), {.lossless = !lossless, .extended = true}, other);
+    for (const std::size_t x : {0U, 4U}) {
+      std::vector<std::byte> file(first.begin(), first.begin() + 30);
+      file[20] = std::byte{2};
+      for (const auto& frame : {frame_of(first, x, 90, 80), frame_of(second, 0, 90, 80)}) {
+        file.insert(file.end(), frame.begin(), frame.end());
+      }
+      std::vector<std::byte> size;
+      put(size, file.size() - 8, 4);
+      std::copy(size.begin(), size.end(), file.begin() + 4);
+      std::mt19937_64 random(3);
+      if (x == 0) {
+        testing::expect_every_region(one, file, seen, random, 4);
+      } else {
+        one.decode(file, plain_box(0, 0, 90, 80));
+        EXPECT_EQ(one.kind, outcome_kind::unsupported);
+        EXPECT_THAT(one.reason, HasSubstr("whose first frame is not the whole picture"));
+      }
+    }
+  }
 }
 
 // Headers that claim more than their bytes can hold, and one colour that is enormous: no memory is asked for.

@@ -96,7 +96,7 @@ TEST(show, each_step_of_a_sample_is_a_picture_with_what_was_drawn) {
 TEST(show, a_corrupt_sample_shows_its_reason_and_costs_no_other) {
   const shown sheet;
   std::ofstream(sheet.photos.files()[3], std::ios::trunc).flush();
-  std::ofstream(sheet.photos.files()[6], std::ios::trunc) << "GIF89a, or so it says";
+  std::ofstream(sheet.photos.files()[6], std::ios::trunc) << "8BPS, or so it says";
   const std::string page = sheet.page();
   EXPECT_EQ(count_of(page, "<figure>"), 12U);
   EXPECT_EQ(count_of(page, "class=\"seen\""), 10U);
