@@ -59,13 +59,19 @@ std::uint64_t awake_ns(const io::io_thread_counters& of) { return std::max(of.aw
 
 line_setting line_watch::setting(const line_counts& counts) const {
   const std::uint64_t read_bytes = counts.reads == 0 ? 0 : counts.read_bytes / counts.reads;
+  const remote_stats remote = remote_since(line_.remote_before, remote_counts(line_.run.dataset()));
   return {.decode_threads = line_.rows.decode_threads(),
           .cores = cores_,
           .io_threads = line_.loops.size(),
           .reads_at_a_time = line_.loops.count().reads == 0 ? 0 : line_.loops.depth_of(read_bytes),
           .batches_max = line_.memory.batches,
           .short_of_memory = line_.memory.batches_missing,
-          .on_device = line_.transfer.runs_operations()};
+          .on_device = line_.transfer.runs_operations(),
+          .store = {.away_s = remote.away_s,
+                    .requests_per_s_max = remote.requests_per_s_max,
+                    .reads_waiting = remote.reads_waiting,
+                    .refusals = remote.refusals,
+                    .requests = remote.requests}};
 }
 
 line_counts line_watch::counts(const delivery::counters& handed, const row_maker::counters& made,

@@ -149,6 +149,32 @@ double batch_s(const looked_at& seen) {
          ratio(ready_s, batches) + of_batch(std::max(window.step_ns, window.out_ns));
 }
 
+// Of a store that holds reads up; empty where none does.
+std::string words_of(const store_now& store) {
+  constexpr double seldom = 0.05;
+  const std::string waiting = str_cat(", and ", count_text(store.reads_waiting),
+                                      store.reads_waiting == 1 ? " read waits" : " reads wait", " for it");
+  if (store.away_s > 0)
+    return str_cat("the store has answered nothing of use for ", three_digits(store.away_s), " s", waiting);
+  if (store.requests_per_s_max > 0 && store.reads_waiting > 0) {
+    return str_cat("the store allows ", count_text(static_cast<std::uint64_t>(std::llround(store.requests_per_s_max))),
+                   " requests/s", waiting);
+  }
+  if (number(store.refusals) <= seldom * number(store.requests)) return {};
+  return str_cat("the store has refused ", count_text(store.refusals), " of ", count_text(store.requests), " requests");
+}
+
+// Whatever else was found of reads, or nothing: they wait for the network.
+void blame_store(verdict& made, const store_now& store) {
+  const std::string words = words_of(store);
+  const bool is_read = made.who == bottleneck::read;
+  const bool is_nobody = made.who == bottleneck::unclear || made.who == bottleneck::unknown;
+  if (words.empty() || (!is_read && (!is_nobody || store.reads_waiting == 0))) return;
+  if (!is_read) made.read = {made.samples_per_s, true};
+  made.who = bottleneck::read;
+  made.why = is_nobody || made.why.empty() ? words : str_cat(words, "; ", made.why);
+}
+
 verdict of_nothing(const looked_at& seen) {
   const line_counts& window = seen.window;
   verdict made;
@@ -285,7 +311,10 @@ verdict judge(const line_counts& window, const line_setting& setting) {
   made.reads_at_a_time = setting.reads_at_a_time;
   made.io_threads = setting.io_threads;
   made.window_s = seconds(window.time_ns);
-  if (is_empty) return made;
+  if (is_empty) {
+    blame_store(made, setting.store);
+    return made;
+  }
 
   const ranking by = rank(made, seen.depth_is_known);
   if (by.count == 0) {
@@ -302,6 +331,7 @@ verdict judge(const line_counts& window, const line_setting& setting) {
     name_slowest(made, by);
   }
   say_why(made, seen);
+  blame_store(made, setting.store);
   return made;
 }
 

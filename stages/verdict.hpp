@@ -52,6 +52,15 @@ struct line_counts {
   friend bool operator==(const line_counts&, const line_counts&) = default;
 };
 
+/// What a store of objects does to those who read it, as leat::remote_stats has it.
+struct store_now {
+  double away_s = 0;
+  double requests_per_s_max = 0;
+  std::uint64_t reads_waiting = 0;
+  std::uint64_t refusals = 0;  ///< of all its requests
+  std::uint64_t requests = 0;
+};
+
 /// What the line works with meanwhile.
 ///   on_device         batches go to a device: what the CPU sees of copies and steps is only that they were queued, and a wait in next() is
 ///                     no stall. What the device timed tells; a window without a timed batch says nothing of them
@@ -67,6 +76,7 @@ struct line_setting {
   std::uint32_t batches_max = 0;
   bool short_of_memory = false;
   bool on_device = false;
+  store_now store = {};
 };
 
 /// Each part's capacity is how many items it works on at a time, over what one takes it. The smallest is the verdict, the second smallest

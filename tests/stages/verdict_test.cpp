@@ -133,6 +133,28 @@ TEST(verdict, of_sources_whose_depth_nobody_knows_is_read_where_most_samples_are
   EXPECT_EQ(judge(seen, setting).who, bottleneck::unclear) << "few are";
 }
 
+TEST(verdict, names_a_store_that_is_away_or_throttles_with_its_figures) {
+  line_setting setting = two_threads;
+  setting.reads_at_a_time = 0;
+  setting.store = {.requests_per_s_max = 300, .reads_waiting = 256, .requests = 1'000};
+  line_counts seen = waited_for;
+  seen.decode_ns = second;
+  seen.read_ns = 9 * second * 8 * 64;
+  EXPECT_THAT(
+      judge(seen, setting).to_string(),
+      StartsWith("read: its sources give at least 640/s; the store allows 300 requests/s, and 256 reads wait for it"));
+  setting.store = {.away_s = 14, .reads_waiting = 1};
+  const verdict nothing = judge({.time_ns = 14 * second, .stalled_ns = 14 * second}, setting);
+  EXPECT_EQ(nothing.who, bottleneck::read);
+  EXPECT_EQ(nothing.why, "the store has answered nothing of use for 14.0 s, and 1 read waits for it");
+  setting.store = {.refusals = 400, .requests = 1'000};
+  EXPECT_THAT(judge(seen, setting).why, StartsWith("the store has refused 400 of 1,000 requests"));
+  // Who reads enough is held up by another part.
+  setting.store = {.requests_per_s_max = 300, .reads_waiting = 256};
+  EXPECT_EQ(judge(waited_for, setting).who, bottleneck::decode);
+  EXPECT_EQ(judge(waited_for, setting).why, "");
+}
+
 TEST(verdict, is_the_consumer_where_it_holds_all_batches_and_says_so) {
   line_counts seen = waited_for;
   seen.decode_ns = second;
