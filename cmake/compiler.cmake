@@ -6,6 +6,8 @@ if(leat_refused)
 endif()
 
 set(CMAKE_CXX_EXTENSIONS OFF)
+# A program is linked anew where what it links with has another interface, which its own sources then show.
+set(CMAKE_LINK_DEPENDS_NO_SHARED ON)
 set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(LEAT_CCACHE ccache)

@@ -10,7 +10,8 @@
 #       ALONE as above. WITH_THREADS 'a.*:b.c' names the tests that have threads (as --gtest_filter), where most have none: only
 #       they run under ThreadSanitizer. SANITIZED names likewise what sanitizers look at, where they need not look at all. scripts/soak
 #       runs what these two leave out. SERIAL names tests, in full, that measure time: nothing runs beside them. IN_ONE_PROCESS: all of them
-#       are one test of ctest.
+#       are one test of ctest (scripts/in_one_process), where none needs a process of its own. OWN_COPY: with BUILD_SHARED_LIBS it has its modules in itself all the same, as what stands before functions
+#       that the library calls (--wrap), or in place of some of it, has to.
 #   leat_example(first ARGS ...), leat_benchmark(ring_benchmark ARGS <toy size>)
 #       A program of that name from <name>.cpp, and one test that runs it with ARGS.
 
@@ -112,6 +113,7 @@ function(leat_module name)
   if(NOT arg_OUTSIDE_LIBRARY)
     set_property(GLOBAL APPEND PROPERTY leat_modules ${name})
     set_property(GLOBAL APPEND PROPERTY leat_links ${arg_LINKS})
+    set_property(GLOBAL APPEND PROPERTY leat_headers ${arg_HEADERS})
     if(sources)
       set_property(GLOBAL APPEND PROPERTY leat_objects $<TARGET_OBJECTS:leat_${name}>)
     endif()
@@ -119,14 +121,22 @@ function(leat_module name)
 endfunction()
 
 function(leat_program target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PRECOMPILED" "MODULES;SOURCES;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_COPY" "PRECOMPILED" "MODULES;SOURCES;LINKS")
   add_executable(${target} ${arg_SOURCES})
+  get_property(modules GLOBAL PROPERTY leat_modules)
   if("ALL" IN_LIST arg_MODULES)
     list(REMOVE_ITEM arg_MODULES ALL)
-    get_property(modules GLOBAL PROPERTY leat_modules)
     list(APPEND arg_MODULES ${modules})
   endif()
-  if("stages" IN_LIST arg_MODULES AND TARGET leat_kernels)
+  if(BUILD_SHARED_LIBS AND NOT arg_OWN_COPY)
+    # All of the library at once, which is linked once for all programs.
+    list(REMOVE_ITEM arg_MODULES ${modules})
+    get_property(headers GLOBAL PROPERTY leat_headers)
+    get_property(links GLOBAL PROPERTY leat_links)
+    list(REMOVE_DUPLICATES headers)
+    list(REMOVE_DUPLICATES links)
+    list(APPEND arg_LINKS leat ${links} ${headers})
+  elseif("stages" IN_LIST arg_MODULES AND TARGET leat_kernels)
     list(APPEND arg_MODULES kernels)
   endif()
   list(TRANSFORM arg_MODULES PREPEND leat_)
@@ -137,7 +147,7 @@ function(leat_program target)
 endfunction()
 
 function(leat_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "IN_ONE_PROCESS" "TOGETHER;SANITIZED;WITH_THREADS"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "IN_ONE_PROCESS;OWN_COPY" "TOGETHER;SANITIZED;WITH_THREADS"
     "MODULES;SOURCES;ALONE;LINKS;LABELS;ENVIRONMENT;SERIAL")
   leat_existing_sources(sources ${arg_SOURCES} ${arg_ALONE})
   if(NOT sources)
@@ -150,26 +160,35 @@ function(leat_test name)
   elseif(arg_SANITIZED AND LEAT_SANITIZE)
     set(filter TEST_FILTER "${arg_SANITIZED}")
   endif()
-  leat_program(${name}_tests MODULES ${arg_MODULES}
+  set(own_copy "")
+  if(arg_OWN_COPY)
+    set(own_copy OWN_COPY)
+  endif()
+  leat_program(${name}_tests ${own_copy} MODULES ${arg_MODULES}
     SOURCES ${sources} ${PROJECT_SOURCE_DIR}/tests/support/sanitizer_options.cpp
     LINKS ${arg_LINKS} GTest::gmock_main PRECOMPILED tests)
   leat_unity(${name}_tests "${arg_TOGETHER}" ${arg_ALONE})
+  if(filter)
+    add_test(NAME ${name}.all COMMAND ${name}_tests --gtest_brief=1 CONFIGURATIONS soak)
+    set_tests_properties(${name}.all PROPERTIES LABELS "${name};${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
+  endif()
   if(arg_IN_ONE_PROCESS)
-    # One test for ctest, which names those that fail; skipped where none was run.
-    add_test(NAME ${name}.in_one_process COMMAND ${PROJECT_SOURCE_DIR}/scripts/in_one_process 40
-      ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.log $<TARGET_FILE:${name}_tests>)
+    # One test for ctest, which names those that fail; skipped where none was run. The silence is that of one test.
+    set(chosen "")
+    if(filter)
+      list(GET filter 1 chosen)
+      string(PREPEND chosen --gtest_filter=)
+    endif()
+    add_test(NAME ${name}.in_one_process COMMAND ${PROJECT_SOURCE_DIR}/scripts/in_one_process 120
+      ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.log $<TARGET_FILE:${name}_tests> ${chosen})
     set_tests_properties(${name}.in_one_process PROPERTIES LABELS "${name};${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}"
-      SKIP_REGULAR_EXPRESSION "_tests: 0 passed, 0 failed")
+      TIMEOUT 1500 SKIP_REGULAR_EXPRESSION "_tests: 0 passed, 0 failed")
     return()
   endif()
   # PRE_TEST: the list of tests is asked for by ctest, so that a build never runs what it has just built.
   # A parameter's value has no place in a name: of a struct GoogleTest prints its bytes, with pointers that differ each time.
   gtest_discover_tests(${name}_tests DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120 TEST_PREFIX "${name}." NO_PRETTY_VALUES
     ${filter})
-  if(filter)
-    add_test(NAME ${name}.all COMMAND ${name}_tests --gtest_brief=1 CONFIGURATIONS soak)
-    set_tests_properties(${name}.all PROPERTIES LABELS "${name};${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
-  endif()
   # Not by gtest_discover_tests(PROPERTIES): it takes a list apart and keeps the first value only.
   set(properties ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests_properties.cmake)
   file(GENERATE OUTPUT ${properties} CONTENT
