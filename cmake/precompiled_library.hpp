@@ -1,6 +1,8 @@
 // Foreign headers that most units of the library include (cmake/modules.cmake).
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/strings/str_cat.h>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -17,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -31,5 +34,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
