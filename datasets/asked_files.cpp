@@ -47,6 +47,10 @@ class asked_files final : public input_files {
     if (entry.refused) throw error(*entry.refused);
     return entry.file;
   }
+  void expect_addresses(std::span<const std::string> names) const override {
+    const mutex_lock lock(whole_mutex_);
+    whole_.insert(names.begin(), names.end());
+  }
   void expect(std::span<const std::string> names) const override {
     std::vector<std::string> unknown;
     {
@@ -95,7 +99,9 @@ class asked_files final : public input_files {
       from = entry.from;
       if (entry.source) called = entry.source->file_name(entry.number);
     }
-    if (!from) throw error(errc::not_found, str_cat(io::redacted(name), ": it is not there; check the address"));
+    if (!from)
+      throw error(errc::not_found,
+                  str_cat(io::redacted(object_of(name).address), ": it is not there; check the address"));
     return from->open(called);
   }
   placed_files place(std::span<const sized_file> files) const override {
@@ -144,9 +150,9 @@ class asked_files final : public input_files {
   [[nodiscard]] io::named_object object_of(const std::string& name) const {
     const auto told = listed_.find(name);
     if (told != listed_.end()) return told->second;
-    const bool is_below = name.size() > name_.size() && name.starts_with(name_) && name[name_.size()] == '/';
-    // An address with a query of its own, which may sign it, is whole.
-    if (is_below && !io::is_s3(name) && name.find('?') != std::string::npos) return {.address = name};
+    const mutex_lock lock(whole_mutex_);
+    const bool is_below =
+        !whole_.contains(name) && name.size() > name_.size() && name.starts_with(name_) && name[name_.size()] == '/';
     return {.address = is_below ? address_below(folder_, std::string_view(name).substr(name_.size())) : name};
   }
   // Those of one bucket, of which nothing was told.
@@ -162,6 +168,8 @@ class asked_files final : public input_files {
   const std::string name_;
   const remote_options options_;
   absl::flat_hash_map<std::string, io::named_object> listed_;  // by what it is called
+  mutable mutex whole_mutex_;
+  mutable absl::flat_hash_set<std::string> whole_ ABSL_GUARDED_BY(whole_mutex_);
   mutable mutex mutex_;
   mutable absl::flat_hash_map<std::string, known> known_ ABSL_GUARDED_BY(mutex_);
 };

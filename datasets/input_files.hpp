@@ -59,6 +59,8 @@ class input_files {
   [[nodiscard]] virtual std::optional<sized_file> find(const std::string& name) const;
   /// Says which files has(), find() and open() will be asked for: where each of them is a request, they are made together.
   virtual void expect(std::span<const std::string> /*names*/) const {}
+  /// Says which of such names are whole addresses, as they are asked for; others are names of files in the folder. Before expect().
+  virtual void expect_addresses(std::span<const std::string> /*names*/) const {}
   /// Throws if there is no such file, or it cannot be read. This outlives the result. Thread: any, several at once.
   [[nodiscard]] virtual std::unique_ptr<file_bytes> open(const std::string& name) const = 0;
   [[nodiscard]] virtual placed_files place(std::span<const sized_file> files) const = 0;

@@ -278,8 +278,10 @@ std::string note_of_lists_with_nulls(std::string_view path, std::string_view col
 }
 
 // The files that a column names, without their sizes: as paths of a disk, or all of them as addresses.
+//   whole     those that the table names by a whole address
 //   returns   whether they are addresses
-static bool name_files(record_table& table, const file_bytes& file, const table_options& options) {
+static bool name_files(record_table& table, const file_bytes& file, const table_options& options,
+                       std::vector<std::string>& whole) {
   const record_field paths = *field_named(table, options.path_column);
   const bool is_at_address = io::is_address(table.title);
   const bool is_root_at_address = io::is_address(options.root);
@@ -307,6 +309,7 @@ static bool name_files(record_table& table, const file_bytes& file, const table_
                   ", which is at an address; put them into tables of their own and concatenate these"));
     }
     const bool is_whole = path->starts_with('/') || is_address;
+    if (is_address) whole.emplace_back(*path);
     files.push_back({.name = is_whole        ? std::string(*path)
                              : are_addresses ? resolved_name(root, *path)
                                              : str_cat(root, *path)});
@@ -318,7 +321,8 @@ static bool name_files(record_table& table, const file_bytes& file, const table_
 void follow_paths(record_table& table, const file_bytes& file, const input_files& from,
                   std::shared_ptr<const input_files>& elsewhere, const table_options& options) {
   check_is_there({&table, 1}, options.path_column);
-  const bool are_addresses = name_files(table, file, options);
+  std::vector<std::string> whole;
+  const bool are_addresses = name_files(table, file, options, whole);
   std::vector<sized_file>& files = table.more_files;
   const std::string root = io::is_address(options.root) ? options.root : "";
   // What signs the root is of the files below it, and not what signs the table.
@@ -326,10 +330,12 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
   if (!are_addresses) {
     find_sizes_on_disk(files, table.title, options.threads);
   } else if (io::is_address(table.title) && !is_root_signed) {
+    from.expect_addresses(whole);
     find_sizes_at_addresses(files, table.title, from);
   } else if (!files.empty()) {
     if (!elsewhere) elsewhere = files_asked_for(root, options.remote);
     table.more_from = elsewhere;
+    elsewhere->expect_addresses(whole);
     find_sizes_at_addresses(files, table.title, *elsewhere);
   }
   const auto ending_of = [](std::string_view name) {

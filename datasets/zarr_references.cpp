@@ -73,6 +73,7 @@ class first_keys final : public nlohmann::json_sax<json> {
 ///   refused   why it is no file; empty for one
 struct referred_file {
   std::string path;
+  bool is_whole_address = false;  ///< as the references write it
   std::uint64_t bytes = 0;
   std::uint64_t version = 0;
   int failure = 0;
@@ -205,9 +206,13 @@ class reference_store final : public zarr_store {
   }
   void look_at_addresses() {
     std::vector<std::string> names;
+    std::vector<std::string> whole;
     for (const referred_file& each : files_) {
-      if (each.refused.empty()) names.push_back(each.path);
+      if (!each.refused.empty()) continue;
+      names.push_back(each.path);
+      if (each.is_whole_address) whole.push_back(each.path);
     }
+    from_->expect_addresses(whole);
     from_->expect(names);
     for (referred_file& file : files_) {
       if (!file.refused.empty()) continue;
@@ -374,6 +379,7 @@ class reference_store final : public zarr_store {
     }
     if (url.starts_with('/'))
       file.refused = str_cat(url, ": a file of a disk, which references at an address cannot name");
+    file.is_whole_address = is_whole;
     file.path = is_whole ? std::move(url) : resolved_name(std::string_view(path_).substr(0, path_.rfind('/')), url);
     return file;
   }

@@ -277,6 +277,24 @@ TEST_F(remote_openers, follow_the_paths_of_a_table) {
   EXPECT_EQ(everything_of(open_jsonl(there + "pictures/other.jsonl?signature=hush", at_server), there),
             as_address(rows));
 
+  // A name is a file's, whatever its letters mean in an address; a whole address is one.
+  put("pictures/deep/why?.jpg", "asked");
+  put("pictures/deep/50%25#.jpg", "half");
+  put("odd.csv", "file_name\npictures/deep/why?.jpg\npictures/deep/50%25#.jpg\n" + there +
+                     "pictures/deep/a%20b+7.jpg\n" + there + "pictures/deep/a%20b+8.jpg?signature=hush\n");
+  const dataset odd = open_csv(there + "odd.csv", at_server);
+  const auto text_in = [](const dataset& opened, std::uint64_t sample) {
+    const std::vector<std::byte> read = opened.read(sample, "jpg");
+    return std::string(reinterpret_cast<const char*>(read.data()), read.size());
+  };
+  EXPECT_EQ(text_in(odd, 0), "asked");
+  EXPECT_EQ(text_in(odd, 1), "half");
+  EXPECT_EQ(text_in(odd, 2), "picture 7");
+  EXPECT_EQ(text_in(odd, 3), "picture 8");
+  put("gone.csv", "file_name\npictures/deep/where?.jpg\n");
+  EXPECT_THAT(testing::message_of(errc::not_found, [&] { static_cast<void>(open_csv(there + "gone.csv", at_server)); }),
+              HasSubstr("pictures/deep/where"));
+
   // Whole addresses, and a root.
   std::string whole = "file_name\n";
   for (int i = 0; i < 3; ++i) whole += "s3://bucket/classes/" + std::to_string(i % 2) + "/x.jpg\n";
