@@ -1,6 +1,7 @@
 // Arrow IPC files and streams: each a table of its own, one after another.
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
+#include "datasets/arrow_dictionary.hpp"
 #include "datasets/arrow_file.hpp"
 #include "datasets/cursor.hpp"
 #include "datasets/hub_features.hpp"
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -368,6 +370,14 @@ class table_reader {
     }
     if (column.what == kind::fixed_list || column.what == kind::list) field.type = column.type;
     check_rows(column);
+    if (column.dictionary >= 0) {
+      if (is_dictionary_packed(column)) {
+        add_packed_dictionary_values(column, field);
+      } else {
+        place_dictionary_values(column, field);
+      }
+      return table_.fields.push_back(std::move(field));
+    }
     lists_with_nulls nulls;
     if (!packed_by_.empty()) {
       add_packed_values(column, field, nulls);
@@ -412,6 +422,119 @@ class table_reader {
       field.kind = field_kind::bytes;
       field.shape = {};
     }
+    field.packed = std::move(packed);
+  }
+
+  // Those that a batch has numbers of.
+  std::shared_ptr<const arrow_values> dictionary_of(const arrow_batch& batch, const arrow_column& column) {
+    const auto found = std::find_if(batch.dictionaries.begin(), batch.dictionaries.end(),
+                                    [&](const auto& each) { return each.first == column.dictionary; });
+    if (found == batch.dictionaries.end())
+      fail(batch.buffers[column.buffer].offset, column, "a batch before the dictionary that it has numbers of");
+    std::shared_ptr<const arrow_values>& known = dictionaries_[found->second];
+    if (!known) known = read_dictionary(contents_.dictionaries[found->second], column);
+    return known;
+  }
+  std::shared_ptr<const arrow_values> read_dictionary(const arrow_dictionary& from, const arrow_column& column) const {
+    constexpr std::size_t buffers_of_texts = 3;
+    arrow_column values = column;
+    values.buffer = 0;
+    values.validities.clear();
+    auto read = std::make_shared<arrow_values>();
+    for (const arrow_batch& piece : from.pieces) {
+      if (piece.buffers.size() != buffers_of_texts) {
+        fail(piece.buffers.empty() ? 0 : piece.buffers.front().offset, column,
+             str_cat("a dictionary of ", piece.buffers.size(), " buffers where texts have ", buffers_of_texts));
+      }
+      const arrow_buffer& where = piece.buffers.back();
+      const std::vector<std::byte> bytes = read_buffer(piece, where, values);
+      for_each_range(piece, values, [&](std::uint64_t, std::uint64_t begin, std::uint64_t end, bool there) {
+        if (end > bytes.size()) fail(where.offset, column, "a value that ends behind its buffer");
+        const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + begin, end - begin);
+        read->add(there ? std::optional(text) : std::nullopt, where.offset + begin);
+      });
+    }
+    return read;
+  }
+
+  bool is_dictionary_packed(const arrow_column& column) const {
+    const auto is_packed = [](const arrow_batch& each) { return each.codec != arrow_codec::none; };
+    return std::any_of(contents_.batches.begin(), contents_.batches.end(), [&](const arrow_batch& batch) {
+      return is_packed(batch) ||
+             std::any_of(batch.dictionaries.begin(), batch.dictionaries.end(), [&](const auto& each) {
+               const std::vector<arrow_batch>& pieces = contents_.dictionaries[each.second].pieces;
+               return each.first == column.dictionary && std::any_of(pieces.begin(), pieces.end(), is_packed);
+             });
+    });
+  }
+
+  // Calls each(row, number of its value, or nothing of a null), of a batch.
+  template <class Each>
+  void for_each_of_dictionary(const arrow_batch& batch, const arrow_column& column, const arrow_values& values,
+                              const Each& each) const {
+    const arrow_buffer& where = batch.buffers[column.buffer + 1];
+    const std::vector<std::byte> indices =
+        read_buffer(batch, where, batch.rows * size_bytes(column.index_type), column);
+    const auto validity = validity_of(batch, column);
+    for (std::uint64_t row = 0; row < batch.rows; ++row) {
+      std::optional<std::size_t> found;
+      if (is_there(validity, row)) {
+        const std::int64_t number = arrow_index(indices, column.index_type, row);
+        if (number < 0 || static_cast<std::uint64_t>(number) >= values.size()) {
+          fail(where.offset, column,
+               str_cat("the number ", number, " in row ", row, " of a batch, where its dictionary has ", values.size(),
+                       " values"));
+        }
+        if (values.is_there(static_cast<std::size_t>(number))) found = static_cast<std::size_t>(number);
+      }
+      each(row, found);
+    }
+  }
+
+  // A row's value lies where its dictionary has it.
+  void place_dictionary_values(const arrow_column& column, record_field& field) {
+    field.places.resize(contents_.rows, {.offset = value_place::missing});
+    for (const arrow_batch& batch : contents_.batches) {
+      if (batch.rows == 0) continue;
+      const std::shared_ptr<const arrow_values> values = dictionary_of(batch, column);
+      for_each_of_dictionary(batch, column, *values, [&](std::uint64_t row, std::optional<std::size_t> number) {
+        if (!number) return;
+        field.places[batch.first_row + row] = {.offset = values->offset(*number), .bytes = (*values)[*number].size()};
+      });
+    }
+    if (column.what != kind::text) find_kind(field);
+  }
+
+  // Each batch is a block of numbers.
+  void add_packed_dictionary_values(const arrow_column& column, record_field& field) {
+    auto packed = std::make_shared<value_blocks>();
+    packed->packed_by = packed_by_.empty() ? "dictionary" : str_cat(packed_by_, ", dictionary");
+    std::vector<arrow_dictionary_expander::numbers> blocks;
+    bool is_kind_known = column.what == kind::text;
+    for (const arrow_batch& batch : contents_.batches) {
+      if (batch.rows == 0) continue;
+      const std::shared_ptr<const arrow_values> values = dictionary_of(batch, column);
+      const arrow_buffer& where = batch.buffers[column.buffer + 1];
+      std::uint64_t end = 0;
+      for_each_of_dictionary(batch, column, *values, [&](std::uint64_t, std::optional<std::size_t> number) {
+        const std::span<const std::byte> value = number ? (*values)[*number] : std::span<const std::byte>();
+        end += value.size();
+        if (end > value_blocks::decoded_bytes_max) {
+          throw error(errc::limit, str_cat(file_.path(), ": the column '", column.path, "' has a batch of more than ",
+                                           value_blocks::decoded_bytes_max,
+                                           " bytes, as its dictionary's values; write smaller batches"));
+        }
+        packed->ends.push_back(static_cast<std::uint32_t>(end) | (number ? 0 : value_blocks::missing));
+        if (is_kind_known || value.empty()) return;
+        take_kind(value.first(std::min<std::size_t>(value.size(), kind_bytes)), field);
+        is_kind_known = true;
+      });
+      blocks.push_back({batch.codec, expanded_bytes_of(batch, where, column), values});
+      packed->expand_bytes_max = std::max(packed->expand_bytes_max, blocks.back().bytes);
+      packed->blocks.push_back(
+          {.first_row = batch.first_row, .rows = batch.rows, .offset = where.offset, .bytes = where.bytes});
+    }
+    packed->expander = std::make_shared<arrow_dictionary_expander>(std::move(blocks), column.index_type);
     field.packed = std::move(packed);
   }
 
@@ -513,14 +636,28 @@ class table_reader {
                                              "' has lists, or values of a fixed size, which are no classes"));
     }
     few_texts texts;
+    const auto add = [&](std::optional<std::string_view> text) {
+      if (!text) return texts.add_missing();
+      if (!texts.add(*text)) refuse_texts(name, file_.path());
+    };
+    if (column.dictionary >= 0) {
+      for (const arrow_batch& batch : contents_.batches) {
+        if (batch.rows == 0) continue;
+        const std::shared_ptr<const arrow_values> values = dictionary_of(batch, column);
+        for_each_of_dictionary(batch, column, *values, [&](std::uint64_t, std::optional<std::size_t> number) {
+          add(number ? std::optional(values->text(*number)) : std::nullopt);
+        });
+      }
+      classes_.emplace_back(name, std::move(texts));
+      return;
+    }
     for_each_batch([&](const arrow_batch& batch) {
       const arrow_buffer& values = batch.buffers[column.buffer + 2];
       const std::vector<std::byte> bytes = read_buffer(batch, values, column);
       for_each_range(batch, column, [&](std::uint64_t, std::uint64_t begin, std::uint64_t end, bool there) {
-        if (!there) return texts.add_missing();
-        if (end > bytes.size()) fail(values.offset, column, "a value that ends behind its buffer");
-        if (!texts.add({reinterpret_cast<const char*>(bytes.data()) + begin, end - begin}))
-          refuse_texts(name, file_.path());
+        if (there && end > bytes.size()) fail(values.offset, column, "a value that ends behind its buffer");
+        add(there ? std::optional(std::string_view(reinterpret_cast<const char*>(bytes.data()) + begin, end - begin))
+                  : std::nullopt);
       });
     });
     classes_.emplace_back(name, std::move(texts));
@@ -538,7 +675,8 @@ class table_reader {
   record_table table_;
   std::vector<std::string> names_;
   std::string numbers_;
-  std::string packed_by_;  // of the batches, where any is
+  std::string packed_by_;                                                    // of the batches, where any is
+  std::map<std::size_t, std::shared_ptr<const arrow_values>> dictionaries_;  // by place in arrow_contents::dictionaries
 };
 
 }  // namespace

@@ -126,9 +126,9 @@ class schema_reader {
     const auto id = static_cast<type_id>(field.number<std::uint8_t>(2));
     const std::optional<flat_table> type = field.table(3);
     const flat_table::elements children = field.vector(5, 4);
-    if (field.table(4)) {  // Its values are numbers of a dictionary's.
+    if (const std::optional<flat_table> encoding = field.table(4)) {
       buffers_ += 2;
-      column.not_read = "is a dictionary's; write it as plain values";
+      take_dictionary(*encoding, id, column);
       return add(std::move(column), wanted);
     }
     const auto descend = [&](bool as_columns, std::vector<std::size_t> within) {
@@ -249,6 +249,23 @@ class schema_reader {
                                            "' is of a type that is not known; cast it to another, and write it anew"));
   }
 
+  // Values are numbers of a dictionary's. Which type the numbers have need not be said.
+  static void take_dictionary(const flat_table& encoding, type_id values, arrow_column& column) {
+    column.dictionary = encoding.number<std::int64_t>(0);
+    bool is_signed = true;
+    const std::optional<flat_table> indices = encoding.table(1);
+    const std::optional<dtype> type = indices ? number_of(type_id::integer, indices, is_signed) : dtype::i32;
+    const bool is_large = values == type_id::large_binary || values == type_id::large_text;
+    const bool is_text = values == type_id::text || values == type_id::large_text;
+    if (!type || (!is_text && !is_large && values != type_id::binary)) {
+      column.not_read = "is a dictionary's, of other things than texts and bytes; write it as plain values";
+      return;
+    }
+    column.index_type = *type;
+    column.what = is_text ? arrow_column::kind::text : arrow_column::kind::bytes;
+    column.offset_bytes = is_large ? 8 : 4;
+  }
+
   void add(arrow_column column, bool wanted) {
     if (wanted) out_.columns.push_back(std::move(column));
   }
@@ -311,17 +328,22 @@ class message_walker {
       fail_at(file_.path(), from.at,
               str_cat("a body of ", body_bytes, " bytes, behind the end of the messages at ", end));
     }
-    enum { schema = 1, record_batch = 3 };
+    enum { schema = 1, dictionary_batch = 2, record_batch = 3 };
     const auto kind = message.number<std::uint8_t>(1);
     const std::optional<flat_table> header = message.table(2);
     if (!header) message.fail("a message without a header");
     if (kind == schema && !has_schema_) {
       has_schema_ = true;
       schema_.read(*header, message.number<std::int16_t>(0), file_.path());
-    } else if (kind == record_batch) {
+    } else if (kind == record_batch || kind == dictionary_batch) {
       if (!has_schema_) message.fail("a batch before the schema");
       refuse_old_compression(message);
-      read_batch(*header, from.body(), static_cast<std::uint64_t>(body_bytes));
+      const body where{.offset = from.body(), .bytes = static_cast<std::uint64_t>(body_bytes)};
+      if (kind == record_batch) {
+        read_batch(*header, where);
+      } else {
+        read_dictionary(*header, where);
+      }
     }
     return from.body() + static_cast<std::uint64_t>(body_bytes);
   }
@@ -356,8 +378,11 @@ class message_walker {
     schema_.read(*schema, version, file_.path());
     // In any order, each with bytes of its own: else a few bytes of file would be any number of rows.
     std::map<std::uint64_t, std::uint64_t> taken;  // begin, end
-    for (std::size_t i = 0; i < blocks.count; ++i) {
-      const auto offset = footer.number_at<std::uint64_t>(blocks, i * block_bytes);
+    const flat_table::elements dictionaries = footer.vector(2, block_bytes);
+    for (std::size_t i = 0; i < dictionaries.count + blocks.count; ++i) {
+      const auto offset = i < dictionaries.count
+                              ? footer.number_at<std::uint64_t>(dictionaries, i * block_bytes)
+                              : footer.number_at<std::uint64_t>(blocks, (i - dictionaries.count) * block_bytes);
       const auto behind = taken.lower_bound(offset);
       const bool is_free = (behind == taken.begin() || std::prev(behind)->second <= offset) &&
                            (behind == taken.end() || behind->first != offset);
@@ -385,19 +410,61 @@ class message_walker {
     return size - tail_bytes - footer_bytes;
   }
 
-  void read_batch(const flat_table& header, std::uint64_t body, std::uint64_t body_bytes) {
+  /// Where the buffers of a message lie.
+  struct body {
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+  static constexpr std::size_t buffer_bytes = 16;
+
+  static arrow_batch begin_batch(const flat_table& header, const body& where) {
     arrow_batch batch;
     if (const std::optional<flat_table> packed = header.table(3)) batch.codec = codec_of(*packed);
     const auto rows = header.number<std::int64_t>(0);
     // Values take bytes, if they are not null; LZ4 makes a byte of 255 at most.
     const std::uint64_t rows_a_byte = batch.codec == arrow_codec::none ? 8 : 8 * 255;
     if (rows < 0 || (static_cast<std::uint64_t>(rows) > arrow_contents::rows_always &&
-                     static_cast<std::uint64_t>(rows) / rows_a_byte > body_bytes)) {
-      header.fail(str_cat("a batch of ", rows, " rows in ", body_bytes, " bytes"));
+                     static_cast<std::uint64_t>(rows) / rows_a_byte > where.bytes)) {
+      header.fail(str_cat("a batch of ", rows, " rows in ", where.bytes, " bytes"));
     }
-    batch.first_row = out_.rows;
     batch.rows = static_cast<std::uint64_t>(rows);
-    constexpr std::size_t buffer_bytes = 16;
+    return batch;
+  }
+
+  static arrow_buffer buffer_of(const flat_table& header, const flat_table::elements& buffers, std::size_t i,
+                                const body& where) {
+    const auto offset = header.number_at<std::uint64_t>(buffers, i * buffer_bytes);
+    const auto bytes = header.number_at<std::uint64_t>(buffers, i * buffer_bytes + 8);
+    if (offset > where.bytes || bytes > where.bytes - offset) {
+      header.fail(str_cat("a buffer of ", bytes, " bytes at ", offset, " in a body of ", where.bytes));
+    }
+    return {.offset = where.offset + offset, .bytes = bytes};
+  }
+
+  // A dictionary, another one in its place, or more of its values.
+  void read_dictionary(const flat_table& header, const body& where) {
+    const auto number = header.number<std::int64_t>(0);
+    const std::optional<flat_table> data = header.table(1);
+    if (!data) header.fail("a dictionary without values");
+    const bool is_more = header.number<std::uint8_t>(2) != 0;
+    arrow_batch piece = begin_batch(*data, where);
+    const flat_table::elements buffers = data->vector(2, buffer_bytes);
+    for (std::size_t i = 0; i < buffers.count; ++i) piece.buffers.push_back(buffer_of(*data, buffers, i, where));
+    auto known = std::find_if(current_.begin(), current_.end(), [&](const auto& each) { return each.first == number; });
+    const bool is_new = known == current_.end();
+    if (is_new) known = current_.emplace(current_.end(), number, 0);
+    if (is_new || !is_more) {
+      known->second = out_.dictionaries.size();
+      out_.dictionaries.emplace_back();
+    }
+    const std::size_t place = known->second;
+    out_.dictionaries[place].pieces.push_back(std::move(piece));
+  }
+
+  void read_batch(const flat_table& header, const body& where) {
+    arrow_batch batch = begin_batch(header, where);
+    batch.first_row = out_.rows;
+    batch.dictionaries = current_;
     const flat_table::elements buffers = header.vector(2, buffer_bytes);
     const flat_table::elements of_views = header.vector(4, sizeof(std::uint64_t));
     if (of_views.count != schema_.views().size()) {
@@ -416,12 +483,7 @@ class message_walker {
     std::size_t view = 0;
     std::uint64_t of_view_left = 0;
     for (std::size_t i = 0; i < buffers.count; ++i) {
-      const auto offset = header.number_at<std::uint64_t>(buffers, i * buffer_bytes);
-      const auto bytes = header.number_at<std::uint64_t>(buffers, i * buffer_bytes + 8);
-      if (offset > body_bytes || bytes > body_bytes - offset) {
-        header.fail(str_cat("a buffer of ", bytes, " bytes at ", offset, " in a body of ", body_bytes));
-      }
-      const arrow_buffer buffer = {.offset = body + offset, .bytes = bytes};
+      const arrow_buffer buffer = buffer_of(header, buffers, i, where);
       if (of_view_left != 0) {
         batch.views[view - 1].push_back(buffer);
         --of_view_left;
@@ -463,6 +525,7 @@ class message_walker {
   arrow_contents out_;
   schema_reader schema_;
   bool has_schema_ = false;
+  std::vector<std::pair<std::int64_t, std::size_t>> current_;  // as arrow_batch::dictionaries, of the batch to come
 };
 
 constexpr std::uint64_t size_bytes = sizeof(std::int64_t);

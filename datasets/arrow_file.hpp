@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace leat::datasets {
@@ -23,6 +24,8 @@ namespace leat::datasets {
 ///   buffer          of its validity, among those of a batch: the offsets (if there are) and the values follow
 ///   element_buffer  of a list, of its elements' values
 ///   view            of values with views instead of offsets: its number among such columns, from 1 on; arrow_batch::views has its data
+///   dictionary      its values are numbers of this dictionary's, which has what is said of values above; else -1
+///   index_type      of these numbers, behind the validity
 ///   validities      of the structs that it is in
 ///   not_read        of others, why
 struct arrow_column {
@@ -35,6 +38,8 @@ struct arrow_column {
   std::size_t buffer = 0;
   std::size_t element_buffer = 0;
   std::size_t view = 0;
+  std::int64_t dictionary = -1;
+  dtype index_type = dtype::i32;
   std::vector<std::size_t> validities;
   std::string not_read;
 };
@@ -47,13 +52,20 @@ struct arrow_buffer {
 /// How the buffers of a batch are packed, each by itself.
 enum class arrow_codec : std::uint8_t { none, lz4, zstd };
 
-///   views   buffers of values of each column of views
+///   views          buffers of values of each column of views
+///   dictionaries   those that its columns mean, by their numbers: places in arrow_contents::dictionaries
 struct arrow_batch {
   std::uint64_t first_row = 0;
   std::uint64_t rows = 0;
   arrow_codec codec = arrow_codec::none;
   std::vector<arrow_buffer> buffers;
   std::vector<std::vector<arrow_buffer>> views;
+  std::vector<std::pair<std::int64_t, std::size_t>> dictionaries;
+};
+
+/// Values that columns count: those of its pieces, one after another. A piece has the buffers of one column of values.
+struct arrow_dictionary {
+  std::vector<arrow_batch> pieces;
 };
 
 ///   rows_always   whatever the bytes of a batch, it may have as many rows
@@ -62,6 +74,7 @@ struct arrow_contents {
   std::uint64_t rows = 0;
   std::vector<arrow_column> columns;
   std::vector<arrow_batch> batches;
+  std::vector<arrow_dictionary> dictionaries;
   std::string hub_features;  ///< the value of the key "huggingface", JSON
 };
 

@@ -52,6 +52,7 @@ TEST(arrow, files_and_streams_are_read_whether_their_values_lie_there_or_are_pac
       for (std::uint64_t i = 0; i < row * 7 % 23; ++i) picture += std::to_string(row);
       if (row % 10 != 5) ASSERT_EQ(values.text(row, "image"), picture);
       if (row % 7 != 3) ASSERT_EQ(values.text(row, "text"), str_cat("text ", row));
+      if (!is_packed) ASSERT_EQ(values.text(row, "kind"), str_cat("k", row % 2));
       ASSERT_EQ(values.text(row, "large"), str_cat("large ", row));
       ASSERT_EQ(values.text(row, "after"), str_cat("after ", row));
       ASSERT_EQ(values.text(row, "fixed").front(), static_cast<char>(row));
@@ -81,7 +82,6 @@ TEST(arrow, files_and_streams_are_read_whether_their_values_lie_there_or_are_pac
       EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("packed (" + name.substr(0, 3)), HasSubstr("shuffle"))));
       continue;
     }
-    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'kind'"), HasSubstr("dictionary"))));
     EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'nested'"), HasSubstr("list"))));
     EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'when'"), HasSubstr("dates"))));
   }
@@ -181,12 +181,37 @@ TEST(arrow, texts_that_are_asked_for_are_classes_over_all_files) {
   }
 }
 
+// Each batch with the dictionary that it was written by: the first of other words than the last, which has more of them.
+TEST(arrow, values_of_dictionaries_are_what_their_numbers_mean) {
+  for (const char* const name : {"dictionaries.arrow", "dictionaries-zstd.arrow", "dictionaries-file.arrow"}) {
+    SCOPED_TRACE(name);
+    const dataset samples = open(path_of(name));
+    ASSERT_EQ(samples.size(), 30U);
+    testing::value_reader values(samples);
+    const bool is_file = std::string_view(name) == "dictionaries-file.arrow";
+    for (std::uint64_t row = 0; row < 30; ++row) {
+      const std::uint64_t batch = row / 10;
+      if (row % 7 == 5) {
+        EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(samples.read(row, "word")); }),
+                    HasSubstr("word"));
+        continue;
+      }
+      // The file has one dictionary; the streams another one from the second batch on, and the third adds to that.
+      ASSERT_EQ(values.text(row, "word"), str_cat(is_file ? "w" : batch == 0 ? "first " : "then ", row % (2 + batch)));
+    }
+    const dataset classes = open_arrow(path_of(name), {.columns = {"word"}});
+    EXPECT_EQ(classes.classes().size(), is_file ? 4U : 6U);
+    EXPECT_EQ(classes.classes()[static_cast<std::size_t>(*classes.label(0))], values.text(0, "word"));
+    EXPECT_EQ(classes.label(5), std::nullopt);
+  }
+}
+
 TEST(arrow, what_is_not_read_is_named_with_what_to_do) {
   EXPECT_THAT(message_of(errc::unsupported, [] { static_cast<void>(open(path_of("views.arrow"))); }),
               AllOf(HasSubstr("views.arrow"), HasSubstr("'view'"), HasSubstr("cast")));
-  EXPECT_THAT(
-      message_of(errc::unsupported, [] { static_cast<void>(open_arrow(path_of("file.arrow"), {.fields = {"kind"}})); }),
-      HasSubstr("dictionary"));
+  EXPECT_THAT(message_of(errc::unsupported,
+                         [] { static_cast<void>(open_arrow(path_of("dictionaries.arrow"), {.fields = {"number"}})); }),
+              AllOf(HasSubstr("dictionary"), HasSubstr("'number'"), HasSubstr("plain values")));
   EXPECT_THAT(
       message_of(errc::not_found, [] { static_cast<void>(open_arrow(path_of("file.arrow"), {.fields = {"txt"}})); }),
       HasSubstr("did you mean 'text'"));

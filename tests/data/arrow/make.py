@@ -49,6 +49,30 @@ with pa.OSFile("zstd.arrow", "wb") as f, pa.ipc.new_stream(f, packed.schema, opt
 nothing = pa.table({"a": ["", ""], "b": pa.array([b"xy", b"zw"], pa.binary(2))})
 with pa.OSFile("empty-column.arrow", "wb") as f, pa.ipc.new_file(f, nothing.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
     writer.write_table(nothing)
+# Dictionaries: in a stream another one from the second batch on, to which the third adds; in a file one for all.
+def words(batch, kind):
+    numbers = [row % (2 + batch) for row in range(batch * 10, batch * 10 + 10)]
+    values = pa.array([f"{kind} {i}" if kind != "w" else f"w{i}" for i in range(4 if kind == "w" else 2 + batch)])
+    indices = pa.array([None if row % 7 == 5 else number for row, number in zip(range(batch * 10, batch * 10 + 10), numbers)],
+                       pa.int8())
+    return pa.DictionaryArray.from_arrays(indices, values)
+
+
+def counted(batch, kind):
+    number = pa.DictionaryArray.from_arrays(pa.array([0] * 10, pa.int16()), pa.array([7, 8]))
+    return pa.record_batch({"word": words(batch, kind), "number": number, "text": pa.array([f"t{i}" for i in range(10)])})
+
+
+streamed = [counted(batch, "first" if batch == 0 else "then") for batch in range(3)]
+for name, codec in (("dictionaries.arrow", None), ("dictionaries-zstd.arrow", "zstd")):
+    options = pa.ipc.IpcWriteOptions(compression=codec, emit_dictionary_deltas=True)
+    with pa.OSFile(name, "wb") as f, pa.ipc.new_stream(f, streamed[0].schema, options=options) as writer:
+        for each in streamed:
+            writer.write_batch(each)
+filed = [counted(batch, "w") for batch in range(3)]
+with pa.OSFile("dictionaries-file.arrow", "wb") as f, pa.ipc.new_file(f, filed[0].schema) as writer:
+    for each in filed:
+        writer.write_batch(each)
 # Polars writes views: short texts lie within them, long ones beside them. Nothing tells the length of what stands before the batches.
 frame = polars.DataFrame({
     "text": [None if i % 7 == 3 else f"text {i}" * (i % 4) for i in rows],
