@@ -264,4 +264,14 @@ npy_header read_npy_header(const std::string& where, std::uint64_t bytes_there, 
   return header;
 }
 
+npy_header read_npy_header(const std::string& where, std::span<const std::byte> file) {
+  return read_npy_header(where, file.size(), [file](std::uint64_t offset, std::uint64_t bytes) {
+    const std::span<const std::byte> rest = file.subspan(std::min<std::uint64_t>(offset, file.size()));
+    const std::span<const std::byte> wanted = rest.first(std::min<std::uint64_t>(bytes, rest.size()));
+    return std::vector<std::byte>(wanted.begin(), wanted.end());
+  });
+}
+
+bool is_npy_member(std::string_view field) noexcept { return field == "npy" || field.ends_with(".npy"); }
+
 }  // namespace leat::datasets

@@ -45,6 +45,12 @@ using byte_reader = std::function<std::vector<std::byte>(std::uint64_t offset, s
 ///   source         numpy.lib.format
 [[nodiscard]] npy_header read_npy_header(const std::string& where, std::uint64_t bytes_there, const byte_reader& read);
 
+/// The same of a whole file in memory.
+[[nodiscard]] npy_header read_npy_header(const std::string& where, std::span<const std::byte> file);
+
+/// Whether a field's values are .npy files, as shards of WebDataset have them: "ids.npy", or "npy".
+[[nodiscard]] bool is_npy_member(std::string_view field) noexcept;
+
 /// The dict alone, `data_offset` and the file's size left aside.
 [[nodiscard]] npy_header parse_npy_dict(const std::string& where, std::string_view dict);
 

@@ -334,7 +334,8 @@ class graph {
   settings settings_;
 };
 
-/// Rows of a fixed dtype and shape (field_kind::tensor): of .npy, .npz, HDF5, Zarr, records and tensors in memory.
+/// Rows of a fixed dtype and shape (field_kind::tensor): of .npy, .npz, HDF5, Zarr, records and tensors in memory; and .npy members of
+/// shards ("depth.npy"), all of the dtype and shape that the first sample's has.
 ///   output     `name`: [rows, shape...] of the stored dtype, the stored bytes as they are
 class array {
  public:

@@ -1,6 +1,9 @@
 // array: rows of a fixed dtype and shape, as they are stored.
 #include "base/text.hpp"
+#include "datasets/blocking_source.hpp"
 #include "datasets/model.hpp"
+#include "datasets/npy_header.hpp"
+#include "datasets/read_part.hpp"
 #include "stages/array_crop.hpp"
 #include "stages/field_model.hpp"
 #include "stages/fields/bind.hpp"
@@ -8,6 +11,13 @@
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace leat {
 namespace stages {
@@ -74,6 +84,83 @@ class array_program final : public field_program {
   std::vector<std::uint16_t> fields_;
 };
 
+std::string text_of(const datasets::npy_header& header) {
+  std::string shape;
+  for (const std::uint64_t axis : header.shape) str_append(shape, shape.empty() ? "" : ", ", axis);
+  return str_cat(name(header.type), " [", shape, "]");
+}
+
+// A .npy file a sample. All are of the first one's dtype and shape.
+class npy_member_program final : public field_program {
+ public:
+  npy_member_program(output_spec output, std::uint16_t field, datasets::npy_header first,
+                     std::optional<array_crop> crop)
+      : outputs_{std::move(output)}, fields_{field}, first_(std::move(first)), crop_(std::move(crop)) {}
+
+  std::span<const output_spec> outputs() const override { return outputs_; }
+  std::span<const std::uint16_t> reads() const override { return fields_; }
+  bool random() const override { return crop_ && crop_->random(); }
+  void set_view(std::uint32_t number) override {
+    if (crop_) crop_->set_view(number);
+  }
+  std::size_t bytes_copied(std::size_t) const override { return outputs_.front().row_bytes(); }
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+    return std::make_unique<field_scratch>();
+  }
+
+  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
+    datasets::npy_header header;
+    try {
+      header = datasets::read_npy_header(outputs_.front().name, input.encoded);
+    } catch (const error& failure) {
+      return corrupt(failure.what());
+    }
+    if (header.type != first_.type || header.shape != first_.shape) {
+      return corrupt(str_cat("is an array of ", text_of(header), ", and the first sample's is ", text_of(first_)));
+    }
+    const std::span<const std::byte> values = input.encoded.subspan(header.data_offset, header.data_bytes);
+    const std::span<std::byte> row = rows.front().bytes;
+    if (crop_) {
+      if (crop_->copy(crop_->box_of(input.seed, input.epoch, input.draw), values, row)) return {};
+      return corrupt(str_cat("holds ", values.size(), " bytes where a row has ", crop_->row_bytes()));
+    }
+    if (!copy_row(values, row.data(), input.stop)) return cancelled();
+    return {};
+  }
+
+ private:
+  std::vector<output_spec> outputs_;
+  std::vector<std::uint16_t> fields_;
+  datasets::npy_header first_;
+  std::optional<array_crop> crop_;
+};
+
+// Of the first sample that has a whole one. Reads it, and blocks.
+datasets::npy_header first_npy(const datasets::dataset_model& dataset, std::uint16_t field) {
+  constexpr std::uint64_t samples_looked_at = 1000;
+  const std::string& member = dataset.fields()[field].name;
+  const datasets::need wanted[] = {{.field = field}};
+  datasets::blocking_sources sources;
+  datasets::part_list parts;
+  std::string why = "no sample has it";
+  for (std::uint64_t sample = 0; sample < std::min(samples_looked_at, dataset.size()); ++sample) {
+    parts.clear();
+    dataset.parts(sample, wanted, parts);
+    if (parts.empty() || dataset.defect_of(sample)) continue;
+    try {
+      std::vector<std::byte> bytes;
+      datasets::append_field(dataset, sample, field, {parts.data(), parts.size()}, sources, bytes);
+      return datasets::read_npy_header(member, bytes);
+    } catch (const error& failure) {
+      if (failure.code() != errc::format && failure.code() != errc::corrupt) throw;
+      why = failure.what();
+    }
+  }
+  throw error(errc::format,
+              str_cat("the field '", member, "' is no .npy in any of the first ",
+                      std::min(samples_looked_at, dataset.size()), " samples, which say what its rows are: ", why));
+}
+
 // Floats of a column.
 class array_column_program final : public field_program {
  public:
@@ -117,6 +204,10 @@ class array_model final : public field_model {
       return of_column(dataset, *column);
     }
     const field_info& info = dataset.fields()[*field];
+    const bool is_stored = !dataset.forms(*field).any_of(datasets::forms_made);
+    if (info.kind == field_kind::bytes && datasets::is_npy_member(member_) && is_stored && dataset.size() != 0) {
+      return of_npy_members(dataset, *field);
+    }
     if (info.kind != field_kind::tensor) {
       throw error(errc::usage, str_cat("the field '", member_,
                                        "' has no rows of a fixed dtype and shape, which an array "
@@ -133,6 +224,17 @@ class array_model final : public field_model {
   }
 
  private:
+  [[nodiscard]] std::unique_ptr<field_program> of_npy_members(const datasets::dataset_model& dataset,
+                                                              std::uint16_t field) const {
+    datasets::npy_header first = first_npy(dataset, field);
+    dimensions shape;
+    for (const std::uint64_t axis : first.shape) shape.push_back(static_cast<std::int64_t>(axis));
+    std::optional<array_crop> crop;
+    if (!cut_.is_whole()) crop.emplace(cut_, first.type, shape, name_);
+    output_spec output{
+        .name = name_, .type = first.type, .row_shape = crop ? crop->shape() : std::move(shape), .copied = true};
+    return std::make_unique<npy_member_program>(std::move(output), field, std::move(first), std::move(crop));
+  }
   [[nodiscard]] std::unique_ptr<field_program> of_column(const datasets::dataset_model& dataset,
                                                          std::size_t column) const {
     const dtype type = dataset.column_type(column);

@@ -31,11 +31,6 @@ struct stored_row {
   }
 };
 
-// As shards of WebDataset have them: "ids.npy", or "npy".
-bool is_npy_member(const field_info& field) {
-  return field.kind == field_kind::bytes && (field.name == "npy" || field.name.ends_with(".npy"));
-}
-
 class sequence_program final : public field_program {
  public:
   sequence_program(const sequence::settings& settings, std::uint16_t field, stored_row stored)
@@ -101,17 +96,12 @@ class sequence_program final : public field_program {
   std::optional<std::string> read_npy(std::span<const std::byte> encoded, row_writer<To>& row) const {
     datasets::npy_header header;
     try {
-      header =
-          datasets::read_npy_header(settings_.member, encoded.size(), [&](std::uint64_t offset, std::uint64_t bytes) {
-            const std::span<const std::byte> rest = encoded.subspan(std::min<std::uint64_t>(offset, encoded.size()));
-            const std::span<const std::byte> wanted = rest.first(std::min<std::uint64_t>(bytes, rest.size()));
-            return std::vector<std::byte>(wanted.begin(), wanted.end());
-          });
+      header = datasets::read_npy_header(settings_.member, encoded);
     } catch (const error& failure) {
       return failure.what();
     }
     if (header.shape.size() != 1)
-      return str_cat("is an array of ", header.shape.size(), " axes, and a sequence has one");
+      return str_cat("is an array of ", header.shape.size(), " axes, and a sequence has one; leat::array takes it");
     if (!has_numbers(header.type)) return str_cat("has elements of ", leat::name(header.type));
     return read_stored(encoded.subspan(header.data_offset, header.data_bytes), header.type, row);
   }
@@ -162,7 +152,9 @@ class sequence_model final : public field_model {
     if (!field) throw_no_field(dataset, settings_.member, settings_.name);
     const field_info& info = dataset.fields()[*field];
     if (info.kind == field_kind::picture) throw_wrong_kind(info, settings_.name);
-    stored_row stored{.type = settings_.stored, .is_npy = !settings_.stored && is_npy_member(info)};
+    stored_row stored{
+        .type = settings_.stored,
+        .is_npy = !settings_.stored && info.kind == field_kind::bytes && datasets::is_npy_member(info.name)};
     if (!stored.type && !stored.is_npy) stored.type = stored_type_of(info);
     if (stored.type && !has_numbers(*stored.type)) refuse_type(*stored.type);
     check_lengths(stored.type && dataset.forms(*field).only(datasets::part_form::stored | datasets::forms_in_blocks));

@@ -2,6 +2,7 @@
 #include "tests/loader/running.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/seeds.hpp"
+#include "tests/support/tar_writer.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
@@ -69,6 +70,64 @@ TEST(raw_arrays, come_out_as_numpy_wrote_them_whatever_their_dtype) {
     }
     EXPECT_EQ(seen.size(), 30U);
   }
+}
+
+// As shards of WebDataset have them: a .npy of several axes in each sample.
+TEST(raw_arrays, are_members_of_shards_too) {
+  const testing::watchdog dog("arrays in shards");
+  const temporary_directory root;
+  constexpr std::size_t samples = 9;
+  constexpr std::size_t odd = 4;
+  const auto values_for = [](std::size_t sample) {
+    std::vector<float> values = counting<float>(6);
+    for (float& each : values) each += static_cast<float>(100 * sample);
+    return values;
+  };
+  const auto shard = [&](const char* name, const std::string& odd_shape) {
+    testing::tar_writer made;
+    for (std::size_t i = 0; i < samples; ++i) {
+      const std::string shape = i == odd ? odd_shape : "2, 3";
+      made.add_file(std::to_string(i) + ".depth.npy", npy_text(npy_dict("<f4", shape), bytes_of(values_for(i))));
+      made.add_file(std::to_string(i) + ".cls", std::to_string(i));
+    }
+    const std::vector<std::byte> bytes = made.finish();
+    return open_tar(write_file(root.path() / name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  };
+  loader_options options = small_options();
+  options.epochs = 1;
+  loader whole(shard("same.tar", "2, 3"), options, array("depth.npy"), label("cls"));
+  std::size_t rows = 0;
+  for (const batch& got : whole.blocking()) {
+    testing::look_at(got);
+    ASSERT_EQ(got["depth.npy"].type, dtype::f32);
+    ASSERT_EQ(got["depth.npy"].shape, (dimensions{static_cast<std::int64_t>(got.valid_rows()), 2, 3}));
+    const std::vector<float> values = values_of<float>(got, "depth.npy");
+    const std::vector<std::int64_t> labels = values_of<std::int64_t>(got, "cls");
+    for (std::size_t row = 0; row < got.valid_rows(); ++row, ++rows) {
+      const std::vector<float> wanted = values_for(static_cast<std::size_t>(labels[row]));
+      EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), values.begin() + static_cast<std::ptrdiff_t>(row * 6)));
+    }
+  }
+  EXPECT_EQ(rows, samples);
+
+  loader column(shard("crop.tar", "2, 3"), options, array("x").from("depth.npy").center_crop({2, 1}), label("cls"));
+  for (const batch& got : column.blocking()) {
+    const std::vector<float> values = values_of<float>(got, "x");
+    const std::vector<std::int64_t> labels = values_of<std::int64_t>(got, "cls");
+    ASSERT_EQ(values.size(), 2 * got.valid_rows());
+    for (std::size_t row = 0; row < got.valid_rows(); ++row) {
+      EXPECT_EQ(values[2 * row], static_cast<float>(100 * labels[row] + 1));
+      EXPECT_EQ(values[2 * row + 1], static_cast<float>(100 * labels[row] + 4));
+    }
+  }
+
+  // One of another shape is corrupt by itself, and is not cut or filled.
+  options.on_corrupt = corrupt_policy::skip;
+  loader skipping(shard("other.tar", "3, 2"), options, array("depth.npy"));
+  rows = 0;
+  for (const batch& got : skipping.blocking()) rows += got.valid_rows();
+  EXPECT_EQ(rows, samples - 1);
+  EXPECT_EQ(skipping.stats().quarantined, 1U);
 }
 
 TEST(raw_arrays, of_an_archive_come_with_their_labels) {
