@@ -30,8 +30,12 @@ std::size_t slips(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest_name(std::string_view given, std::span<const std::string> known) {
+  return nearest_name(given, known, 1 + given.size() / 4);
+}
+
+std::string nearest_name(std::string_view given, std::span<const std::string> known, std::size_t slips_max) {
   std::string best;
-  std::size_t best_slips = 1 + given.size() / 4;
+  std::size_t best_slips = slips_max;
   for (const std::string& name : known) {
     const std::size_t wrong = slips(given, name);
     if (wrong > best_slips || (wrong == best_slips && !best.empty())) continue;

@@ -83,6 +83,19 @@ TEST(path_error, says_of_a_link_to_itself_that_it_leads_back) {
   }
 }
 
+TEST(path_error, names_what_is_nearly_called_so) {
+  const testing::temporary_directory root;
+  fs::create_directory(root.path() / "photos");
+  std::ofstream(root.path() / "train.tar").put('x');
+  const auto said_of = [&](const char* name) {
+    return said_by([&] { static_cast<void>(open((root.path() / name).string())); });
+  };
+  EXPECT_THAT(said_of("phots"), HasSubstr("did you mean '" + (root.path() / "photos").string() + "'?"));
+  EXPECT_THAT(said_of("photso/"), HasSubstr("did you mean '" + (root.path() / "photos").string() + "'?"));
+  EXPECT_THAT(said_of("tarin.tar"), HasSubstr("did you mean '" + (root.path() / "train.tar").string() + "'?"));
+  EXPECT_THAT(said_of("elsewhere"), Not(HasSubstr("did you mean")));
+}
+
 TEST(path_error, keeps_its_advice_for_what_is_not_there) {
   EXPECT_EQ(datasets::path_error(ENOENT, "/x", "look twice").code(), errc::not_found);
   EXPECT_THAT(datasets::path_error(ENOENT, "/x", "look twice").what(), HasSubstr("look twice"));
