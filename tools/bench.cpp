@@ -394,7 +394,6 @@ void add_seconds(CLI::App& app, const std::string& names, double& value, double 
 void add_bench_read(CLI::App& bench, chosen_command& chosen) {
   auto arguments = std::make_shared<bench_read_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *bench.add_subcommand("read", "how fast files can be read, through the reader that the loader uses");
-  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option("PATH", arguments->paths,
                  "files on the drive to be measured, or block devices, which are only read; with --pattern extents a "
                  "dataset, also as a quoted pattern")
@@ -463,7 +462,6 @@ void add_bench(CLI::App& leat, chosen_command& chosen) {
   CLI::App& app = *leat.add_subcommand("bench", "measure the drive, with the reader that the loader uses");
   app.footer("  leat bench read --help\n  leat bench read /data/leat.bench --create 8GiB");
   add_bench_read(app, chosen);
-  app.get_help_ptr()->group("");  // After: a subcommand gets its own from one that is listed.
 }
 
 }  // namespace leat::tools

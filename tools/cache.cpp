@@ -176,7 +176,6 @@ int drop(const cache_arguments& arguments) {
 
 CLI::App& add_one(CLI::App& cache, const char* name, const char* what, cache_arguments& arguments) {
   CLI::App& app = *cache.add_subcommand(name, what);
-  app.get_help_ptr()->group("");
   app.add_option("DIR", arguments.directory, "the folder that --cache has named")->required();
   app.add_option("SOURCE", arguments.source, "objects whose names begin so; all");
   return app;
@@ -201,7 +200,6 @@ void add_cache(CLI::App& leat, chosen_command& chosen) {
       .callback(
           [arguments, &chosen] { chosen = [arguments](interruption& stop) { return verify(*arguments, stop); }; });
   CLI::App& fill = *cache.add_subcommand("warm", "fetch what a cache lacks of objects, in their order");
-  fill.get_help_ptr()->group("");
   fill.add_option("DIR", arguments->directory, "the folder of the cache, which is made where there is none")
       ->required();
   fill.add_option("ADDRESS", arguments->addresses, "s3:// or https://, with braces and globs as of leat epoch")
@@ -216,7 +214,6 @@ void add_cache(CLI::App& leat, chosen_command& chosen) {
   add_one(cache, "drop", "remove what no process uses", *arguments).callback([arguments, &chosen] {
     chosen = [arguments](interruption&) { return drop(*arguments); };
   });
-  cache.get_help_ptr()->group("");  // After: a subcommand gets its own from one that is listed.
 }
 
 }  // namespace leat::tools

@@ -103,7 +103,6 @@ int doctor(const doctor_arguments& arguments, interruption& stop) {
 void add_doctor(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<doctor_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("doctor", "say what this machine offers and what would make it faster");
-  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option("PATH", arguments->paths,
                  "where data lies or will lie: paths, and objects at addresses (s3://, https://); the directory one is "
                  "in unless told");

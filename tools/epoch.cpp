@@ -527,6 +527,8 @@ int epoch(const epoch_arguments& given, interruption& stop) {
   std::exception_ptr failure;
   try {
     run_loader(arguments, met, stop, report, running);
+  } catch (const reader_has_gone&) {
+    throw;
   } catch (const error& problem) {
     report.interrupted = stop.requested() && problem.code() == errc::cancelled;
     if (!report.interrupted) {
@@ -616,7 +618,6 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
 void add_epoch(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<epoch_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("epoch", "load one epoch and say how fast it went");
-  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   add_options(app, *arguments);
   app.footer(
       "  leat epoch photos\n"

@@ -256,6 +256,34 @@ std::vector<std::string> warnings_of(const dataset& samples, const field_survey&
   return warnings;
 }
 
+// A source of which no sample has anything of what a batch takes: that is no damage of its samples.
+void refuse_other_sources(const dataset& samples, const field_survey& found) {
+  std::string taken;
+  for (const candidate& each : found.candidates()) {
+    if (each.taken) str_append(taken, taken.empty() ? "" : ", ", each.name);
+  }
+  std::uint64_t first = 0;
+  for (const auto& model : samples.model()->joined()) {
+    const dataset part(model);
+    const std::uint64_t begin = std::exchange(first, first + part.size());
+    const std::vector<std::uint64_t>& strays = found.strays();
+    if (part.size() == 0 || std::binary_search(strays.begin(), strays.end(), begin)) continue;
+    std::string names;
+    bool has_any = false;
+    for (const field_info& field : part.fields()) {
+      str_append(names, names.empty() ? "" : ", ", field.name);
+      has_any =
+          has_any || std::any_of(found.candidates().begin(), found.candidates().end(), [&](const candidate& each) {
+            const bool is_it = each.name == field.name || (each.name == "jpg" && goes_as_jpg(field.name));
+            return each.taken && is_it;
+          });
+    }
+    if (has_any) continue;
+    throw error(errc::usage, str_cat("the sources do not match: ", part.name(0), " has ", names, ", and nothing of ",
+                                     taken, ", which others have; load them apart"));
+  }
+}
+
 array array_of(const dataset& samples, const std::string& name, const picture_options& how) {
   array field(name);
   const std::vector<field_info> fields = samples.fields();
@@ -354,6 +382,7 @@ void add_token_output_option(CLI::App& app, window_options& windows, CLI::Option
 
 chosen_fields fields_of(const dataset& samples, const picture_options& pictures, const window_options& windows) {
   const field_survey found(samples);
+  refuse_other_sources(samples, found);
   chosen_fields chosen{.samples = without(samples, found.strays()),
                        .strays = found.strays().size(),
                        .warnings = warnings_of(samples, found)};

@@ -49,11 +49,48 @@ std::string row(const terminal& screen, const std::string& name, const std::stri
   return line + "\n";
 }
 
-// "SOURCE...", "DIR"; or the text that the option was given, since CLI11 2.4 refuses a name of several words.
-std::string positional_name(const CLI::Option& option) {
-  if (!option.get_option_text().empty()) return option.get_option_text();
-  const std::string name = option.get_name(true);
-  return option.get_expected_max() > 1 ? name + "..." : name;
+// The names and types of options without a word about them.
+std::string names_in_lines(const std::vector<const CLI::Option*>& options) {
+  std::string text;
+  std::size_t column = 0;
+  for (const CLI::Option* option : options) {
+    const std::string type = option->get_type_name();
+    const std::string shown = option->get_name(false, true) + (type.empty() ? "" : " " + type);
+    const bool begins_line = column == 0 || column + 2 + shown.size() > columns_max;
+    str_append(text, column == 0 ? "" : ",", begins_line ? (column == 0 ? "  " : "\n  ") : " ", shown);
+    column = begins_line ? indent_columns + shown.size() : column + 2 + shown.size();
+  }
+  return text.empty() ? text : text + "\n";
+}
+
+constexpr std::ptrdiff_t screen_lines = 24;
+
+std::string help_text(const CLI::App& app, const std::string& name, bool is_short) {
+  const terminal screen = terminal::of(stdout);
+  std::string text = str_cat(app.get_description(), "\n\n  ", screen.bold(usage(app, name)), "\n");
+
+  const std::vector<const CLI::App*> commands = app.get_subcommands({});
+  if (!commands.empty()) text += "\n" + screen.dim("Commands") + "\n";
+  for (const CLI::App* each : commands) text += row(screen, each->get_name(), "", each->get_description());
+
+  for (const std::string& group : app.get_groups()) {
+    if (group.empty()) continue;
+    std::string rows;
+    std::vector<const CLI::Option*> only_named;
+    for (const CLI::Option* option : app.get_options()) {
+      if (option->get_group() != group) continue;
+      if (is_short && !option->get_positional()) {
+        only_named.push_back(option);
+        continue;
+      }
+      const std::string shown = option->get_positional() ? positional_name(*option) : option->get_name(false, true);
+      rows += row(screen, shown, option->get_type_name(), option->get_description());
+    }
+    rows += names_in_lines(only_named);
+    if (!rows.empty()) text += str_cat("\n", screen.dim(group), "\n", rows);
+  }
+  if (!app.get_footer().empty()) text += str_cat("\n", screen.dim("Examples"), "\n", app.get_footer(), "\n");
+  return text;
 }
 
 // What other loaders and trainers call it.
@@ -143,14 +180,75 @@ std::vector<std::string> names_of(const CLI::App& app) {
   return names;
 }
 
+void list_commands(const CLI::App& app, const std::string& name, std::vector<listed_command>& all) {
+  all.push_back({name, &app});
+  for (const CLI::App* each : app.get_subcommands({})) {
+    list_commands(*each, str_cat(name, name.empty() ? "" : " ", each->get_name()), all);
+  }
+}
+
+// "--batch-size" for "--batchsize". Names are short, and many: a letter in four may be wrong, the dashes not counted.
+std::string nearest_of(std::string_view given, const std::vector<std::string>& known) {
+  const auto letters = [](std::string_view name) {
+    return name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  };
+  std::vector<std::string> names;
+  for (const std::string& each : known) {
+    if (each.starts_with('-') == given.starts_with('-')) names.emplace_back(letters(each));
+  }
+  const std::string meant = nearest_name(letters(given), names, (letters(given).size() + 1) / 4);
+  return meant.empty() || !given.starts_with('-') ? meant : "--" + meant;
+}
+
 }  // namespace
+
+std::string command_name(const CLI::App& app) {
+  if (app.get_parent() == nullptr) return "";
+  const std::string above = command_name(*app.get_parent());
+  return above.empty() ? app.get_name() : above + " " + app.get_name();
+}
+
+std::string help_of(const CLI::App& app, CLI::AppFormatMode mode) {
+  const std::string name = command_name(app);
+  return help_formatter().make_help(&app, name.empty() ? "leat" : "leat " + name, mode);
+}
+
+std::vector<listed_command> commands_of(const CLI::App& leat) {
+  std::vector<listed_command> all;
+  list_commands(leat, "", all);
+  return all;
+}
+
+std::vector<const CLI::Option*> named_options(const CLI::App& app) {
+  return app.get_options([](const CLI::Option* option) { return !option->get_positional(); });
+}
+
+std::string positional_name(const CLI::Option& option) {
+  // CLI11 2.4 refuses a name of several words, which is given as a text.
+  if (!option.get_option_text().empty()) return option.get_option_text();
+  const std::string name = option.get_name(true);
+  return option.get_expected_max() > 1 ? name + "..." : name;
+}
+
+std::vector<std::string> values_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  // "N|P%" are kinds of values.
+  const auto is_kind = [](char letter) { return (letter >= 'A' && letter <= 'Z') || letter == '%' || letter == '.'; };
+  if (type.find('|') == std::string::npos || std::any_of(type.begin(), type.end(), is_kind)) return {};
+  return absl::StrSplit(type, '|');
+}
+
+bool takes_path(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.starts_with("FILE") || type == "DIR";
+}
 
 std::string usage(const CLI::App& app, const std::string& name) {
   std::string line = name;
   bool has_options = false;
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_positional()) {
-      has_options |= !option->get_group().empty() && option != app.get_help_ptr();
+      has_options |= !option->get_group().empty() && option != app.get_help_ptr() && option != app.get_help_all_ptr();
       continue;
     }
     line += " " + positional_name(*option);
@@ -159,34 +257,15 @@ std::string usage(const CLI::App& app, const std::string& name) {
   return line + (has_options ? " [options]" : "");
 }
 
-std::string help_formatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const {
-  const terminal screen = terminal::of(stdout);
-  std::string text = str_cat(app->get_description(), "\n\n  ", screen.bold(usage(*app, name)), "\n");
-
-  const std::vector<const CLI::App*> commands = app->get_subcommands({});
-  if (!commands.empty()) text += "\n" + screen.dim("Commands") + "\n";
-  for (const CLI::App* each : commands) text += row(screen, each->get_name(), "", each->get_description());
-
-  for (const std::string& group : app->get_groups()) {
-    if (group.empty()) continue;
-    std::string rows;
-    for (const CLI::Option* option : app->get_options()) {
-      if (option->get_group() != group) continue;
-      const std::string shown = option->get_positional() ? positional_name(*option) : option->get_name(false, true);
-      rows += row(screen, shown, option->get_type_name(), option->get_description());
-    }
-    if (!rows.empty()) text += str_cat("\n", screen.dim(group), "\n", rows);
-  }
-  if (!app->get_footer().empty()) text += str_cat("\n", screen.dim("Examples"), "\n", app->get_footer(), "\n");
-  return text;
+std::string help_formatter::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  std::string text = help_text(*app, name, false);
+  if (mode == CLI::AppFormatMode::All || std::count(text.begin(), text.end(), '\n') <= screen_lines) return text;
+  return str_cat(help_text(*app, name, true), "\n`", name, " --help` says what each option does.\n");
 }
 
 std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
-  std::string named;
-  for (const CLI::App* each = &app; each->get_parent() != nullptr; each = each->get_parent()) {
-    named = " " + each->get_name() + named;
-  }
-  const std::string help = str_cat("`leat", named, " --help`");
+  const std::string named = command_name(app);
+  const std::string help = str_cat("`leat", named.empty() ? "" : " ", named, " --help`");
   std::string what = problem.what();
   if (const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&problem)) {
     static_cast<void>(extras);
@@ -199,7 +278,7 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
       }
     }
     const std::string_view elsewhere = given.starts_with("-") ? meaning_of(given, known) : std::string_view();
-    const std::string meant = elsewhere.empty() ? nearest_name(given, known) : std::string(elsewhere);
+    const std::string meant = elsewhere.empty() ? nearest_of(given, known) : std::string(elsewhere);
     const char* const kind = given.starts_with("-")            ? "option"
                              : app.get_subcommands({}).empty() ? "argument"
                                                                : "command";

@@ -92,7 +92,6 @@ int index_sources(const index_arguments& arguments, interruption& stop) {
 void add_index(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<index_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("index", "write an index beside tar shards, for opening them from a store");
-  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option("SOURCE", arguments->sources,
                  "tar shards by path, brace list or glob; a folder of them; with --to, s3:// or https://")
       ->required();

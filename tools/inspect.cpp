@@ -660,7 +660,6 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
 void add_inspect(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<inspect_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("inspect", "say what is in a source: samples, fields, sizes, classes, damage");
-  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   add_sources(app, arguments->sources);
   add_choice(
       app, "--token-type", arguments->tokens,

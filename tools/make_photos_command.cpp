@@ -63,7 +63,6 @@ int make(photo_arguments& arguments, interruption& stop) {
 void add_make_photos(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<photo_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("make-photos", "make pictures to try things with, as costly as photographs");
-  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option("DIR", arguments->directory, "where to; made if missing, and left alone if the set is there already")
       ->required()
       ->type_name("");

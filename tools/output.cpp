@@ -45,9 +45,8 @@ void print(std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (written) return;
   const int failure = errno;
-  const std::string_view remedy = failure == EPIPE   ? "; who was to read it has gone"
-                                  : failure == EBADF ? "; it is closed"
-                                                     : "; is its disk full?";
+  if (failure == EPIPE) throw reader_has_gone();
+  const std::string_view remedy = failure == EBADF ? "; it is closed" : "; is its disk full?";
   throw error(errc::io, str_cat("cannot write to standard output: ", words(failure), remedy));
 }
 
@@ -93,6 +92,7 @@ void output_file::check(const std::string& path) {
 output_file output_file::standard_output() {
   output_file file;
   file.path_ = "standard output";
+  file.is_standard_output_ = true;
   file.keep();
   file.fd_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
   if (file.fd_ < 0) file.fail(errno);
@@ -104,6 +104,7 @@ output_file::output_file(output_file&& other) noexcept
       partial_(std::move(other.partial_)),
       fd_(std::exchange(other.fd_, -1)),
       is_regular_(other.is_regular_),
+      is_standard_output_(other.is_standard_output_),
       keep_(other.keep_),
       bytes_(other.bytes_) {}
 
@@ -153,6 +154,7 @@ void output_file::remove_unfinished() const noexcept {
 }
 
 void output_file::fail(int failure) const {
+  if (failure == EPIPE && is_standard_output_) throw reader_has_gone();
   throw explain_write(str_cat("cannot write ", path_), failure,
                       {.no_room = "free some space, or name a file on another disk",
                        .no_folder = "make its directory first",

@@ -2,6 +2,8 @@
 // an error; a message that could not be is not.
 #pragma once
 
+#include <leat/error.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <span>
@@ -14,8 +16,14 @@ namespace leat::tools {
 /// Names are bytes and not always UTF-8: what is not is replaced, so that the output is valid JSON whatever it tells of.
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 
+/// Who was to read standard output has read enough, as `head` does: nobody has to be told.
+class reader_has_gone : public error {
+ public:
+  reader_has_gone() : error(errc::io, "cannot write to standard output: who was to read it has gone") {}
+};
+
 /// Writes to standard output, now.
-///   throws   error{errc::io}: a closed pipe, a full disk
+///   throws   reader_has_gone; error{errc::io}: it is closed, a full disk
 void print(std::string_view text);
 
 /// Writes a line to standard error: "leat epoch: <message>", made one line. Never throws.
@@ -63,6 +71,7 @@ class output_file {
   std::string partial_;  // Empty: it has its name.
   int fd_ = -1;
   bool is_regular_ = false;
+  bool is_standard_output_ = false;
   bool keep_ = false;
   std::uint64_t bytes_ = 0;
 };

@@ -345,7 +345,6 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
 void add_pack(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<pack_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("pack", "write any source as tar shards, or its rows as one file or as Zarr");
-  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option("SOURCE", arguments->paths,
                  "OUT names the shards: one ('p.tar'), so many, as even as can be, by a brace list "
                  "('p-{000000..000003}.tar'), or as many as it takes by a pattern ('p-%06d.tar')")

@@ -203,7 +203,6 @@ int replay(const replay_arguments& arguments, interruption& stop) {
 void add_replay(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<replay_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("replay", "say what any batch of a run holds, and where each row comes from");
-  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   add_loading_options(app, arguments->run);
   app.option_defaults()->group("Which batch");
   add_number(app, "--epoch", arguments->epoch, 0, "counted from 0 (0)");

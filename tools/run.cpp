@@ -32,11 +32,15 @@ const CLI::App& named(const CLI::App& leat) {
   return *found;
 }
 
-// "epoch", "bench read"; nothing for the whole.
-std::string name_of(const CLI::App& app) {
-  if (app.get_parent() == nullptr) return "";
-  const std::string above = name_of(*app.get_parent());
-  return above.empty() ? app.get_name() : above + " " + app.get_name();
+// What holds for each command.
+void set_rules(CLI::App& app) {
+  // Behind a command its name, or another's, is an argument: a folder may be called so.
+  app.require_subcommand(0, 1);
+  for (CLI::App* each : app.get_subcommands(nullptr)) {
+    // Whoever reads a command's help has found it.
+    for (const char* const help : {"-h", "--help"}) each->get_option(help)->group("");
+    set_rules(*each);
+  }
 }
 
 // Of a command that has commands of its own, and was given none.
@@ -45,7 +49,7 @@ std::string missing_command(const CLI::App& app) {
   std::string names;
   for (const CLI::App* each : all) str_append(names, names.empty() ? "" : ", ", each->get_name());
   const CLI::App& first = *all.front();
-  const std::string whole = "leat " + name_of(first);
+  const std::string whole = "leat " + command_name(first);
   return str_cat(all.size() == 1 ? "its only command is " : "give one of its commands: ", names, ", as `",
                  usage(first, whole), "`; `", whole, " --help` says more");
 }
@@ -62,6 +66,8 @@ void hold_standard_streams() {
 int run_chosen(const chosen_command& chosen, interruption& stop, const std::string& name) {
   try {
     return chosen(stop);
+  } catch (const reader_has_gone&) {
+    return exit_no_reader;
   } catch (const error& failure) {
     complain(name, failure.what());
     return failure.code() == errc::usage ? exit_usage : exit_failed;
@@ -74,14 +80,27 @@ int run_chosen(const chosen_command& chosen, interruption& stop, const std::stri
   }
 }
 
+int show_help(const CLI::App& app, CLI::AppFormatMode mode) {
+  try {
+    print(help_of(app, mode));
+    return exit_done;
+  } catch (const reader_has_gone&) {
+    return exit_no_reader;
+  } catch (const error& failure) {
+    complain("", failure.what());
+    return exit_failed;
+  }
+}
+
 int run_interruptibly(int argc, char** argv, interruption& stop) {
   chosen_command chosen;
   CLI::App leat("leat loads training data: batched reads, decoded and collated in place, batch by batch.", "leat");
   leat.formatter(std::make_shared<help_formatter>());
-  leat.set_help_flag("-h,--help", "this, or a command's own");
+  leat.set_help_flag("-h", "the same in short");
+  leat.set_help_all_flag("--help", "this, or a command's own; -h is short");
   bool version_wanted = false;
   leat.add_flag("--version", version_wanted, "the version");
-  leat.footer("  leat make-photos photos && leat epoch photos\n  leat show photos -o sheet.html");
+  leat.footer("  leat make-photos photos && leat epoch photos && leat show photos -o sheet.html");
   add_epoch(leat, chosen);
   add_inspect(leat, chosen);
   add_show(leat, chosen);
@@ -93,6 +112,10 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
   add_bench(leat, chosen);
   add_cache(leat, chosen);
   add_index(leat, chosen);
+  add_help(leat, chosen);
+  // Now: a command gets its own from what is listed when it is made.
+  set_rules(leat);
+  leat.get_option("-h")->group("");
 
   try {
     leat.parse(argc, argv);
@@ -103,32 +126,27 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
     if (!chosen) {
       // Nothing was asked: a mistake to a script, and a question to a person.
       if (const CLI::App& app = named(leat); &app != &leat) {
-        complain(name_of(app), missing_command(app));
+        complain(command_name(app), missing_command(app));
         return exit_usage;
       }
-      const std::string help = leat.help();
+      const std::string help = help_of(leat, CLI::AppFormatMode::All);
       std::fwrite(help.data(), 1, help.size(), stderr);
       return exit_usage;
     }
   } catch (const CLI::CallForHelp&) {
-    try {
-      const CLI::App& app = named(leat);
-      print(app.help(app.get_parent() == nullptr
-                         ? ""
-                         : str_cat("leat", app.get_parent() == &leat ? "" : " ", name_of(*app.get_parent()))));
-      return exit_done;
-    } catch (const error& failure) {
-      complain("", failure.what());
-      return exit_failed;
-    }
+    return show_help(named(leat), CLI::AppFormatMode::Normal);
+  } catch (const CLI::CallForAllHelp&) {
+    return show_help(named(leat), CLI::AppFormatMode::All);
+  } catch (const reader_has_gone&) {
+    return exit_no_reader;
   } catch (const CLI::ParseError& problem) {
-    complain(name_of(named(leat)), explain(problem, named(leat)));
+    complain(command_name(named(leat)), explain(problem, named(leat)));
     return exit_usage;
   } catch (const error& failure) {
     complain("", failure.what());
     return exit_failed;
   }
-  return run_chosen(chosen, stop, name_of(named(leat)));
+  return run_chosen(chosen, stop, command_name(named(leat)));
 }
 
 }  // namespace
@@ -136,7 +154,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
 int run(int argc, char** argv) {
   hold_standard_streams();
   spell_options(on_the_command_line);
-  // Writing to a pipe that nobody reads is an error like others, with a message and an exit code.
+  // Writing to a pipe that nobody reads is an error like others, with an exit code.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);  // and so is a file that may not grow (`ulimit -f`)
   std::optional<interruption> stop;

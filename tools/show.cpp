@@ -569,7 +569,6 @@ int show(const show_arguments& arguments, interruption& stop) {
 void add_show(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<show_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("show", "draw the first batch, or any, as the trainer will see it");
-  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   add_sources(app, arguments->sources);
   add_text(app, "-o,--out", arguments->out, "FILE",
            "sheet.html: a page, with originals and crops; sheet.png: a plain grid")

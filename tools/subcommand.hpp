@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <signal.h>
+
 #include <functional>
 #include <string>
 
@@ -16,8 +18,9 @@ namespace leat::tools {
 /// What a process tells its shell. After a signal: interruption::exit_code().
 enum exit_code : int {
   exit_done = 0,
-  exit_failed = 1,  ///< the data is damaged, or the machine or the run failed
-  exit_usage = 2    ///< the command line: a wrong option, more than a budget holds, a source that as_named() refuses
+  exit_failed = 1,                 ///< the data is damaged, or the machine or the run failed
+  exit_no_reader = 128 + SIGPIPE,  ///< who was to read standard output has gone, as of `| head`; nothing is said
+  exit_usage = 2  ///< the command line: a wrong option, more than a budget holds, a source that as_named() refuses
 };
 
 /// Makes what the command line asks for: a budget that does not hold the rest of it is a mistake of the command line. A limit of
@@ -68,6 +71,7 @@ void add_doctor(CLI::App& leat, chosen_command& chosen);
 void add_bench(CLI::App& leat, chosen_command& chosen);
 void add_cache(CLI::App& leat, chosen_command& chosen);
 void add_index(CLI::App& leat, chosen_command& chosen);
+void add_help(CLI::App& leat, chosen_command& chosen);
 
 /// The whole command: parses, runs, says in one line what went wrong. Called by main(), once.
 int run(int argc, char** argv);

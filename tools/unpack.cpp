@@ -322,7 +322,6 @@ int unpack_sources(const unpack_arguments& arguments, interruption& stop) {
 void add_unpack(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<unpack_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("unpack", "write shards as files, photo packs as JPEGs again");
-  app.get_help_ptr()->group("");  // Whoever reads it has found it.
   app.add_option(
          "SOURCE", arguments->paths,
          "DIR is made; each member of a sample becomes the file that it was, byte for byte; samples of one name, "

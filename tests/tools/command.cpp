@@ -89,6 +89,7 @@ command::command(const std::vector<std::string>& arguments, streams how, const s
   int out[2];
   int err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) fail("pipe2");
+  if (how == streams::unread) ::close(std::exchange(out[0], -1));
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   pid_ = ::fork();
   if (pid_ < 0) fail("fork");
@@ -129,7 +130,7 @@ void command::read_until(const std::string& text) {
 ended command::wait() {
   ended result;
   result.out = std::move(read_);
-  bool out_open = true;
+  bool out_open = out_ >= 0;
   bool err_open = err_ >= 0;
   while (out_open || err_open) {
     pollfd files[] = {{out_open ? out_ : -1, POLLIN, 0}, {err_open ? err_ : -1, POLLIN, 0}};

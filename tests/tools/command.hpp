@@ -25,7 +25,9 @@ struct ended {
 ///   arguments   what follows `leat`, the path of which is in the environment as LEAT_COMMAND
 class command {
  public:
-  enum class streams { pipes, terminal };  ///< terminal: all three are one terminal of 100 columns; `out` has it all
+  ///   terminal   all three are one terminal of 100 columns; `out` has it all
+  ///   unread     pipes, and who was to read standard output has gone
+  enum class streams { pipes, terminal, unread };
   /// A signal that is there before the program's first instruction (SIGINT, SIGHUP), or is ignored from there on, as under nohup.
   enum class start { plain, interrupted, hung_up, hang_up_ignored };
   explicit command(const std::vector<std::string>& arguments, streams how = streams::pipes,

@@ -10,17 +10,55 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
 namespace leat::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Le;
 using ::testing::SizeIs;
+
+// What the words of a command, as "bench read", are on the command line.
+std::vector<std::string> words_of(const std::string& command) {
+  std::istringstream text(command);
+  std::vector<std::string> words;
+  for (std::string word; text >> word;) words.push_back(word);
+  return words;
+}
+
+// "--out" of "  -o,--out FILE      where it goes"; empty where a line begins with none.
+std::string option_of(const std::string& line) {
+  const std::size_t at = line.find("--");
+  const bool begins = line.starts_with("  -") && at != std::string::npos && at <= 5;
+  return begins ? line.substr(at, line.find_first_of(" ,\n", at) - at) : "";
+}
+
+struct listed_option {
+  std::string command;
+  std::string option;
+};
+
+// Of the help of each command.
+std::vector<listed_option> all_options() {
+  std::vector<listed_option> all;
+  for (const char* command : {"epoch", "inspect", "show", "replay", "pack", "unpack", "make-photos", "doctor",
+                              "bench read", "cache ls", "cache verify", "cache warm", "cache drop", "index", "help"}) {
+    std::vector<std::string> arguments = words_of(command);
+    arguments.push_back("--help");
+    for (const std::string& line : lines_of(run(arguments).out)) {
+      if (const std::string option = option_of(line); !option.empty()) all.push_back({command, option});
+    }
+  }
+  return all;
+}
 
 TEST(usage, version_is_that_of_the_headers) {
   const ended process = run({"--version"});
@@ -58,6 +96,104 @@ TEST(usage, epoch_help_names_every_option_of_its_contract) {
         "--host-bytes-max", "--reader",     "--direct", "--on-corrupt", "--journal",    "--digest",     "--batches",
         "--rows",           "--npy",        "--plan",   "--json",       "--order",      "--mixture",    "--last"}) {
     EXPECT_THAT(help, HasSubstr(std::string("\n  ") + option)) << option;
+  }
+}
+
+TEST(usage, short_help_names_each_option_and_is_short) {
+  for (const char* name : {"epoch", "pack", "show", "inspect"}) {
+    const std::string whole = run({name, "--help"}).out;
+    const ended process = run({name, "-h"});
+    EXPECT_EQ(process.exit_code, 0);
+    EXPECT_EQ(process.err, "");
+    EXPECT_LT(lines_of(process.out).size(), lines_of(whole).size()) << name;
+    EXPECT_THAT(process.out, HasSubstr(std::string("`leat ") + name + " --help`"));
+    for (const std::string& line : lines_of(whole)) EXPECT_THAT(process.out, HasSubstr(option_of(line)));
+    for (const std::string& line : lines_of(process.out)) EXPECT_THAT(line, SizeIs(Le(110U))) << line;
+  }
+  EXPECT_EQ(run({"make-photos", "-h"}).out, run({"make-photos", "--help"}).out) << "it fits a screen";
+}
+
+TEST(usage, help_is_a_command_too) {
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  EXPECT_EQ(run({"help", "epoch"}).out, run({"epoch", "--help"}).out);
+  EXPECT_EQ(run({"help", "bench", "read"}).out, run({"bench", "read", "--help"}).out);
+  const ended misspelt = run({"help", "epcoh"});
+  EXPECT_EQ(misspelt.exit_code, 2);
+  expect_one_line(misspelt, "leat help: there is no command 'epcoh'; did you mean epoch?");
+}
+
+TEST(usage, a_source_may_be_called_as_a_command_is) {
+  const temporary_directory directory;
+  const photo_folder photos;
+  for (const char* const name : {"show", "epoch"}) {
+    const std::string link = directory.path() / name;
+    std::filesystem::create_directory_symlink(photos.path(), link);
+    const std::string said = directory.path() / "said";
+    const std::string line =
+        "cd " + directory.path().string() + " && \"$LEAT_COMMAND\" epoch " + name + " --size 32 >" + said + " 2>&1";
+    EXPECT_EQ(std::system(line.c_str()), 0) << text_of(said);
+  }
+}
+
+TEST(usage, man_page_and_completions_have_each_option) {
+  const std::vector<listed_option> all = all_options();
+  ASSERT_GT(all.size(), 150U);
+  const std::string manual = run({"help", "--man"}).out;
+  const std::string bash = run({"help", "--completions", "bash"}).out;
+  const std::string zsh = run({"help", "--completions", "zsh"}).out;
+  const std::string fish = run({"help", "--completions", "fish"}).out;
+  for (const listed_option& each : all) {
+    SCOPED_TRACE(each.command + " " + each.option);
+    std::string in_manual;
+    for (const char letter : each.option) in_manual += letter == '-' ? std::string("\\-") : std::string(1, letter);
+    const bool is_in_manual =
+        manual.find(in_manual + "\\fR") != std::string::npos || manual.find(in_manual + ",") != std::string::npos;
+    EXPECT_TRUE(is_in_manual);
+    EXPECT_NE(zsh.find("'" + each.option + "["), std::string::npos);
+    EXPECT_NE(fish.find(" -l " + each.option.substr(2) + " "), std::string::npos);
+    const std::size_t at = bash.find("\n    '" + each.command + "')");
+    ASSERT_NE(at, std::string::npos);
+    EXPECT_THAT(bash.substr(at, bash.find(";;", at) - at), ContainsRegex("[ ']" + each.option + "[ ']"));
+  }
+}
+
+TEST(usage, bash_completes_commands_options_and_their_words) {
+  const temporary_directory directory;
+  const std::string script = directory.path() / "leat";
+  ASSERT_EQ(run_into(script, {"help", "--completions", "bash"}).exit_code, 0);
+  const auto completed = [&](const std::string& words) {
+    const std::string said = directory.path() / "said";
+    const std::string line = "bash -c 'source " + script + " && COMP_WORDS=(leat " + words +
+                             ") && COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) && _leat && echo ${COMPREPLY[@]}' >" + said;
+    EXPECT_EQ(std::system(line.c_str()), 0) << line;
+    return text_of(said);
+  };
+  EXPECT_EQ(completed("ep"), "epoch\n");
+  EXPECT_EQ(completed("bench \"\""), "read\n");
+  EXPECT_EQ(completed("epoch photos --read"), "--reader\n");
+  EXPECT_EQ(completed("epoch photos --reader \"\""), "auto io_uring preadv\n");
+  EXPECT_EQ(completed("epoch photos --reader = io"), "io_uring\n");
+  EXPECT_EQ(completed("epoch --batch-size \"\""), "\n") << "a number";
+  EXPECT_EQ(completed("bench read --sw"), "--sweep\n");
+  EXPECT_EQ(completed("epoch " + script.substr(0, script.size() - 1)), script + "\n");
+}
+
+// As `leat help | head -1` has it.
+TEST(usage, a_reader_who_has_gone_is_told_nothing) {
+  const photo_folder photos;
+  const std::string folder = photos.path().string();
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"help", "epoch"},
+                                             {"--version"},
+                                             {"inspect", folder},
+                                             {"epoch", folder, "--size", "32"},
+                                             {"epoch", folder, "--size", "32", "--batches", "-"},
+                                             {"epoch", folder, "--size", "32", "--json"}}) {
+    const ended process = command(arguments, command::streams::unread).wait();
+    EXPECT_EQ(process.exit_code, 141) << arguments.front();
+    EXPECT_FALSE(process.killed);
+    EXPECT_EQ(process.err, "");
   }
 }
 
@@ -101,6 +237,21 @@ TEST(usage, a_source_that_is_not_there_or_no_data_ends_with_2) {
   EXPECT_EQ(run({"epoch", cut}).exit_code, 1);
 }
 
+// Neither damage nor samples that lack something.
+TEST(usage, sources_that_do_not_match_are_a_mistake_of_the_command_line) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string table = directory.path() / "t.csv";
+  std::ofstream csv(table);
+  csv << "a,b\n";
+  for (int row = 0; row < 12; ++row) csv << row << ",x" << row << '\n';
+  csv.close();
+  const ended process = run({"epoch", photos.path().string(), table, "--size", "32"});
+  EXPECT_EQ(process.exit_code, 2);
+  EXPECT_THAT(process.err, HasSubstr("the sources do not match"));
+  EXPECT_THAT(process.err, HasSubstr("load them apart"));
+}
+
 struct mistake {
   std::vector<std::string> arguments;
   std::string start;  // of the one line on standard error
@@ -127,6 +278,9 @@ TEST(usage, mistakes_are_one_line_that_says_what_would_do) {
        "did you mean --batch-size?"},
       {{"epoch", folder, "--drop_last"}, "leat epoch: unknown option '--drop_last'", "did you mean --drop-last?"},
       {{"epoch", folder, "--image_size", "64"}, "leat epoch: unknown option '--image_size'", "did you mean --size?"},
+      {{"epoch", folder, "--profile"}, "leat epoch: unknown option '--profile'", "lists what there is"},
+      {{"epoch", folder, "--half"}, "leat epoch: unknown option '--half'", "lists what there is"},
+      {{"epoch", folder, "--cpu"}, "leat epoch: unknown option '--cpu'", "lists what there is"},
       {{"epoch", folder, "--pin_memory"}, "leat epoch: unknown option '--pin_memory'", "pinned by itself"},
       {{"inspect", folder, "--workers", "4"}, "leat inspect: unknown option '--workers'", "`leat inspect --help`"},
       {{"epoch", folder, "--tokens", "16"}, "leat epoch: " + folder + ": tokens are files, and this is a folder", ""},
