@@ -234,7 +234,7 @@ void load(loader& train, const epoch_arguments& arguments, batch_outputs& output
           const interruption& stop) {
   const run_watch watch(train, arguments.watch);
   if (watch.port() != 0 && arguments.watch.metrics_port == 0) {
-    complain("epoch", str_cat("metrics are at http://127.0.0.1:", watch.port(), "/metrics"));
+    complain("epoch", str_cat("metrics are at ", watch.url()));
   }
   stand_in trainer(arguments.step_ms);
   epoch_progress progress(train, report.planned_in_all, arguments.epochs);
@@ -606,6 +606,9 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
          },
          "the same on http://127.0.0.1:N/metrics; 0: any port")
       ->type_name("N");
+  add_text(app, "--metrics-address", arguments.watch.metrics_address, "ADDRESS",
+           "listen there instead (127.0.0.1): whoever reaches it may read, 0.0.0.0 is all of this machine")
+      ->needs("--metrics-port");
   add_text(app, "--progress", arguments.watch.windows, "FILE",
            "a JSON line each second: what came, and the bottleneck");
   add_text(app, "--npy", arguments.npy, "DIR", "each batch's tensors as <epoch>-<batch>-<field>.npy");

@@ -49,6 +49,24 @@ std::string metrics_of(const loader& train, const std::vector<metric_label>& lab
   return text.str();
 }
 
+tcp::endpoint endpoint_of(const std::string& address, std::uint16_t port) {
+  boost::system::error_code refused;
+  const asio::ip::address parsed = asio::ip::make_address(address, refused);
+  if (refused) {
+    throw error(errc::usage,
+                str_cat("--metrics-address '", address,
+                        "' is no address in numbers; give one of this machine's, or 0.0.0.0 for all of them"));
+  }
+  return {parsed, port};
+}
+
+// "127.0.0.1:9464", "[::1]:9464"
+std::string text_of(const tcp::endpoint& at) {
+  std::ostringstream text;
+  text << at;
+  return text.str();
+}
+
 /// What came since the line before.
 json line_of(const loader_stats& now, const loader_stats& before) {
   const double seconds = now.elapsed_s - before.elapsed_s;
@@ -173,20 +191,22 @@ class run_watch::files {
   std::thread thread_;
 };
 
-/// Answers GET /metrics on loopback, one connection at a time, each within 2 s.
+/// Answers GET /metrics at one address, one connection at a time, each within 2 s.
 class run_watch::server {
  public:
-  server(const loader& train, std::uint16_t port, std::vector<metric_label> labels)
+  server(const loader& train, const tcp::endpoint& at, std::vector<metric_label> labels)
       : train_(train), labels_(std::move(labels)) {
-    const tcp::endpoint at(asio::ip::address_v4::loopback(), port);
     try {
       acceptor_.open(at.protocol());
       acceptor_.set_option(tcp::acceptor::reuse_address(true));
       acceptor_.bind(at);
       acceptor_.listen();
     } catch (const boost::system::system_error& refused) {
-      throw error(errc::io, str_cat("cannot listen on 127.0.0.1:", port, ": ", refused.code().message(),
-                                    "; give --metrics-port another one, or 0 for any"));
+      throw error(errc::io,
+                  str_cat("cannot listen on ", text_of(at), ": ", refused.code().message(),
+                          refused.code() == asio::error::address_in_use
+                              ? "; give --metrics-port another one, or 0 for any"
+                              : "; give --metrics-address one of this machine's, or 0.0.0.0 for all of them"));
     }
     asio::co_spawn(context_, serve(), asio::bind_cancellation_slot(end_.slot(), [this](std::exception_ptr failed) {
                      if (failed && !ended_) tell(failed);
@@ -203,7 +223,7 @@ class run_watch::server {
     thread_.join();
   }
 
-  [[nodiscard]] std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+  [[nodiscard]] tcp::endpoint at() const { return acceptor_.local_endpoint(); }
 
  private:
   static constexpr std::chrono::seconds patience{2};
@@ -276,12 +296,19 @@ class run_watch::server {
 };
 
 run_watch::run_watch(const loader& train, const run_watch_options& options) {
-  if (options.metrics_port) server_ = std::make_unique<server>(train, *options.metrics_port, options.labels);
+  if (options.metrics_port) {
+    server_ =
+        std::make_unique<server>(train, endpoint_of(options.metrics_address, *options.metrics_port), options.labels);
+  }
   if (!options.metrics.empty() || !options.windows.empty()) files_ = std::make_unique<files>(train, options);
 }
 
 run_watch::~run_watch() = default;
 
-std::uint16_t run_watch::port() const noexcept { return server_ != nullptr ? server_->port() : std::uint16_t{0}; }
+std::uint16_t run_watch::port() const noexcept { return server_ != nullptr ? server_->at().port() : std::uint16_t{0}; }
+
+std::string run_watch::url() const {
+  return server_ != nullptr ? str_cat("http://", text_of(server_->at()), "/metrics") : std::string();
+}
 
 }  // namespace leat::tools

@@ -17,14 +17,16 @@ namespace leat::tools {
 /// Whoever reads the file finds it whole. 0 or the errno.
 [[nodiscard]] int write_beside_and_rename(const std::string& path, std::string_view bytes);
 
-///   metrics        a file that is rewritten every 5 s, written beside and renamed; empty: none
-///   metrics_port   on loopback, GET /metrics; 0: any that is free
-///   windows        a file of a JSON line each second; empty: none
-///   labels         of all metrics
-///   write          puts these bytes in the place of a file: 0 or the errno. Tests have disks of their own
+///   metrics           a file that is rewritten every 5 s, written beside and renamed; empty: none
+///   metrics_port      GET /metrics; 0: any that is free
+///   metrics_address   of this machine, in numbers: where it listens on that port; 0.0.0.0 and :: are all of them
+///   windows           a file of a JSON line each second; empty: none
+///   labels            of all metrics
+///   write             puts these bytes in the place of a file: 0 or the errno. Tests have disks of their own
 struct run_watch_options {
   std::string metrics = {};
   std::optional<std::uint16_t> metrics_port = {};
+  std::string metrics_address = "127.0.0.1";
   std::string windows = {};
   std::vector<metric_label> labels = {};
   std::function<int(const std::string& path, std::string_view bytes)> write = write_beside_and_rename;
@@ -35,7 +37,7 @@ struct run_watch_options {
 class run_watch {
  public:
   ///   train    outlives it
-  ///   throws   error{errc::io}: a file that cannot be written, a port that is taken
+  ///   throws   error{errc::io}: a file that cannot be written, a port that is taken; error{errc::usage}: an address that is none
   run_watch(const loader& train, const run_watch_options& options);
   run_watch(const run_watch&) = delete;
   run_watch& operator=(const run_watch&) = delete;
@@ -43,6 +45,8 @@ class run_watch {
 
   /// Of --metrics-port; 0 where there is none.
   [[nodiscard]] std::uint16_t port() const noexcept;
+  /// "http://127.0.0.1:9464/metrics"; empty where there is none.
+  [[nodiscard]] std::string url() const;
 
  private:
   class files;

@@ -70,6 +70,38 @@ TEST(run_watch, answers_on_loopback_with_metrics_and_nothing_else) {
   EXPECT_EQ(ask(watch.port(), std::string(20'000, 'x')), "") << "too long to be a request";
 }
 
+// All of 127.0.0.0/8 is this machine.
+TEST(run_watch, answers_at_the_address_it_is_given_and_nowhere_else) {
+  const photo_folder photos;
+  leat::loader train = small_loader(photos);
+  const run_watch watch(train, {.metrics_port = 0, .metrics_address = "127.0.0.2"});
+  EXPECT_EQ(watch.url(), "http://127.0.0.2:" + std::to_string(watch.port()) + "/metrics");
+  asio::io_context context;
+  tcp::socket connection(context);
+  boost::system::error_code refused;
+  connection.connect({asio::ip::make_address("127.0.0.2"), watch.port()}, refused);
+  EXPECT_FALSE(refused) << refused.message();
+  tcp::socket elsewhere(context);
+  elsewhere.connect({asio::ip::address_v4::loopback(), watch.port()}, refused);
+  EXPECT_EQ(refused, asio::error::connection_refused);
+}
+
+TEST(epoch_watched, says_what_is_wrong_with_an_address_for_metrics) {
+  const photo_folder photos;
+  const std::string folder = photos.path().string();
+  const ended name = run({"epoch", folder, "--metrics-port", "0", "--metrics-address", "localhost"});
+  EXPECT_EQ(name.exit_code, 2);
+  expect_one_line(name, "leat epoch: --metrics-address 'localhost' is no address in numbers");
+  // TEST-NET-1 (RFC 5737): no machine has it.
+  const ended foreign = run({"epoch", folder, "--metrics-port", "0", "--metrics-address", "192.0.2.1"});
+  EXPECT_EQ(foreign.exit_code, 1);
+  EXPECT_THAT(foreign.err, HasSubstr("give --metrics-address one of this machine's"));
+  EXPECT_EQ(run({"epoch", folder, "--metrics-address", "127.0.0.1"}).exit_code, 2) << "there is no port";
+  const ended told = run({"epoch", folder, "--metrics-port", "0", "--metrics-address", "127.0.0.2", "--size", "32"});
+  EXPECT_EQ(told.exit_code, 0);
+  EXPECT_THAT(told.err, HasSubstr("metrics are at http://127.0.0.2:"));
+}
+
 TEST(run_watch, serves_the_next_one_when_a_connection_says_nothing) {
   const photo_folder photos;
   leat::loader train = small_loader(photos);
