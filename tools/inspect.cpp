@@ -3,6 +3,7 @@
 #include "datasets/model.hpp"
 #include "tools/arguments.hpp"
 #include "tools/chunk_text.hpp"
+#include "tools/class_counts.hpp"
 #include "tools/decoded_samples.hpp"
 #include "tools/first_values.hpp"
 #include "tools/human.hpp"
@@ -66,15 +67,6 @@ struct size_histogram {
   std::uint64_t most = 0;
 };
 
-/// Samples by class number.
-///   looked_at   samples whose class was looked at: all where the source itself knows them, a share of a large tar's
-struct class_counts {
-  std::map<std::int64_t, std::uint64_t> samples;
-  std::uint64_t looked_at = 0;
-};
-
-// Labels that are members have to be read one by one; so many take a second or two.
-constexpr std::uint64_t labels_read_max = 20'000;
 // In text; JSON has them all.
 constexpr std::size_t classes_shown = 12;
 constexpr std::size_t defects_shown = 8;
@@ -83,9 +75,40 @@ bool lie_alike(const extent& a, const extent& b) noexcept {
   return a.source == b.source && a.file == b.file && a.offset == b.offset && a.stored_bytes == b.stored_bytes;
 }
 
-std::vector<std::uint64_t> sizes_of(const dataset& samples) {
+/// Bytes of the values of a field, expanded, in all samples.
+///   is_exact   false: they are picked out of records, which have these bytes
+struct field_bytes {
+  std::uint64_t total = 0;
+  bool is_exact = true;
+};
+
+/// What samples are made of.
+///   of_sample   bytes as they are loaded, expanded; of what is picked out of a record the record's, once
+///   of_field    by dataset_model::fields()
+///   stored      bytes in files: of a block that several samples share each sample's part
+struct sample_bytes {
+  std::vector<std::uint64_t> of_sample;
+  std::vector<field_bytes> of_field;
+  std::uint64_t stored = 0;
+};
+
+// Of the parts of a sample: the bytes of this part's whole field that lie in files.
+std::uint64_t stored_share(const field_info& field, const datasets::part& part, std::uint64_t value_bytes,
+                           const datasets::part_list& parts) {
+  if (!part.is_in_block()) return part.where.stored_bytes;
+  const auto chunks =
+      std::count_if(parts.begin(), parts.end(), [&](const datasets::part& each) { return each.field == part.field; });
+  const double of_all = static_cast<double>(part.where.decoded_bytes) * static_cast<double>(chunks);
+  if (of_all == 0) return 0;
+  return static_cast<std::uint64_t>(static_cast<double>(part.where.stored_bytes) * static_cast<double>(value_bytes) /
+                                    of_all);
+}
+
+sample_bytes sizes_of(const dataset& samples) {
   const dataset_model& model = *samples.model();
-  std::vector<std::uint64_t> sizes(samples.size());
+  sample_bytes found;
+  found.of_sample.resize(samples.size());
+  found.of_field.resize(model.fields().size());
   datasets::part_list parts;
   for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
     parts.clear();
@@ -93,23 +116,20 @@ std::vector<std::uint64_t> sizes_of(const dataset& samples) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const datasets::part& part = parts[i];
       const field_info& field = model.fields()[part.field];
-      if (!part.is_in_block()) {
-        // Of several fields that are picked out of one record, the record: they follow one another.
-        const bool is_counted = i > 0 && lie_alike(parts[i - 1].where, part.where);
-        if (!is_counted) sizes[sample] += part.where.stored_bytes;
-        continue;
-      }
-      // Of a chunk, the sample's share.
-      const std::uint64_t of_sample = datasets::size_of_value(field, part.field, parts).bytes;
-      const auto chunks = std::count_if(parts.begin(), parts.end(),
-                                        [&](const datasets::part& each) { return each.field == part.field; });
-      const double of_all = static_cast<double>(part.where.decoded_bytes) * static_cast<double>(chunks);
-      if (of_all == 0) continue;
-      sizes[sample] += static_cast<std::uint64_t>(static_cast<double>(part.where.stored_bytes) *
-                                                  static_cast<double>(of_sample) / of_all);
+      const datasets::value_size value = datasets::size_of_value(field, part.field, parts);
+      // Of several fields that are picked out of one record, the record: they follow one another.
+      const bool is_counted = i > 0 && lie_alike(parts[i - 1].where, part.where);
+      if (!is_counted || part.is_in_block()) found.stored += stored_share(field, part, value.bytes, parts);
+      const bool is_first = std::none_of(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i),
+                                         [&](const datasets::part& each) { return each.field == part.field; });
+      if (!is_first) continue;
+      field_bytes& of_field = found.of_field[part.field];
+      of_field.total += value.bytes;
+      of_field.is_exact = of_field.is_exact && value.is_exact;
+      if (value.is_exact || !is_counted) found.of_sample[sample] += value.bytes;
     }
   }
-  return sizes;
+  return found;
 }
 
 // What the table of extents shows of a sample, without a byte of it: pictures of nothing.
@@ -156,46 +176,6 @@ size_histogram histogram_of(std::vector<std::uint64_t> sizes) {
     ++bucket->samples;
   }
   return shown;
-}
-
-std::optional<std::int64_t> class_of(const dataset& samples, std::uint64_t sample, bool has_member) {
-  if (const std::optional<std::int64_t> known = samples.label(sample)) return known;
-  if (!has_member) return std::nullopt;
-  try {
-    const std::vector<std::byte> bytes = samples.read(sample, "cls");
-    std::int64_t number = 0;
-    const absl::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (absl::SimpleAtoi(absl::StripAsciiWhitespace(text), &number)) return number;
-  } catch (const error&) {
-    // A damaged sample is told of under defects, or by the loader.
-  }
-  return std::nullopt;
-}
-
-class_counts classes_of(const dataset& samples) {
-  class_counts counts;
-  const std::vector<field_info> fields = samples.fields();
-  const auto is_cls = [](bool column) {
-    return [column](const field_info& each) { return each.name == "cls" && each.column == column; };
-  };
-  const bool has_column = std::any_of(fields.begin(), fields.end(), is_cls(true));
-  const bool has_member = std::any_of(fields.begin(), fields.end(), is_cls(false));
-  if (!has_column && !has_member) return counts;
-  const std::uint64_t reads = has_member ? std::min(labels_read_max, samples.size()) : samples.size();
-  for (std::uint64_t k = 0; k < reads; ++k) {
-    // Evenly spread over the whole, as shards are often sorted by class.
-    const auto sample = static_cast<std::uint64_t>(static_cast<double>(k) * static_cast<double>(samples.size()) /
-                                                   static_cast<double>(reads));
-    ++counts.looked_at;
-    if (const std::optional<std::int64_t> number = class_of(samples, sample, has_member)) ++counts.samples[*number];
-  }
-  return counts;
-}
-
-std::string class_name(const dataset& samples, std::int64_t number) {
-  const std::vector<std::string>& names = samples.classes();
-  const bool named = number >= 0 && static_cast<std::size_t>(number) < names.size();
-  return named ? names[static_cast<std::size_t>(number)] : absl::StrCat(number);
 }
 
 const char* word(field_kind kind) {
@@ -263,6 +243,7 @@ struct findings {
   std::vector<first_value> first;
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
+  std::vector<field_bytes> of_field;  // by dataset_model::fields()
   size_histogram sizes;
   class_counts classes;
   std::vector<known_defect> defects;
@@ -278,15 +259,17 @@ findings look_through(dataset samples, std::size_t host_bytes_max, bool decode, 
                  .first = first_values(samples, host_bytes_max),
                  .files = files_of(samples),
                  .bytes = 0,
+                 .of_field = {},
                  .sizes = {},
                  .classes = {},
                  .defects = {},
                  .pictures = survey_pictures(samples),
                  .jpegs = survey_jpegs(samples),
                  .large = find_large_pictures(samples, host_bytes_max, so_far)};
-  std::vector<std::uint64_t> sizes = sizes_of(samples);
-  for (const std::uint64_t size : sizes) found.bytes += size;
-  found.sizes = histogram_of(std::move(sizes));
+  sample_bytes bytes = sizes_of(samples);
+  found.bytes = bytes.stored;
+  found.of_field = std::move(bytes.of_field);
+  found.sizes = histogram_of(std::move(bytes.of_sample));
   found.classes = classes_of(samples);
   found.defects = defects_of(samples);
   if (decode) found.decoded = decode_all(samples, host_bytes_max, so_far);
@@ -312,14 +295,18 @@ nlohmann::ordered_json formats_json(const picture_survey& found) {
 nlohmann::ordered_json as_json(const findings& found) {
   using json = nlohmann::ordered_json;
   json fields = json::array();
-  for (const field_info& each : found.fields) {
+  for (std::size_t i = 0; i < found.fields.size(); ++i) {
+    const field_info& each = found.fields[i];
     json field = {{"name", each.name}, {"kind", word(each.kind)}, {"column", each.column}, {"samples", each.samples}};
-    if (!each.column) {
-      field["bytes"] = each.bytes_total;
+    if (!each.column && found.of_field[i].is_exact) {
+      field["bytes"] = found.of_field[i].total;
       field["bytes_max"] = each.bytes_max;
       field["bytes_mean"] =
-          static_cast<double>(each.bytes_total) / static_cast<double>(std::max<std::uint64_t>(each.samples, 1));
+          static_cast<double>(found.of_field[i].total) / static_cast<double>(std::max<std::uint64_t>(each.samples, 1));
+    } else if (!each.column) {
+      field["record_bytes_max"] = each.bytes_max;  // Its own bytes are known once a record is read.
     }
+    if (!each.column && each.expands() && found.of_field[i].is_exact) field["stored_bytes"] = each.bytes_total;
     if (each.chunked) {
       field["chunk_bytes_max"] = each.decoded_block_bytes_max;
       field["chunk_stored_bytes_max"] = each.stored_block_bytes_max;
@@ -374,6 +361,7 @@ nlohmann::ordered_json as_json(const findings& found) {
           {"files", found.files},
           {"bytes", found.bytes},
           {"fields", fields},
+          {"class_label", found.classes.label},
           {"classes", classes},
           {"classes_looked_at", found.classes.looked_at},
           {"size_histogram", sizes},
@@ -406,7 +394,8 @@ nlohmann::ordered_json as_json(const findings& found) {
             {"host_bytes_enough", found.large.host_bytes_enough}}},
           {"decoded", decoded},
           {"notes", notes_of(found.samples)},
-          {"defects", defects}};
+          {"defects", defects},
+          {"defects_looked_for", {{"samples", found.samples.size()}, {"contents", found.decoded.has_value()}}}};
 }
 
 std::string heading(const terminal& screen, std::string_view text) { return str_cat("\n", screen.bold(text), "\n"); }
@@ -418,16 +407,21 @@ std::string fields_text(const terminal& screen, const findings& found) {
   std::string text = str_cat(
       "\n", screen.bold(absl::StrFormat("%-*s", width + 2, "field")),
       screen.dim(absl::StrFormat("  %-8s %14s %12s %12s %12s", "kind", "samples", "in all", "mean", "largest")), "\n");
-  for (const field_info& each : found.fields) {
+  for (std::size_t i = 0; i < found.fields.size(); ++i) {
+    const field_info& each = found.fields[i];
     text += absl::StrFormat("  %-*s  %-8s %14s", width, one_line(each.name), word(each.kind), count_text(each.samples));
     if (each.column) {
       str_append(text, " ", screen.dim("  kept with the dataset"),
                  each.type == dtype::i64 ? std::string() : str_cat("  ", name(each.type)), "\n");
+    } else if (!found.of_field[i].is_exact) {
+      str_append(text, " ", screen.dim(str_cat("  within records of at most ", bytes_text(each.bytes_max))), "\n");
     } else {
-      text += absl::StrFormat(" %12s %12s %12s", bytes_text(each.bytes_total),
-                              bytes_text(each.bytes_total / std::max<std::uint64_t>(each.samples, 1)),
-                              bytes_text(each.bytes_max));
-      str_append(text, has_type(each) ? "  " + type_text(each) : std::string(), "\n");
+      const std::uint64_t total = found.of_field[i].total;
+      text += absl::StrFormat(" %12s %12s %12s", bytes_text(total),
+                              bytes_text(total / std::max<std::uint64_t>(each.samples, 1)), bytes_text(each.bytes_max));
+      str_append(text, has_type(each) ? "  " + type_text(each) : std::string());
+      if (each.expands()) str_append(text, "  ", screen.dim(str_cat("stored in ", bytes_text(each.bytes_total))));
+      text += "\n";
     }
   }
   return text;
@@ -476,7 +470,7 @@ std::string sizes_text(const terminal& screen, const findings& found) {
 
 std::string classes_text(const terminal& screen, const findings& found) {
   const std::size_t count = found.classes.samples.size();
-  std::string text = heading(screen, counted(count, "class", "classes"));
+  std::string text = heading(screen, str_cat(counted(count, "class", "classes"), " by ", found.classes.label));
   if (found.classes.looked_at < found.samples.size()) {
     str_append(text, "  ",
                screen.dim(str_cat("as seen in ", count_text(found.classes.looked_at), " samples, evenly spread")),
@@ -593,6 +587,21 @@ std::string decoded_text(const terminal& screen, const decoded_samples& found) {
   return text;
 }
 
+// What is found without decoding, and that it is no more than that.
+std::string damage_text(const terminal& screen, const findings& found) {
+  const std::string looked =
+      str_cat("looked at: where ", found.samples.size() == 1 ? "the sample lies" : "all samples lie",
+              " and how long they are", found.decoded ? "" : "; what is in them was not decoded: --decode does that");
+  if (found.defects.empty()) return str_cat(heading(screen, "no damage seen"), "  ", screen.dim(looked), "\n");
+  std::string text =
+      heading(screen, screen.warning(counted(found.defects.size(), "damaged sample", "damaged samples")));
+  for (std::size_t i = 0; i < std::min(found.defects.size(), defects_shown); ++i) {
+    str_append(text, "  ", one_line(found.defects[i].name), ": ", one_line(found.defects[i].reason), "\n");
+  }
+  if (found.defects.size() > defects_shown) str_append(text, "  ", screen.dim("... --json has them all"), "\n");
+  return str_cat(text, "  ", screen.dim(looked), "\n");
+}
+
 std::string as_text(const findings& found) {
   const terminal screen = terminal::of(stdout);
   const dataset_memory memory = found.samples.memory();
@@ -607,13 +616,7 @@ std::string as_text(const findings& found) {
   text += jpegs_text(screen, found.jpegs) + packs_text(screen, found.jpegs.packs);
   text += large_text(screen, found.large);
   if (found.decoded) text += decoded_text(screen, *found.decoded);
-  if (!found.defects.empty()) {
-    text += heading(screen, screen.warning(counted(found.defects.size(), "damaged sample", "damaged samples")));
-    for (std::size_t i = 0; i < std::min(found.defects.size(), defects_shown); ++i) {
-      str_append(text, "  ", one_line(found.defects[i].name), ": ", one_line(found.defects[i].reason), "\n");
-    }
-    if (found.defects.size() > defects_shown) str_append(text, "  ", screen.dim("... --json has them all"), "\n");
-  }
+  text += damage_text(screen, found);
   const std::vector<std::string> notes = notes_of(found.samples);
   if (!notes.empty()) text += heading(screen, "notes");
   for (const std::string& note : notes) str_append(text, "  ", one_line(note), "\n");

@@ -11,6 +11,7 @@
 #include "tools/arguments.hpp"
 #include "tools/array_picture.hpp"
 #include "tools/batch_files.hpp"
+#include "tools/class_counts.hpp"
 #include "tools/fields.hpp"
 #include "tools/human.hpp"
 #include "tools/jpeg_encode.hpp"
@@ -295,15 +296,6 @@ class onlooker {
 
 bool ends_with(std::string_view path, std::string_view end) {
   return path.size() > end.size() && path.substr(path.size() - end.size()) == end;
-}
-
-// The label that is a class: by its name, or the only one that there is. A number that tells samples apart is none.
-std::string class_label_of(const std::vector<std::string>& labels) {
-  for (const std::string_view name : {"cls", "label", "labels", "class", "target", "fine_label", "y"}) {
-    if (std::find(labels.begin(), labels.end(), name) != labels.end()) return std::string(name);
-  }
-  return labels.size() == 1 && !ends_with(labels.front(), "id") && labels.front() != "ids" ? labels.front()
-                                                                                           : std::string();
 }
 
 // "daisy (3)", "3", "0.25": the label as a person would say it.

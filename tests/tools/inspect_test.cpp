@@ -1,6 +1,7 @@
 // leat inspect: what it finds in a source.
 #include "tests/support/make_picture.hpp"
 #include "tests/support/photos.hpp"
+#include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
 
@@ -182,7 +183,12 @@ TEST(inspect, damage_is_named) {
   const json found = process.json();
   ASSERT_EQ(found.at("defects").size(), 1U) << found;
   EXPECT_FALSE(found["defects"][0].at("reason").get<std::string>().empty());
-  EXPECT_THAT(run({"inspect", shard}).out, HasSubstr("1 damaged sample"));
+  const std::string page = run({"inspect", shard}).out;
+  EXPECT_THAT(page, HasSubstr("1 damaged sample"));
+  EXPECT_THAT(page, HasSubstr("what is in them was not decoded"));
+  EXPECT_EQ(found.at("defects_looked_for").at("samples"), found.at("samples"));
+  EXPECT_THAT(run({"inspect", photos.path().string()}).out,
+              HasSubstr("no damage seen\n  looked at: where all samples"));
 }
 
 TEST(inspect, decode_names_what_is_damaged_anywhere) {
@@ -270,6 +276,58 @@ TEST(inspect, pictures_are_counted_by_their_content) {
               json({{"looked_at", 20}, {"formats", {{"JPEG", 20}}}, {"refused", 0}, {"grey_of_16_bits", 0}}))
         << name;
   }
+}
+
+// What a batch gets, and not what is left of it on the drive.
+TEST(inspect, sizes_are_of_values_and_not_of_what_they_are_packed_in) {
+  const std::string data = LEAT_TEST_DATA;
+  for (const char* codec : {"snappy", "zstd", "gzip", "lz4"}) {
+    const json packed = run({"inspect", data + "/parquet/packed-" + codec + ".parquet", "--json"}).json();
+    const json& text = named(packed.at("fields"), "text");
+    EXPECT_EQ(text.at("bytes"), text.at("bytes_mean").get<double>() * text.at("samples").get<double>());
+    EXPECT_GE(text.at("bytes_max"), text.at("bytes_mean")) << codec;
+    EXPECT_GT(text.at("stored_bytes"), 0) << codec;
+  }
+  const json one = run({"inspect", data + "/parquet/packed-zstd.parquet", "--json"}).json();
+  const json other = run({"inspect", data + "/parquet/packed-gzip.parquet", "--json"}).json();
+  EXPECT_EQ(one.at("sample_bytes"), other.at("sample_bytes")) << "the same values";
+}
+
+TEST(inspect, a_field_within_a_record_has_no_size_of_its_own) {
+  const temporary_directory root;
+  const std::string path = root.path() / "a.jsonl";
+  std::ofstream(path) << "{\"t\": \"first\", \"n\": 7}\n{\"t\": \"and another\", \"n\": 8}\n";
+  const json found = run({"inspect", path, "--json"}).json();
+  for (const json& field : found.at("fields")) {
+    EXPECT_FALSE(field.contains("bytes")) << field;
+    EXPECT_EQ(field.at("record_bytes_max"), 28);
+  }
+  EXPECT_EQ(found.at("sample_bytes").at("max"), 28) << "the record once";
+  EXPECT_THAT(run({"inspect", path}).out, HasSubstr("within records of at most 28 B"));
+}
+
+TEST(inspect, labels_of_arrays_and_tables_have_their_classes) {
+  const temporary_directory root;
+  const std::string arrays =
+      write_file(root.path() / "set.npz",
+                 zip_text({{"x.npy", npy_text(npy_dict("<f4", "6,"), bytes_of<float>({1, 2, 3, 4, 5, 6}))},
+                           {"y.npy", npy_text(npy_dict("<i8", "6,"), bytes_of<std::int64_t>({0, 1, 1, 2, 2, 2}))}}));
+  const json found = run({"inspect", arrays, "--json"}).json();
+  EXPECT_EQ(found.at("class_label"), "y");
+  ASSERT_EQ(found.at("classes").size(), 3U) << found.at("classes");
+  for (std::size_t number = 0; number < 3; ++number) EXPECT_EQ(found["classes"][number].at("samples"), number + 1);
+
+  // The only number of a record, and another one in each: an id, say.
+  const std::string ids = write_file(root.path() / "ids.jsonl",
+                                     "{\"t\": \"a\", \"n\": 7}\n{\"t\": \"b\", \"n\": 8}\n{\"t\": \"c\", \"n\": 9}\n");
+  EXPECT_TRUE(run({"inspect", ids, "--json"}).json().at("classes").empty());
+
+  const json hub = run({"inspect", std::string(LEAT_TEST_DATA) + "/parquet/hub.parquet", "--json"}).json();
+  EXPECT_EQ(hub.at("class_label"), "label");
+  EXPECT_EQ(hub.at("classes_looked_at"), hub.at("samples"));
+  std::uint64_t labelled = 0;
+  for (const json& each : hub.at("classes")) labelled += each.at("samples").get<std::uint64_t>();
+  EXPECT_EQ(labelled, hub.at("samples"));
 }
 
 TEST(inspect, blocks_of_no_bytes_have_no_share_of_a_sample) {

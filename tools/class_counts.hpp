@@ -1,0 +1,31 @@
+// Which label is a sample's class, and how many samples each class has.
+#pragma once
+
+#include <leat/dataset.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace leat::tools {
+
+/// The label that is a class: by its name, or the only one that there is. A number that tells samples apart is none. Empty: there is none.
+[[nodiscard]] std::string class_label_of(const std::vector<std::string>& labels);
+
+/// Samples by class number.
+///   label       the field or column that has it; empty where there is none
+///   looked_at   samples whose class was looked at: all where the source itself knows them, else some, evenly spread
+struct class_counts {
+  std::string label = {};
+  std::map<std::int64_t, std::uint64_t> samples = {};
+  std::uint64_t looked_at = 0;
+};
+
+/// Reads labels that are fields. Damaged samples are not counted.
+[[nodiscard]] class_counts classes_of(const dataset& samples);
+
+/// By dataset::classes(), or its number.
+[[nodiscard]] std::string class_name(const dataset& samples, std::int64_t number);
+
+}  // namespace leat::tools
