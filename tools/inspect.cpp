@@ -109,6 +109,10 @@ sample_bytes sizes_of(const dataset& samples) {
   sample_bytes found;
   found.of_sample.resize(samples.size());
   found.of_field.resize(model.fields().size());
+  // What lies in no file has no parts.
+  for (std::uint16_t i = 0; i < found.of_field.size(); ++i) {
+    if (model.origin(i) != datasets::field_origin::extents) found.of_field[i].total = model.fields()[i].bytes_total;
+  }
   datasets::part_list parts;
   for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
     parts.clear();
