@@ -4,6 +4,7 @@
 #include "datasets/arrow_dictionary.hpp"
 #include "datasets/arrow_file.hpp"
 #include "datasets/cursor.hpp"
+#include "datasets/formats.hpp"
 #include "datasets/hub_features.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/integers.hpp"
@@ -12,7 +13,6 @@
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
-#include "datasets/formats.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open_tables.hpp>

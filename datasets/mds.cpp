@@ -7,6 +7,7 @@
 #include "base/xxh64.hpp"
 #include "datasets/cursor.hpp"
 #include "datasets/file_window.hpp"
+#include "datasets/formats.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/raw_files.hpp"
@@ -14,7 +15,6 @@
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
 #include "datasets/source_folder.hpp"
-#include "datasets/formats.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open_tables.hpp>

@@ -2,6 +2,7 @@
 #include "base/near_miss.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "datasets/formats.hpp"
 #include "datasets/hub_features.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/parallel.hpp"
@@ -12,7 +13,6 @@
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
-#include "datasets/formats.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open_tables.hpp>

@@ -6,6 +6,7 @@
 #include "datasets/cursor.hpp"
 #include "datasets/empty_files.hpp"
 #include "datasets/file_window.hpp"
+#include "datasets/formats.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/json_value.hpp"
 #include "datasets/lines.hpp"
@@ -15,7 +16,6 @@
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
 #include "datasets/seen_values.hpp"
-#include "datasets/formats.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open_tables.hpp>

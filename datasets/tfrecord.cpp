@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "datasets/empty_files.hpp"
 #include "datasets/file_window.hpp"
+#include "datasets/formats.hpp"
 #include "datasets/input_files.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/patterns.hpp"
@@ -13,7 +14,6 @@
 #include "datasets/record_columns.hpp"
 #include "datasets/record_rows.hpp"
 #include "datasets/remote_files.hpp"
-#include "datasets/formats.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open_tables.hpp>

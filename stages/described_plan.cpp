@@ -24,8 +24,7 @@ loader_plan described_plan(const bound_run& run, const memory_plan& memory, cons
   }
   plan.notes = describe_shared_decodes(run.programs());
   if (around.io_threads_asked == 0 && around.io_threads > 1) {
-    plan.notes.push_back(
-        str_cat(around.io_threads, " I/O threads: a device decodes faster than one reads"));
+    plan.notes.push_back(str_cat(around.io_threads, " I/O threads: a device decodes faster than one reads"));
   }
   if (std::optional<node_shares> shares = describe_node_shares(run)) {
     (shares->warns ? plan.warnings : plan.notes).push_back(std::move(shares->text));

@@ -153,9 +153,9 @@ stages::outcome<void> scratch_budget::grow(scratch_arena& arena, std::size_t byt
   if (!fits) return refusal(bytes);
   const std::size_t more = bytes - arena.held_;
   if (!arena.commit(bytes)) {
-    return stages::no_memory("decoding needs " + mebibytes(bytes) + " of scratch memory and the system gives none: " +
-                             std::strerror(errno) + "; lower " + spelled(option_id::host_bytes_max) +
-                             " or free memory");
+    return stages::no_memory("decoding needs " + mebibytes(bytes) +
+                             " of scratch memory and the system gives none: " + std::strerror(errno) + "; lower " +
+                             spelled(option_id::host_bytes_max) + " or free memory");
   }
   used_ += more;
   peak_ = std::max(peak_, used_);
