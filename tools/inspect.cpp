@@ -93,8 +93,7 @@ struct sample_bytes {
 };
 
 // Of the parts of a sample: the bytes of this part's whole field that lie in files.
-std::uint64_t stored_share(const field_info& field, const datasets::part& part, std::uint64_t value_bytes,
-                           const datasets::part_list& parts) {
+std::uint64_t stored_share(const datasets::part& part, std::uint64_t value_bytes, const datasets::part_list& parts) {
   if (!part.is_in_block()) return part.where.stored_bytes;
   const auto chunks =
       std::count_if(parts.begin(), parts.end(), [&](const datasets::part& each) { return each.field == part.field; });
@@ -109,9 +108,9 @@ sample_bytes sizes_of(const dataset& samples) {
   sample_bytes found;
   found.of_sample.resize(samples.size());
   found.of_field.resize(model.fields().size());
-  // What lies in no file has no parts.
+  // What lies in no file.
   for (std::uint16_t i = 0; i < found.of_field.size(); ++i) {
-    if (model.origin(i) != datasets::field_origin::extents) found.of_field[i].total = model.fields()[i].bytes_total;
+    if (model.forms(i).only(datasets::forms_made)) found.of_field[i].total = model.fields()[i].bytes_total;
   }
   datasets::part_list parts;
   for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
@@ -119,11 +118,12 @@ sample_bytes sizes_of(const dataset& samples) {
     model.parts(sample, parts);
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const datasets::part& part = parts[i];
+      if (part.is_made()) continue;
       const field_info& field = model.fields()[part.field];
       const datasets::value_size value = datasets::size_of_value(field, part.field, parts);
       // Of several fields that are picked out of one record, the record: they follow one another.
       const bool is_counted = i > 0 && lie_alike(parts[i - 1].where, part.where);
-      if (!is_counted || part.is_in_block()) found.stored += stored_share(field, part, value.bytes, parts);
+      if (!is_counted || part.is_in_block()) found.stored += stored_share(part, value.bytes, parts);
       const bool is_first = std::none_of(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i),
                                          [&](const datasets::part& each) { return each.field == part.field; });
       if (!is_first) continue;
