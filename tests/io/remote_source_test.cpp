@@ -824,7 +824,7 @@ TEST(remote_tls, a_server_without_tls_is_named_as_one_and_given_up_soon) {
   const auto why_not = [&](const std::string& address) {
     return why_not_opened(running, address, {.silence_max = std::chrono::milliseconds(50)}, patient);
   };
-  const std::string remedy = "; a server without TLS has an address of http://, which takes allow_http";
+  const std::string remedy = "; a server without TLS has an address of http://, which takes remote_options::allow_http";
 
   namespace asio = boost::asio;
   asio::io_context context;

@@ -271,15 +271,18 @@ TEST(corrupt_max, is_a_number_or_a_share_of_an_epoch_and_one_more_ends_the_run_w
         const seen_run run = run_with(less);
         EXPECT_EQ(run.failed, errc::corrupt);
         EXPECT_EQ(run.batches.size(), 8U) << "all but the last";
-        EXPECT_THAT(run.message,
-                    StartsWith("12 samples of epoch 0 are corrupt, and 11 may be (corrupt_max); the most frequent "
-                               "reason (11 of 12), first of sample sample/9 (9.cls): cls: 'cat 9'"));
+        EXPECT_THAT(
+            run.message,
+            StartsWith(
+                "12 samples of epoch 0 are corrupt, and 11 may be (loader_options::corrupt_max); the most frequent "
+                "reason (11 of 12), first of sample sample/9 (9.cls): cls: 'cat 9'"));
         EXPECT_EQ(run.stats.quarantined, 12U);
         EXPECT_EQ(run.stats.samples + run.stats.quarantined, run.stats.planned);
       }
       const seen_run none = run_with({.count = 0});
       EXPECT_EQ(none.batches.size(), 0U);
-      EXPECT_THAT(none.message, StartsWith("1 sample of epoch 0 is corrupt, and 0 may be (corrupt_max)"));
+      EXPECT_THAT(none.message,
+                  StartsWith("1 sample of epoch 0 is corrupt, and 0 may be (loader_options::corrupt_max)"));
     });
   }
 }

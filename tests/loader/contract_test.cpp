@@ -734,7 +734,7 @@ TEST(budget, that_is_too_small_is_refused_with_the_least_that_does) {
       const std::size_t least = std::stoull(said.substr(begin + 1));
       options.host_bytes_max = least - 1;
       EXPECT_EQ(message_of(errc::limit, [&] { const loader never(fake, options, testing::all_fields()); })
-                    .find("host_bytes_max"),
+                    .find("loader_options::host_bytes_max"),
                 0U);
       options.host_bytes_max = least;
       const testing::seen_run run = testing::run_all(fake, options, testing::all_fields());
