@@ -50,6 +50,12 @@ void extent_table::shrink_to_fit() {
 
 void append_parts(std::span<const extent_table::record> records, std::span<const need> needs, part_list& out) {
   for (const extent_table::record& record : records) {
+    // Where all fields are wanted, each stands at its number.
+    const std::size_t number = record.field();
+    if (number < needs.size() && needs[number].field == number) {
+      out.push_back(to_part(record));
+      continue;
+    }
     for (const need& wanted : needs) {
       if (wanted.field == record.field()) out.push_back(to_part(record));
     }

@@ -297,7 +297,7 @@ void planner::begin(batch_plan& plan) const {
   assert(plan.rows() <= layout_.rows_max());
   plan.programs = programs_.size();
   plan.fields.assign(plan.rows() * programs_.size(), batch_plan::no_field);
-  plan.forms.resize(plan.fields.size());
+  plan.forms.assign(plan.fields.size(), datasets::part_form::stored);
   plan.ragged.assign(plan.rows() * layout_.ragged_count(), {});
   plan.buffers.assign(layout_.ragged_count(), {});
   plan.staging = layout_.fixed_bytes();

@@ -174,10 +174,11 @@ class dataset {
   std::shared_ptr<const datasets::dataset_model> model_;
 };
 
-/// The samples of several datasets one after another, as ConcatDataset. Fields are matched by name. If class names
-/// differ, the classes are their sorted union, and class numbers are translated by name.
+/// The samples of several datasets one after another, as ConcatDataset. Fields are matched by name, whatever format or
+/// storage they come from. If class names differ, the classes are their sorted union, and class numbers are translated
+/// by name.
 ///   throws   error{errc::usage} if class names differ and some part has labels without class names, which cannot be
-///            translated
+///            translated; a field whose kind, dtype or shape differs between parts (texts, labels and bytes are joined)
 [[nodiscard]] dataset concat(std::span<const dataset> parts);
 [[nodiscard]] dataset concat(std::initializer_list<dataset> parts);
 
