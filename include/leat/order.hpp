@@ -143,9 +143,9 @@ class mixture {
 ///            same)
 ///   of       sequential(), shuffled() or shuffled_blocks()
 ///   nodes    0 (default): world.size / world.local_size
-///   throws   when the loader is built, error{errc::usage}: another order, last_batch::pad, a global batch that is no
-///            multiple of `nodes`, fewer blocks (or samples, where they share none) than nodes, windows that are drawn
-///            from anywhere in the dataset, a world in which ranks would have rows of one node and part of another's
+///   throws   when the loader is built, error{errc::usage}: another order; last_batch::pad; a global batch that is no
+///            multiple of `nodes`; fewer blocks (or samples, where they share none) than nodes; windows that are drawn
+///            from anywhere in the dataset; a world in which ranks would have rows of one node and part of another's
 [[nodiscard]] order sticky(order of, std::uint32_t nodes = 0);
 
 /// An order of your own. The sampler makes its batches itself: batch_size is ignored, and `last` must be

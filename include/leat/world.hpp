@@ -61,8 +61,8 @@ struct found_world {
 ///
 /// torchrun that was started by one of the next two, once per node, agrees with it: its world is the other's times its
 /// local size. Slurm is not compared with others: it often is the one that starts them, or their daemons.
-///   throws   error{errc::usage} with variables and values: two launchers contradict each other, a rank has no size, a
-///            rank is not less than its size, a value is no number, or a launcher that is none of these has numbered the
+///   throws   error{errc::usage} with variables and values: two launchers contradict each other; a rank has no size; a
+///            rank is not less than its size; a value is no number; a launcher that is none of these has numbered the
 ///            process (PMIX_RANK, PALS_RANKID, ALPS_APP_PE, MPIRUN_RANK, MPI_RANK)
 [[nodiscard]] found_world find_world();
 
