@@ -388,23 +388,24 @@ TEST_F(cuda_table, says_what_to_do_about_what_a_user_meets) {
   struct {
     cudaError_t code;
     const char* what;
-  } const remedies[] = {
-      {cudaErrorMemoryAllocation, "the device is full: lower batch_size, device_batches or device_bytes_max"},
-      {cudaErrorInitializationError, "was CUDA in use before fork()?"},
-      {cudaErrorStubLibrary, "take its `stubs` folder off LD_LIBRARY_PATH"},
-      {cudaErrorUnsupportedPtxVersion, "install a newer driver"},
-      {cudaErrorOperatingSystem, "/dev/nvidia-uvm"},
-      {cudaErrorSystemNotReady, "systemctl status nvidia-fabricmanager"},
-      {cudaErrorSystemDriverMismatch, "after an update restart the machine"},
-      {cudaErrorCompatNotSupportedOnDevice, "take its `compat` folder off LD_LIBRARY_PATH"},
-      {cudaErrorMpsConnectionFailed, "is nvidia-cuda-mps-control running"},
-      {cudaErrorMpsClientTerminated, "its server.log says why"},
-      {cudaErrorContextIsDestroyed, "end all loaders and batches before that"},
-      {cudaErrorLaunchTimeout, "a GPU with a display"},
-      {cudaErrorIllegalAddress, "compute-sanitizer says which"},
-      {cudaErrorHardwareStackError, "compute-sanitizer says which"},
-      {cudaErrorECCUncorrectable, "dmesg | grep Xid"},
-      {cudaErrorNvlinkUncorrectable, "dmesg | grep Xid"}};
+  } const remedies[] = {{cudaErrorMemoryAllocation,
+                         "the device is full: lower loader_options::batch_size, loader_options::device_batches or "
+                         "loader_options::device_bytes_max"},
+                        {cudaErrorInitializationError, "was CUDA in use before fork()?"},
+                        {cudaErrorStubLibrary, "take its `stubs` folder off LD_LIBRARY_PATH"},
+                        {cudaErrorUnsupportedPtxVersion, "install a newer driver"},
+                        {cudaErrorOperatingSystem, "/dev/nvidia-uvm"},
+                        {cudaErrorSystemNotReady, "systemctl status nvidia-fabricmanager"},
+                        {cudaErrorSystemDriverMismatch, "after an update restart the machine"},
+                        {cudaErrorCompatNotSupportedOnDevice, "take its `compat` folder off LD_LIBRARY_PATH"},
+                        {cudaErrorMpsConnectionFailed, "is nvidia-cuda-mps-control running"},
+                        {cudaErrorMpsClientTerminated, "its server.log says why"},
+                        {cudaErrorContextIsDestroyed, "end all loaders and batches before that"},
+                        {cudaErrorLaunchTimeout, "a GPU with a display"},
+                        {cudaErrorIllegalAddress, "compute-sanitizer says which"},
+                        {cudaErrorHardwareStackError, "compute-sanitizer says which"},
+                        {cudaErrorECCUncorrectable, "dmesg | grep Xid"},
+                        {cudaErrorNvlinkUncorrectable, "dmesg | grep Xid"}};
   for (const auto& [code, what] : remedies) {
     EXPECT_THAT(calls->describe(static_cast<device_status>(code)), HasSubstr(what)) << static_cast<int>(code);
   }

@@ -740,7 +740,7 @@ TEST(loader_device, says_in_its_plan_what_it_takes_of_the_devices_memory) {
   options.decode_on = decode_on::device;
   const loader packs(fake_dataset(packed()), options, fields);
   const loader_plan plan = packs.plan();
-  EXPECT_NE(plan.to_string().find("to decode photographs in"), std::string::npos) << plan.to_string();
+  EXPECT_NE(plan.to_string().find("to decode in"), std::string::npos) << plan.to_string();
   const device_report all = packs.stats().device;
   EXPECT_EQ(all.bytes, plan.device.bytes);
   options = options_on(std::make_shared<simulated_device>());
