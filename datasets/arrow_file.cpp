@@ -252,6 +252,10 @@ class schema_reader {
   // Values are numbers of a dictionary's. Which type the numbers have need not be said.
   static void take_dictionary(const flat_table& encoding, type_id values, arrow_column& column) {
     column.dictionary = encoding.number<std::int64_t>(0);
+    if (column.dictionary < 0) {
+      column.not_read = "is a dictionary's whose number is below zero; write it anew";
+      return;
+    }
     bool is_signed = true;
     const std::optional<flat_table> indices = encoding.table(1);
     const std::optional<dtype> type = indices ? number_of(type_id::integer, indices, is_signed) : dtype::i32;
@@ -444,6 +448,9 @@ class message_walker {
   // A dictionary, another one in its place, or more of its values.
   void read_dictionary(const flat_table& header, const body& where) {
     const auto number = header.number<std::int64_t>(0);
+    // Of those that no column names nothing is kept.
+    const auto names_it = [number](const arrow_column& each) { return each.dictionary == number; };
+    if (std::none_of(out_.columns.begin(), out_.columns.end(), names_it)) return;
     const std::optional<flat_table> data = header.table(1);
     if (!data) header.fail("a dictionary without values");
     const bool is_more = header.number<std::uint8_t>(2) != 0;

@@ -297,7 +297,7 @@ class concat_model final : public dataset_model {
       const field_info& field = inner[number];
       std::optional<std::uint16_t> known = find_field(field.name);
       if (!known) {
-        if (fields_.size() > std::numeric_limits<std::uint16_t>::max()) {
+        if (fields_.size() >= std::numeric_limits<std::uint16_t>::max()) {
           throw error(errc::limit, "concat: more than 65,536 different fields");
         }
         known = static_cast<std::uint16_t>(fields_.size());

@@ -152,7 +152,7 @@ class extents_model final : public dataset_model {
       throw error(errc::usage, str_cat("from_extents: the field '", field.name, "' has ", field.extents.size(),
                                        " extents for ", samples, " samples; use extent_list::missing for the rest"));
     }
-    if (find_field(field.name) || fields_.size() > std::numeric_limits<std::uint16_t>::max()) {
+    if (find_field(field.name) || fields_.size() >= std::numeric_limits<std::uint16_t>::max()) {
       throw error(errc::usage, str_cat("from_extents: the field '", field.name, "' is given twice, or too many are"));
     }
     field_info info;

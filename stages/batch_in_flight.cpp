@@ -67,7 +67,8 @@ void batch_in_flight::begin() {
   reads_idle.store(0, std::memory_order_relaxed);
   next_read = 0;
   blocks_used = 0;
-  row_blocks.clear();
+  // Once: other threads look at it while later rows are planned.
+  row_blocks.assign(plan.in_blocks ? rows() : 0, {});
   while (samples.size() < rows()) samples.emplace_back();
   encoded.assign(cells, {});
   ragged_bytes.assign(plan.ragged.size(), 0);
@@ -148,7 +149,6 @@ void batch_in_flight::take_reads() {
 
 void batch_in_flight::take_blocks() {
   if (plan.block_uses.empty()) return;
-  row_blocks.resize(rows());
   const std::size_t first = blocks_used;
   for (const batch_plan::block& planned : plan.blocks) {
     if (blocks_used == blocks.size()) blocks.emplace_back();

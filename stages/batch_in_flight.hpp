@@ -315,7 +315,7 @@ struct batch_in_flight {
   std::size_t next_read = 0;                 ///< where the search for a read to reuse goes on
   std::deque<block_in_flight> blocks;        ///< a deque: jobs and operations never move
   std::size_t blocks_used = 0;
-  std::vector<blocks_of_row> row_blocks;            ///< of each row; empty where no row has any
+  std::vector<blocks_of_row> row_blocks;            ///< of each row; empty where none may have any
   std::vector<std::span<const std::byte>> encoded;  ///< [row * programs + program]
   std::vector<std::size_t> ragged_bytes;            ///< [row * ragged outputs + output]
   std::vector<std::string> names;                   ///< of the rows' samples, when names are wanted

@@ -115,6 +115,7 @@ struct batch_plan {
   std::uint64_t index = 0;
   std::uint32_t padded = 0;                ///< rows at the end that only fill the batch
   std::size_t programs = 0;                ///< fields of the loader
+  bool in_blocks = false;                  ///< rows may have blocks
   std::vector<pick> picks;                 ///< of the rows
   std::vector<std::uint16_t> fields;       ///< [row * programs + program]: the dataset's field that serves the program
   std::vector<datasets::part_form> forms;  ///< likewise, where there is a field: how its bytes are come by

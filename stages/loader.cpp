@@ -72,7 +72,7 @@ class loader::pipeline final : public line_events {
         resumption_(run_, options_, fields_),
         span_(parts.only ? resumption_.one_batch(*parts.only) : resumption_.resumed()),
         memory_available_(find_memory_available()),
-        memory_(memory_of(run_, options_, memory_available_, resumption_.batches_of(span_))),
+        memory_(memory_of(run_, options_, memory_available_, resumption_.batches_of(span_), parts.value_bytes_max)),
         delivery_(options_.journal.empty() ? journal() : journal(options_.journal, span_.from.journal_bytes),
                   {.corrupt_max = options_.corrupt_max,
                    .unreadable_max = options_.unreadable_max,
@@ -272,6 +272,7 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   alone.decode_on = decode_on::host;
   loader_parts parts;
   parts.only = {epoch, index};
+  parts.value_bytes_max = run_.planner().value_bytes_max();
   pipeline line(run_.samples(), std::move(alone), fields_, parts);
   return *line.next_blocking();
 }

@@ -204,7 +204,9 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
       if (!forms.only(datasets::forms_in_blocks | datasets::part_form::coded)) {
         of_read = std::max(of_read, info.bytes_max);
       }
-      largest = std::max(largest, std::min(of_read, value_bytes_max));
+      // What is awaited takes a lease of bytes_max, whatever is left out.
+      if (!forms.has(datasets::part_form::awaited)) of_read = std::min(of_read, value_bytes_max);
+      largest = std::max(largest, of_read);
       read_bytes_total += info.bytes_total;
     }
     read_bytes_max += largest;
@@ -254,11 +256,12 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
 }
 
 memory_plan memory_of(bound_run& run, const loader_options& options, const memory_available& available,
-                      std::uint64_t batches_to_come) {
+                      std::uint64_t batches_to_come, std::optional<std::uint64_t> decided) {
   const auto plan = [&] {
     return plan_memory(needs_of(run, options, available, batches_to_come), available, options.world.local_size);
   };
-  if (options.on_corrupt == corrupt_policy::raise) return plan();
+  if (decided && *decided != planner::no_limit) run.leave_out_above(*decided);
+  if (decided || options.on_corrupt == corrupt_policy::raise) return plan();
   try {
     return plan();
   } catch (const io::budget_refusal&) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace leat::stages {
 
@@ -26,7 +27,8 @@ namespace leat::stages {
 
 /// plan_memory() of that. Where corrupt samples do not end the run and the budget is too small for a batch of the
 /// largest ones, samples with a value of more than a quarter of it become corrupt, if that helps.
+///   decided   by another line of the same run: loader_parts::value_bytes_max
 [[nodiscard]] memory_plan memory_of(bound_run& run, const loader_options& options, const memory_available& available,
-                                    std::uint64_t batches_to_come);
+                                    std::uint64_t batches_to_come, std::optional<std::uint64_t> decided = {});
 
 }  // namespace leat::stages

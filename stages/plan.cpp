@@ -127,6 +127,7 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
     for (const std::uint16_t field : program->reads()) {
       if (std::find(wanted_.begin(), wanted_.end(), field) != wanted_.end()) continue;
       wanted_.push_back(field);
+      in_blocks_ = in_blocks_ || dataset_.forms(field).any_of(datasets::forms_in_blocks);
     }
   }
   for (const std::uint16_t field : wanted_) {
@@ -296,6 +297,7 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
 void planner::begin(batch_plan& plan) const {
   assert(plan.rows() <= layout_.rows_max());
   plan.programs = programs_.size();
+  plan.in_blocks = in_blocks_;
   plan.fields.assign(plan.rows() * programs_.size(), batch_plan::no_field);
   plan.forms.assign(plan.fields.size(), datasets::part_form::stored);
   plan.ragged.assign(plan.rows() * layout_.ragged_count(), {});
@@ -331,6 +333,7 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
     if (ragged_outputs_[r]->of_batch_bytes != 0) plan.buffers[r].bytes = ragged_outputs_[r]->of_batch_bytes;
   }
 
+  if (plan.buffers.empty()) return;  // As begin() has said: rows of earlier steps are being decoded.
   std::size_t offset = layout_.fixed_bytes();
   for (const bool hidden : {false, true}) {  // What a device needs is in front.
     for (std::size_t r = 0; r < plan.buffers.size(); ++r) {

@@ -227,6 +227,15 @@ class array_model final : public field_model {
   [[nodiscard]] std::unique_ptr<field_program> of_npy_members(const datasets::dataset_model& dataset,
                                                               std::uint16_t field) const {
     datasets::npy_header first = first_npy(dataset, field);
+    if (first.shape.size() >= dimensions::rank_max) {
+      throw error(errc::unsupported,
+                  str_cat("the field '", member_, "' has arrays of ", first.shape.size(),
+                          " axes, and a batch has one more; leat has up to ", dimensions::rank_max, ": reshape them"));
+    }
+    if (!cut_.is_whole() && first.data_bytes == 0) {
+      throw error(errc::usage,
+                  str_cat("the field '", member_, "' has arrays without an element, of which nothing is cut"));
+    }
     dimensions shape;
     for (const std::uint64_t axis : first.shape) shape.push_back(static_cast<std::int64_t>(axis));
     std::optional<array_crop> crop;

@@ -84,23 +84,24 @@ outcome<chunk> read_chunk(byte_span file, std::size_t at) {
   return chunk{file.subspan(begin, bytes), std::min(begin + bytes + bytes % 2, file.size())};
 }
 
-outcome<void> read_chunks(byte_span file, std::size_t at, webp_layout& found);
+outcome<void> read_chunks(byte_span file, std::size_t at, bool in_frame, webp_layout& found);
 
 // Where it lies, how large it is and how long it is shown, and then chunks of its own: the picture is among them.
 outcome<void> read_frame(byte_span frame, webp_layout& found) {
   constexpr std::size_t frame_header_bytes = 16;
   if (frame.size() < frame_header_bytes) return corrupt("WebP with a frame that ends inside its header");
   if (little24(frame, 0) != 0 || little24(frame, 3) != 0) return unsupported(first_frame_is_smaller);
-  return read_chunks(frame, frame_header_bytes, found);
+  return read_chunks(frame, frame_header_bytes, true, found);
 }
 
-outcome<void> read_chunks(byte_span file, std::size_t at, webp_layout& found) {
+// A frame holds no frames.
+outcome<void> read_chunks(byte_span file, std::size_t at, bool in_frame, webp_layout& found) {
   while (file.size() - at >= chunk_header_bytes) {
     const outcome<chunk> next = read_chunk(file, at);
     if (!next) return next.error();
     const bool is_picture = stands_at(file, at, "VP8 ") || stands_at(file, at, "VP8L");
     if (is_picture && found.picture.empty()) found.picture = next->content;
-    if (stands_at(file, at, "ANMF") && found.picture.empty()) {
+    if (!in_frame && stands_at(file, at, "ANMF") && found.picture.empty()) {
       const outcome<void> frame = read_frame(next->content, found);
       if (!frame) return frame;
     }
@@ -117,7 +118,7 @@ outcome<webp_layout> read_extended(byte_span file) {
   if (!features) return features.error();
   if (features->content.size() < 10) return corrupt("WebP with a chunk of features that is too short");
   webp_layout found;
-  if (const outcome<void> read = read_chunks(file, features->end, found); !read) return read.error();
+  if (const outcome<void> read = read_chunks(file, features->end, false, found); !read) return read.error();
   if (found.picture.empty()) return corrupt("WebP without a picture");
   if (const outcome<void> read = read_picture(found); !read) return read.error();
   const byte_span f = features->content;

@@ -121,6 +121,20 @@ TEST(raw_arrays, are_members_of_shards_too) {
     }
   }
 
+  // A batch has one axis more, and of nothing nothing is cut.
+  const auto refused = [&](errc code, const char* name, const std::string& shape, std::size_t elements, array field) {
+    testing::tar_writer made;
+    made.add_file("0.depth.npy", npy_text(npy_dict("<f4", shape), bytes_of(counting<float>(elements))));
+    const std::vector<std::byte> bytes = made.finish();
+    const dataset samples =
+        open_tar(write_file(root.path() / name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+    return testing::message_of(code, [&] { loader(samples, options, field); });
+  };
+  EXPECT_THAT(refused(errc::unsupported, "axes.tar", "1, 1, 1, 1, 1, 1, 2, 3", 6, array("depth.npy")),
+              HasSubstr("8 axes"));
+  EXPECT_THAT(refused(errc::usage, "none.tar", "0, 3", 0, array("depth.npy").slice(1, 0, 2)),
+              HasSubstr("without an element"));
+
   // One of another shape is corrupt by itself, and is not cut or filled.
   options.on_corrupt = corrupt_policy::skip;
   loader skipping(shard("other.tar", "3, 2"), options, array("depth.npy"));

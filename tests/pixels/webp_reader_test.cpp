@@ -84,6 +84,29 @@ TEST(webp_reader, refuses_what_is_cut_or_contradicts_itself) {
   EXPECT_EQ(one.reason, "WebP of 89 x 80 pixels with a picture of 90 x 80 pixels");
 }
 
+// A million bytes of a stranger's file, which must not become as many calls.
+TEST(webp_reader, looks_for_no_frames_within_frames) {
+  constexpr std::size_t levels = 40'000;
+  constexpr std::size_t level_bytes = 24;
+  const auto put = [](std::vector<std::byte>& to, std::string_view letters, std::size_t value) {
+    for (const char letter : letters) to.push_back(static_cast<std::byte>(letter));
+    for (int i = 0; i < 4; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i) & 0xFF));
+  };
+  std::vector<std::byte> file;
+  put(file, "RIFF", 22 + levels * level_bytes);
+  for (const char letter : {'W', 'E', 'B', 'P'}) file.push_back(static_cast<std::byte>(letter));
+  put(file, "VP8X", 10);
+  file.resize(file.size() + 10);
+  file[20] = std::byte{2};
+  for (std::size_t level = levels; level-- > 0;) {
+    put(file, "ANMF", 16 + level * level_bytes);
+    file.resize(file.size() + 16);
+  }
+  one_decoder one;
+  one.decode(file, plain_box(0, 0, 1, 1));
+  EXPECT_EQ(one.reason, "WebP without a picture");
+}
+
 TEST(webp_reader, gives_the_first_frame_of_an_animation) {
   one_decoder one;
   const auto put = [](std::vector<std::byte>& to, std::size_t value, int count) {
