@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -31,6 +32,12 @@ class known_mappings {
     const auto after = ends_.upper_bound(place);
     return after != ends_.begin() && place < std::prev(after)->second;
   }
+  /// Around fork(): a child has no thread that would give it back.
+  void hold() {
+    while (taken_.test_and_set(std::memory_order_acquire)) {
+    }
+  }
+  void let_go() { taken_.clear(std::memory_order_release); }
 
  private:
   struct held {
@@ -81,6 +88,8 @@ void install_handler() {
   static std::once_flag once;
   std::call_once(once, [] {
     static_cast<void>(mappings());
+    static_cast<void>(
+        ::pthread_atfork([] { mappings().hold(); }, [] { mappings().let_go(); }, [] { mappings().let_go(); }));
     struct sigaction mine{};
     mine.sa_sigaction = on_lost_page;
     mine.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;

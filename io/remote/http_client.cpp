@@ -564,7 +564,7 @@ class http_client::impl {
       // A store that is away, refuses or is slow is to blame for the try.
       if (!is_away && at.told != told_by_try::refuses && !at.was_slow_store) {
         const std::uint64_t took_ns = ran_ns() - asked_ns;
-        at.patience.use(took_ns - std::min(took_ns, time_of_bytes(served->bytes_received - before)));
+        at.patience.use(took_ns - std::min(took_ns, time_of_bytes(std::max(served->bytes_received, before) - before)));
         if (!at.patience.is_over()) at.patience.use(as_ns(wait));
       }
       if (const char* const limit = no_more_tries(*served, server, store)) {

@@ -74,7 +74,7 @@ proxy parse_proxy(const char* variable, std::string_view text) {
   const std::size_t mark = text.find("://");
   if (absl::StartsWithIgnoreCase(as_absl(text), as_absl(scheme))) {
     text.remove_prefix(scheme.size());
-  } else if (mark != std::string_view::npos) {
+  } else if (mark != std::string_view::npos && text.substr(0, mark).find_first_of(":@") == std::string_view::npos) {
     made.refusal = str_cat(variable, " names a proxy of ", text.substr(0, mark),
                            "://, and leat uses those of http:// only; name such a one, or the server in no_proxy");
     return made;
@@ -121,8 +121,9 @@ const proxy* proxies::on_the_way_to(const address& server) const {
   const std::optional<proxy>& any = server.tls ? of_https_ : of_http_;
   if (!any) return nullptr;
   const std::optional<numbers_type> numbers = numbers_of(server.host);
-  if (server.host == "localhost" || server.host.ends_with(".localhost") || (numbers && is_near(*numbers)))
-    return nullptr;
+  std::string_view name = server.host;
+  if (name.ends_with('.')) name.remove_suffix(1);
+  if (name == "localhost" || name.ends_with(".localhost") || (numbers && is_near(*numbers))) return nullptr;
   const bool is_left_out = std::any_of(left_out_.begin(), left_out_.end(),
                                        [&](const std::string& each) { return is_entry_of(each, server.host); });
   return is_left_out ? nullptr : &*any;

@@ -36,12 +36,13 @@ using ::testing::HasSubstr;
 
 TEST(near_addresses, are_those_that_mean_another_machine_to_everybody) {
   const auto near = [](const char* text) { return io::is_near(asio::ip::make_address(text)); };
-  for (const char* const each : {"127.0.0.1", "127.9.8.7", "169.254.169.254", "0.0.0.0", "::1", "::", "fe80::1",
-                                 "febf::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254"}) {
+  for (const char* const each :
+       {"127.0.0.1", "127.9.8.7", "169.254.169.254", "0.0.0.0", "::1", "::", "fe80::1", "febf::1", "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254", "fd00:ec2::254", "fd00:ec2::23"}) {
     EXPECT_TRUE(near(each)) << each;
   }
   for (const char* const each : {"10.0.0.1", "192.168.1.1", "169.253.1.1", "128.0.0.1", "8.8.8.8", "2001:db8::1",
-                                 "fec0::1", "::ffff:10.0.0.1"}) {
+                                 "fec0::1", "fd00:ec3::1", "fd12::1", "::ffff:10.0.0.1"}) {
     EXPECT_FALSE(near(each)) << each;
   }
 }

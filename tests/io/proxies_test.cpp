@@ -40,6 +40,7 @@ namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -80,6 +81,21 @@ TEST(proxies, have_an_address_a_port_and_a_user) {
     EXPECT_THAT(why, HasSubstr("all_proxy")) << each;
     EXPECT_THAT(why, Not(HasSubstr("hush")));
   }
+}
+
+TEST(proxies, are_never_asked_for_what_a_cloud_answers_to_this_machine) {
+  const io::proxies all = of({{"http_proxy", "a:1"}, {"https_proxy", "a:1"}});
+  for (const char* const server : {"http://127.0.0.1/", "http://localhost/", "http://localhost.:9000/",
+                                   "http://169.254.169.254/", "http://[fd00:ec2::254]/", "http://[fd00:ec2::23]/v1"}) {
+    EXPECT_EQ(variable_for(all, server), "none") << server;
+  }
+}
+
+TEST(proxies, that_are_refused_are_not_told_with_a_password) {
+  const io::proxies all = of({{"https_proxy", "me:pa://ss@h:3128"}});
+  const io::proxy* const found = all.on_the_way_to(io::parse_address("https://host/"));
+  ASSERT_NE(found, nullptr);
+  EXPECT_THAT(found->refusal, AllOf(Not(HasSubstr("pa:")), Not(HasSubstr("ss@")), Not(HasSubstr("me:"))));
 }
 
 TEST(proxies, are_left_out_as_no_proxy_says) {
