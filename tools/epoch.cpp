@@ -462,19 +462,25 @@ epoch_arguments of_this_rank(epoch_arguments arguments) {
   return arguments;
 }
 
+constexpr std::string_view stale_hint =
+    "if a file was replaced before this run began, the index is stale: --index-use rebuild";
+
+bool uses_index(const epoch_report& report) {
+  return std::any_of(report.indexes.begin(), report.indexes.end(),
+                     [](const index_report& each) { return each.what == index_report::outcome::used; });
+}
+
 // Whether a file that could not be read may have another size than an index says: it was replaced in place before this
 // run began, which its folder's time does not tell.
 bool may_be_stale(const epoch_report& report, std::string_view failure) {
-  const bool uses_index = std::any_of(report.indexes.begin(), report.indexes.end(), [](const index_report& each) {
-    return each.what == index_report::outcome::used;
-  });
-  const bool other_size =
-      failure.find("(ENODATA)") != std::string_view::npos || failure.find("(EFBIG)") != std::string_view::npos;
+  return uses_index(report) &&
+         (failure.find("(ENODATA)") != std::string_view::npos || failure.find("(EFBIG)") != std::string_view::npos);
+}
+
+bool has_unreadable(const epoch_report& report) {
   const std::vector<corrupt_count>& corrupt = report.stats.quarantined_as;
-  const bool left_out = std::any_of(corrupt.begin(), corrupt.end(), [](const corrupt_count& each) {
-    return each.kind == corrupt_kinds::unreadable.name;
-  });
-  return uses_index && (failure.empty() ? left_out : other_size);
+  return std::any_of(corrupt.begin(), corrupt.end(),
+                     [](const corrupt_count& each) { return each.kind == corrupt_kinds::unreadable.name; });
 }
 
 // Builds such an index anew for the runs to come, and says so.
@@ -491,11 +497,11 @@ std::string rebuild_stale_index(const epoch_arguments& arguments, interruption& 
                                     .arrays = arguments.arrays,
                                     .opening = opening,
                                     .one_by_one = !arguments.choice.mixture.empty()}));
-  } catch (const error&) {
+  } catch (const std::exception&) {
     written = false;  // The next run says why.
   }
-  if (written) return "the index of the sources was stale; it has been built anew: run this again";
-  return "if a file was replaced before this run began, the index is stale: --index-use rebuild";
+  return written ? "the index of the sources was stale; it has been built anew: run this again"
+                 : std::string(stale_hint);
 }
 
 // Ranks that have met are shown by rank 0, one after the other: launchers mix what ranks write at once, within lines too.
@@ -544,8 +550,9 @@ int epoch(const epoch_arguments& given, interruption& stop) {
     report.failure = problem.what();
     failure = std::current_exception();
   }
-  if (failure == nullptr && !report.interrupted && may_be_stale(report, {})) {
-    complain("epoch", "note: samples could not be read; " + rebuild_stale_index(arguments, stop));
+  // A missing file or a bad sector is unreadable too: nothing is built anew for these.
+  if (failure == nullptr && !report.interrupted && uses_index(report) && has_unreadable(report)) {
+    complain("epoch", str_cat("note: samples could not be read; ", stale_hint));
   }
   report.measure_process();
   const std::string shown = arguments.json ? report_text(report.as_json(), arguments.asked)
