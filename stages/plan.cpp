@@ -483,7 +483,6 @@ void planner::settle_pieces(std::span<placed_part> parts) {
   }
 }
 
-// Of what is stored as it is no more than from the first to the last element of its first axis.
 void planner::parts_of_crop(const pick& row, const field_program& program, std::uint16_t field,
                             datasets::part_list& out) const {
   const datasets::box box = program.crop()->box_of(how_.seed, row.epoch, row.draw);

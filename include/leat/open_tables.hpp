@@ -83,9 +83,9 @@ struct table_options {
 
 /// Lines of JSON. Each line is an object and a sample, and each of its members a field: a text without its quotes, a
 /// number as it is written, for leat::label, true and false as 1 and 0, lists and objects as they are written. The
-/// fields are the members of the first 100 lines. For a loader of a field, a line without this member, or with null, is
-/// a corrupt sample. Blank lines are skipped.
-///   throws   error{errc::not_found}; error{errc::format} one of the first 100 lines that is no object, with the
+/// fields are the members of the first 1,000 lines. For a loader of a field, a line without this member, or with null,
+/// is a corrupt sample. Blank lines are skipped.
+///   throws   error{errc::not_found}; error{errc::format} one of the first 1,000 lines that is no object, with the
 ///            offset; a line of more than 256 MiB
 ///   source   RFC 8259, jsonlines.org
 [[nodiscard]] dataset open_jsonl(std::span<const std::string> files, const table_options& options = {});
