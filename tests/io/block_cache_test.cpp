@@ -574,8 +574,8 @@ TEST_F(block_cache, whose_index_is_truncated_meanwhile_is_one_that_has_nothing) 
 }
 
 TEST_F(block_cache, whose_handler_leaves_other_files_pages_as_they_are) {
-  if (LEAT_ADDRESS_SANITIZER)
-    GTEST_SKIP() << "AddressSanitizer has a handler of its own, which ends a process otherwise";
+  if (LEAT_ADDRESS_SANITIZER || LEAT_THREAD_SANITIZER)
+    GTEST_SKIP() << "a sanitizer has a handler of its own, which ends a process otherwise";
   const auto cache = open();
   ASSERT_NE(cache, nullptr);
   const fs::path other = root_.path() / "other";
