@@ -1,6 +1,7 @@
 #include "datasets/asked_files.hpp"
 
 #include "base/mutex.hpp"
+#include "base/percent.hpp"
 #include "base/text.hpp"
 #include "datasets/blocking_source.hpp"
 #include "io/remote/address.hpp"
@@ -186,7 +187,7 @@ std::string address_below(const std::string& folder, std::string_view path) {
   std::string_view base = std::string_view(folder).substr(0, query);
   while (base.ends_with('/')) base.remove_suffix(1);
   if (io::is_s3(folder)) return str_cat(base, path);  // keys are written as they are
-  return str_cat(base, io::percent_encoded(path, "/-._~!$&'()*+,;=:@"), std::string_view(folder).substr(query));
+  return str_cat(base, percent_encoded(path, "/-._~!$&'()*+,;=:@"), std::string_view(folder).substr(query));
 }
 
 std::string resolved_name(std::string_view folder, std::string_view path) {

@@ -1,5 +1,6 @@
 #include "datasets/member_key.hpp"
 
+#include "base/percent.hpp"
 #include "datasets/hidden_names.hpp"
 
 #include <algorithm>
@@ -18,15 +19,8 @@ bool is_escaped_in_names(char letter) noexcept {
 
 // Of "%2f" and the like.
 std::optional<char> escaped_letter(std::string_view escape) noexcept {
-  if (escape.size() < 3 || escape[0] != '%') return std::nullopt;
-  const auto digit = [](char letter) {
-    return hex_digits.find(letter >= 'A' && letter <= 'F' ? static_cast<char>(letter - 'A' + 'a') : letter);
-  };
-  const std::size_t high = digit(escape[1]);
-  const std::size_t low = digit(escape[2]);
-  if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
-  const auto letter = static_cast<char>(high * 16 + low);
-  return is_escaped_in_names(letter) ? std::optional(letter) : std::nullopt;
+  const std::optional<char> letter = leading_percent_code(escape);
+  return letter && is_escaped_in_names(*letter) ? letter : std::nullopt;
 }
 
 }  // namespace

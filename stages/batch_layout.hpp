@@ -62,6 +62,13 @@ class batch_layout {
   [[nodiscard]] staging_rows staging_of(std::size_t program) const noexcept {
     return program < staging_.size() ? staging_[program] : staging_rows();
   }
+  /// The row itself, of a batch whose memory from batch_plan::staging on is `staging`; empty where the program has none.
+  [[nodiscard]] std::span<std::byte> staging_row(std::span<std::byte> staging, std::size_t program,
+                                                 std::size_t row) const noexcept {
+    const staging_rows rows = staging_of(program);
+    if (rows.row_bytes == 0) return {};
+    return staging.subspan(rows.offset + row * rows.row_bytes, rows.row_bytes);
+  }
   [[nodiscard]] std::size_t staging_bytes() const noexcept { return staging_bytes_; }
   /// Bytes of a batch whose ragged outputs, padded or not, hold at most so many bytes each.
   [[nodiscard]] std::size_t bytes(std::span<const std::size_t> ragged_bytes) const noexcept;

@@ -121,11 +121,9 @@ std::optional<value_fault> decoder::find_encoded(const sample_in_flight& sample,
 // Where they were put together.
 std::span<const std::byte> decoder::boxes_of(const sample_in_flight& sample, std::size_t program,
                                              thread_state& own) const {
-  const batch_layout::staging_rows staging = layout_.staging_of(program);
-  if (staging.row_bytes == 0) return rows_of(program, own).front().bytes;
   const batch_in_flight& batch = *sample.owner;
-  const std::size_t begin = batch.plan.staging + staging.offset + sample.row * staging.row_bytes;
-  return batch.memory.bytes().subspan(begin, staging.row_bytes);
+  const auto staged = layout_.staging_row(batch.memory.bytes().subspan(batch.plan.staging), program, sample.row);
+  return staged.empty() ? rows_of(program, own).front().bytes : staged;
 }
 
 // A block that is a whole row becomes that row; any other goes to this thread's memory.

@@ -38,13 +38,11 @@ void expander::run(block_in_flight& block, decoder& values, std::uint32_t thread
 }
 
 std::span<std::byte> expander::row_of(const block_in_flight& block, const block_in_flight::use& use) const {
-  const batch_layout::staging_rows staging = layout_.staging_of(use.program);
-  if (staging.row_bytes != 0) {
-    const std::size_t begin = block.owner->plan.staging + staging.offset + use.row * staging.row_bytes;
-    return block.owner->memory.bytes().subspan(begin, staging.row_bytes);
-  }
+  const std::span<std::byte> memory = block.owner->memory.bytes();
+  const auto staged = layout_.staging_row(memory.subspan(block.owner->plan.staging), use.program, use.row);
+  if (!staged.empty()) return staged;
   const batch_layout::output_place& place = layout_.outputs()[first_output_[use.program]];
-  return block.owner->memory.bytes().subspan(place.offset + use.row * place.row_bytes, place.row_bytes);
+  return memory.subspan(place.offset + use.row * place.row_bytes, place.row_bytes);
 }
 
 void expander::expand(block_in_flight& block, decoder& values, std::uint32_t thread, const std::atomic<bool>& stop) {

@@ -197,12 +197,9 @@ void planner::places(const pick& row, std::vector<extent>& out) const {
   draw(needs, row);
   datasets::part_list parts;
   dataset_.parts(row.sample, needs, parts);
-  const auto add = [&out](const datasets::part_list& found) {
-    for (const datasets::part& each : found) {
-      if (each.where.stored_bytes != 0) out.push_back(each.where);
-    }
-  };
-  add(parts);
+  for (const datasets::part& each : parts) {
+    if (each.where.stored_bytes != 0) out.push_back(each.where);
+  }
   for (const auto& program : programs_) {
     if (program->crop() == nullptr) continue;
     for (const std::uint16_t field : program->reads()) {

@@ -1,5 +1,6 @@
 #include "io/remote/address.hpp"
 
+#include "base/percent.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
@@ -75,24 +76,6 @@ std::optional<address> parsed(std::string_view text) {
 }
 
 }  // namespace
-
-std::string percent_encoded(std::string_view text, std::string_view marks) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string out;
-  for (const char letter : text) {
-    const bool is_word =
-        (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9');
-    if (is_word || marks.find(letter) != std::string_view::npos) {
-      out += letter;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(letter);
-    out += '%';
-    out += digits[byte >> 4U];
-    out += digits[byte & 15U];
-  }
-  return out;
-}
 
 std::string address::host_header() const {
   const std::string name = host.find(':') == std::string::npos ? host : str_cat("[", host, "]");

@@ -30,9 +30,6 @@ struct address {
 /// `text` without query, fragment, user and password: what may be shown. (s3://bucket/key has none of them.)
 [[nodiscard]] std::string redacted(std::string_view text);
 
-/// Letters and digits of ASCII, and these marks, stay; every other byte is written as %XX.
-[[nodiscard]] std::string percent_encoded(std::string_view text, std::string_view marks);
-
 ///   throws   error{errc::usage}: not an address of an object, with what is shown of it; a user or password in it
 [[nodiscard]] address parse_address(std::string_view text);
 

@@ -3,6 +3,7 @@
 #include "base/errno_words.hpp"
 #include "base/mutex.hpp"
 #include "base/per_process.hpp"
+#include "base/percent.hpp"
 #include "base/text.hpp"
 #include "io/remote/http_client.hpp"
 #include "io/remote/shell_output.hpp"

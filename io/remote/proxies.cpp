@@ -1,5 +1,6 @@
 #include "io/remote/proxies.hpp"
 
+#include "base/percent.hpp"
 #include "base/text.hpp"
 #include "io/remote/near_address.hpp"
 
@@ -49,18 +50,6 @@ bool begin_alike(const numbers_type& one, const numbers_type& other, std::size_t
     if ((first[i] ^ second[i]) >> (8 - left) != 0) return false;
   }
   return true;
-}
-
-std::string percent_decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned value = 0;
-    const bool is_code = text[i] == '%' && i + 2 < text.size() &&
-                         std::from_chars(&text[i + 1], &text[i + 1] + 2, value, 16).ptr == &text[i + 1] + 2;
-    out += is_code ? static_cast<char>(value) : text[i];
-    if (is_code) i += 2;
-  }
-  return out;
 }
 
 bool has_port(std::string_view authority) {

@@ -1,5 +1,6 @@
 #include "io/remote/s3_listing.hpp"
 
+#include "base/percent.hpp"
 #include "base/text.hpp"
 #include "io/remote/describe_objects.hpp"
 #include "io/remote/list_bucket.hpp"
@@ -108,11 +109,9 @@ std::optional<std::string> decoded(std::string text) {
     } else if (text[i] != '%') {
       out += text[i];
     } else {
-      unsigned byte = 0;
-      if (text.size() - i < 3) return std::nullopt;
-      const auto [end, failure] = std::from_chars(text.data() + i + 1, text.data() + i + 3, byte, 16);
-      if (failure != std::errc() || end != text.data() + i + 3) return std::nullopt;
-      out += static_cast<char>(byte);
+      const std::optional<char> code = leading_percent_code(std::string_view(text).substr(i));
+      if (!code) return std::nullopt;
+      out += *code;
       i += 2;
     }
   }

@@ -1,5 +1,6 @@
 #include "io/remote/sigv4.hpp"
 
+#include "base/percent.hpp"
 #include "base/text.hpp"
 #include "io/remote/address.hpp"
 
