@@ -49,6 +49,15 @@ using steady = std::chrono::steady_clock;
 
 double seconds_since(steady::time_point began) { return std::chrono::duration<double>(steady::now() - began).count(); }
 
+/// The least of what ten calls say, or of as many as it takes for one that is enough: a machine is busy now and then, and
+/// what waits by itself does so each time.
+template <class Call>
+double least_seconds(double enough, const Call& call) {
+  double least = call();
+  for (int others = 9; others > 0 && least > enough; --others) least = std::min(least, call());
+  return least;
+}
+
 class remote_outage : public ::testing::Test {
  protected:
   remote_outage() { fill_seeded(7, 0, std::as_writable_bytes(std::span(content_))); }
@@ -116,18 +125,26 @@ class remote_outage : public ::testing::Test {
 TEST_F(remote_outage, of_a_moment_makes_a_run_longer_by_that_and_no_read_fails) {
   serve();
   io::http_client client({.allow_http = true, .connections_max = 64});
-  for (const http_fault& plan : {http_fault{.what = wrong::hang_up}, http_fault{.what = wrong::status, .status = 503},
-                                 http_fault{.what = wrong::status, .status = 500}}) {
-    const auto began = steady::now();
-    server_->set_rule([=, first = server_->requests()](const served_request& asked) {
-      const double now_s = seconds_since(began);
-      return asked.number - first > 50 && now_s < 0.5 ? plan : http_fault();
-    });
+  const auto seconds_of_reads = [&](steady::time_point began) {
     read(client, 2'000, 256);
     wait();
     EXPECT_EQ(wrong_, 0U) << why_;
-    EXPECT_LE(seconds_since(began),
-              0.5 + 2 + 10);  // a busy machine; store_state_test says how well, by a clock of its own
+    return seconds_since(began);
+  };
+  const double undisturbed = seconds_of_reads(steady::now());
+  for (const http_fault& plan : {http_fault{.what = wrong::hang_up}, http_fault{.what = wrong::status, .status = 503},
+                                 http_fault{.what = wrong::status, .status = 500}}) {
+    // Of what a busy machine takes some may be twice as slow; store_state_test says how well, by a clock of its own.
+    const double most = 0.5 + 2 + 2 * undisturbed;
+    const double least = least_seconds(most, [&] {
+      const auto began = steady::now();
+      server_->set_rule([=, first = server_->requests()](const served_request& asked) {
+        const double now_s = seconds_since(began);
+        return asked.number - first > 50 && now_s < 0.5 ? plan : http_fault();
+      });
+      return seconds_of_reads(began);
+    });
+    EXPECT_LE(least, most);
   }
 }
 
@@ -158,7 +175,7 @@ TEST_F(remote_outage, that_does_not_end_is_one_error_after_patience_for_all_read
   EXPECT_EQ(wrong_, 200U);
   EXPECT_THAT(why_, ::testing::AllOf(HasSubstr("while connecting to 127.0.0.1"), HasSubstr("patience is at its end")));
   EXPECT_GE(seconds_since(began), 0.7);
-  EXPECT_LE(seconds_since(began), 3);
+  EXPECT_LE(seconds_since(began), 20) << "and not each for itself";
 }
 
 TEST_F(remote_outage, of_two_fifths_of_all_requests_is_gone_through) {
@@ -539,6 +556,21 @@ TEST_F(remote_names, and_all_else_that_hangs_holds_the_end_of_a_client_up_for_no
     EXPECT_EQ(lost->end, io::fetch_end::cancelled);
     return began;
   };
+  // With the end of the client, which no try holds up for as long as a time-out.
+  const auto expect_soon = [&](const char* what, const std::function<steady::time_point(io::http_client&)>& hang) {
+    constexpr double most = 0.2;
+    const double least = least_seconds(most, [&] {
+      steady::time_point began;
+      {
+        const auto one = client();
+        began = hang(*one);
+      }
+      const double seconds = seconds_since(began);
+      EXPECT_LE(seconds, 5) << what;
+      return seconds;
+    });
+    EXPECT_LE(least, most) << what;
+  };
   const auto server = server_->port();
   const silent_address silent({boost::asio::ip::make_address("127.0.0.2"), server});
   boost::asio::io_context context;
@@ -549,31 +581,24 @@ TEST_F(remote_names, and_all_else_that_hangs_holds_the_end_of_a_client_up_for_no
     return http_fault{.what = wrong::stall, .bytes = 10};
   });
   asked_->set(false);
-  steady::time_point began;
-  {
-    const auto one = client();
-    began = end_soon(*one, str_cat("http://store.test:", server, "/a.bin"), [&] { return asked_->asked > 0; });
-  }
-  EXPECT_LE(seconds_since(began), 0.2) << "a name server";
-  {
-    const auto one = client();
-    began = end_soon(*one, str_cat("http://127.0.0.2:", server, "/a.bin"), [] { return true; });
-  }
-  EXPECT_LE(seconds_since(began), 0.2) << "a connection";
-  {
-    const auto one = client();
-    boost::asio::ip::tcp::socket taken(context);
-    began = end_soon(*one, str_cat("https://127.0.0.4:", mute.local_endpoint().port(), "/a.bin"), [&] {
+  expect_soon("a name server", [&](io::http_client& one) {
+    return end_soon(one, str_cat("http://store.test:", server, "/a.bin"), [&] { return asked_->asked > 0; });
+  });
+  expect_soon("a connection", [&](io::http_client& one) {
+    return end_soon(one, str_cat("http://127.0.0.2:", server, "/a.bin"), [] { return true; });
+  });
+  boost::asio::ip::tcp::socket taken(context);
+  expect_soon("TLS", [&](io::http_client& one) {
+    taken = boost::asio::ip::tcp::socket(context);
+    return end_soon(one, str_cat("https://127.0.0.4:", mute.local_endpoint().port(), "/a.bin"), [&] {
       mute.accept(taken);
       return true;
     });
-  }
-  EXPECT_LE(seconds_since(began), 0.2) << "TLS";
-  {
-    const auto one = client();
-    began = end_soon(*one, server_->address("a.bin"), [&] { return is_stalled.load(); });
-  }
-  EXPECT_LE(seconds_since(began), 0.2) << "a body";
+  });
+  expect_soon("a body", [&](io::http_client& one) {
+    is_stalled = false;
+    return end_soon(one, server_->address("a.bin"), [&] { return is_stalled.load(); });
+  });
   asked_->set(true);
 }
 
