@@ -11,7 +11,6 @@ namespace leat::io {
 struct ring_limits {
   unsigned files_max = 1024;       ///< open at a time; also bounded by RLIMIT_NOFILE
   bool direct_descriptors = true;  ///< off: ordinary ones, as before Linux 5.19
-  bool poll_for_real = true;       ///< off: an ordinary ring is used for polled reads, so that tests run on any device
 };
 
 /// Makes the loop on its thread. Throws uring_refusal where there is no io_uring, and error.

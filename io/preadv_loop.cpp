@@ -176,7 +176,7 @@ preadv_loop::preadv_loop(io_context& context, std::string why)
       timeout_ns_(static_cast<std::uint64_t>(std::chrono::nanoseconds(context.options.read_timeout).count())) {
   const unsigned count = std::max(1U, context.options.preadv_threads);
   const std::string remedy = str_cat("or give fewer ", spelled(option_id::preadv_threads));
-  backend_ = {"preadv", str_cat(why, "; ", count, " threads", context.options.poll ? "; not polled: no io_uring" : "")};
+  backend_ = {"preadv", str_cat(why, "; ", count, " threads")};
   workers_.resize(count);
   try {
     for (unsigned i = 0; i < count; ++i) {

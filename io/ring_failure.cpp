@@ -42,14 +42,11 @@ error explain_enter(int failure) {
 }  // namespace
 
 void ring_loop::break_off_if_failed() {
-  if (!ring_) return;
-  if (ring_->failure() != 0) return break_off(ring_->failure());
-  if (polled_ && polled_->failure() != 0) break_off(polled_->failure());
+  if (ring_ && ring_->failure() != 0) break_off(ring_->failure());
 }
 
 void ring_loop::break_off(int failure) {
   failing_ = true;
-  polling_ = false;
   const error why = explain_enter(failure);
   context_.failure.set(why);
   collect_from_ring(now_ns() + collect_max_ns);
@@ -59,7 +56,6 @@ void ring_loop::break_off(int failure) {
   if (!has_reads) unregister_buffers();
   buffer_of_.clear();
   // This closes direct descriptors, too.
-  polled_.reset();
   ring_.reset();
   {
     const mutex_lock lock(report_mutex_);
@@ -79,7 +75,7 @@ void ring_loop::collect_from_ring(std::uint64_t until_ns) {
   for (std::uint64_t now = answered_ns; kernel_has_some() && now < until_ns; now = now_ns()) {
     if (!failing_ && ring_->failure() == 0) {
       ring_->submit_and_wait(1, 0, 100'000'000);
-      reap(*ring_);
+      reap();
       finish_all();
       answered_ns = now_ns();
       continue;
@@ -87,17 +83,11 @@ void ring_loop::collect_from_ring(std::uint64_t until_ns) {
     if (!std::exchange(taken_back, true)) {
       failing_ = true;
       // Entries that the kernel has not taken from the queue are not in flight.
-      for (std::optional<uring>* const ring : {&ring_, &polled_}) {
-        if (*ring) (*ring)->take_back([this](std::uint64_t user_data) { on_completion(user_data, -loop_failed); });
-      }
+      ring_->take_back([this](std::uint64_t user_data) { on_completion(user_data, -loop_failed); });
       wake();  // ends the read that waits for wake-ups
     }
-    bool answers = ring_->fetch();
-    unsigned reaped = reap(*ring_);
-    if (polled_) {
-      answers = polled_->fetch() || answers;
-      reaped += reap(*polled_);
-    }
+    const bool answers = ring_->fetch();
+    const unsigned reaped = reap();
     if (answers) answered_ns = now_ns();
     if (reaped == 0) {
       if (!answers && now - answered_ns > refused_max_ns) return;

@@ -47,7 +47,7 @@ void ring_loop::set_up(const ring_limits& limits) {
   const unsigned buffers = wants_buffers ? std::min(context_.memory->pieces_max(), arena::registered_pieces_max) : 0;
   // Room for the reads and the opens of a turn; when it is full it is submitted early, which costs a call.
   const unsigned entries = std::max(256U, std::min(context_.options.queue_depth, depth_max) + opens_max);
-  ring_.emplace(entries, limits.direct_descriptors && !context_.options.poll ? files : 0, buffers);
+  ring_.emplace(entries, limits.direct_descriptors ? files : 0, buffers);
 
   direct_descriptors_ = ring_->files() != 0;
   // Ordinary descriptors are the whole process's: half of what there is may be ours.
@@ -63,7 +63,6 @@ void ring_loop::set_up(const ring_limits& limits) {
   const mutex_lock lock(report_mutex_);
   backend_ = {"io_uring", str_cat(ring_->flags(), direct_descriptors_ ? ", direct descriptors" : "", ", ", slots,
                                   " files open at most")};
-  if (context_.options.poll) set_up_polling(limits.poll_for_real, entries, buffers);
   if (!wants_buffers) {
     buffers_report_ = {"off", "asked for"};
   } else if (ring_->buffers() == 0) {
@@ -82,45 +81,6 @@ void ring_loop::set_up(const ring_limits& limits) {
   if (wake_descriptor_ < 0) {
     throw error(errc::limit, str_cat("eventfd: ", std::strerror(errno), "; try `ulimit -n 65536`"));
   }
-}
-
-void ring_loop::set_up_polling(bool for_real, unsigned entries, unsigned buffers) {
-  try {
-    polled_.emplace(entries, 0, buffers, for_real);
-    polling_ = true;
-    str_append(backend_.why, ", polled where files are read with O_DIRECT");
-  } catch (const uring_refusal& refused) {
-    str_append(backend_.why, "; not polled: ", refused.call, " with IOPOLL: ", std::strerror(refused.code));
-  }
-}
-
-/// The device or its file system cannot poll: from now on reads are interrupt-driven.
-void ring_loop::stop_polling(const std::string& path) {
-  if (!polling_) return;
-  polling_ = false;
-  buffer_of_.assign(ring_->buffers(), 0);
-  register_refusals_ = 0;
-  const mutex_lock lock(report_mutex_);
-  backend_.why.resize(backend_.why.rfind(", polled where"));
-  str_append(
-      backend_.why, "; not polled: the device of ", path,
-      " has no queues to be polled (EOPNOTSUPP; its queue/io_poll in /sys/block says 0). NVMe drives get some by the "
-      "kernel's parameter nvme.poll_queues=4");
-}
-
-/// A turn while the second ring has reads. These complete without notice, so that ring is polled all the time. The first ring is
-/// looked at in each turn if it has reads or opens, else now and then.
-void ring_loop::turn_polled() {
-  polled_->submit();
-  count_.turns.add(1);
-  now_ = now_ns();
-  reap(*polled_);
-  if (!opening_.empty() || !querying_.empty() || in_kernel_.size() > polled_reads_ || ++polled_turns_ % 16 == 0) {
-    ring_->submit();
-    reap(*ring_);
-  }
-  if (!wake_parked_) park_wake();
-  finish_all();
 }
 
 void ring_loop::wake() noexcept {
@@ -167,7 +127,6 @@ void ring_loop::run() {
     cancel_in_kernel(tag_wake);
     collect_from_ring(now_ns() + 5'000'000'000);
     if (kernel_has_books()) keep_books();  // on a dead mount the kernel does not give them back
-    polled_.reset();
     ring_.reset();
   }
   for (const auto& slot : slots_) dequeue(*slot);
@@ -177,8 +136,6 @@ void ring_loop::run() {
 bool ring_loop::is_over() const noexcept { return reads_.out() == 0 && querying_.empty() && queries_done_.empty(); }
 
 void ring_loop::sleep(bool awake) {
-  if (polled_reads_ != 0) return turn_polled();
-  if (polled_ && !polling_) polled_.reset();
   if (awake || !prepare_sleep()) {
     if (ring_) ring_->submit();
   } else if (stopping_.load() && is_over()) {
@@ -206,7 +163,7 @@ void ring_loop::sleep(bool awake) {
   if (!ring_) return;
   if (awake) now_ = now_ns();
   // All of them before anybody resumes: who resumes starts more, and must find the books in order.
-  reap(*ring_);
+  reap();
   if (!wake_parked_) park_wake();
   finish_all();
 }
@@ -279,11 +236,6 @@ void ring_loop::turn_until(bool (*over)(const void*) noexcept, const void* argum
     finish_all();
     pump();
     if (over(argument)) return;
-    if (polled_reads_ != 0) {
-      turn_polled();
-      break_off_if_failed();
-      continue;
-    }
     if (!ring_) {
       sleep_without_ring(1);  // all operations have failed; the caller may wait for other threads
       continue;
@@ -293,7 +245,7 @@ void ring_loop::turn_until(bool (*over)(const void*) noexcept, const void* argum
       ring_->submit_and_wait(1, 0, due_ns == 0 ? 0 : std::max<std::uint64_t>(due_ns > now_ ? due_ns - now_ : 0, 1000));
       now_ = now_ns();
     }
-    reap(*ring_);
+    reap();
     break_off_if_failed();
   }
 }

@@ -49,7 +49,6 @@ class ring_loop final : public async::loop, public io_loop {
   void unregister_buffers() noexcept override {
     buffer_of_.clear();
     if (ring_) ring_->unregister_buffers();
-    if (polled_) polled_->unregister_buffers();
   }
   void after_completions(void (*function)(void*) noexcept, void* argument) override {
     after_completions_.push_back({function, argument});
@@ -101,11 +100,8 @@ class ring_loop final : public async::loop, public io_loop {
 
   // ring_loop.cpp: turns.
   void set_up(const ring_limits& limits);
-  void set_up_polling(bool for_real, unsigned entries, unsigned buffers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(report_mutex_);
-  void stop_polling(const std::string& path);
-  void turn_polled();
-  unsigned reap(uring& from) {
-    return from.reap([this](std::uint64_t user_data, int result) { on_completion(user_data, result); });
+  unsigned reap() {
+    return ring_->reap([this](std::uint64_t user_data, int result) { on_completion(user_data, result); });
   }
   void park_wake();
   void sleep(bool awake);
@@ -119,10 +115,7 @@ class ring_loop final : public async::loop, public io_loop {
   /// Whether the kernel may still write to a file's slot, to a status query, or to the value of the wake-up.
   [[nodiscard]] bool kernel_has_books() const noexcept;
   void cancel_in_kernel(std::uint64_t user_data);
-  void cancel_in_kernel(const chunk& part) {
-    // A polled read is in the device's queue, where it cannot be cancelled.
-    if (!part.polled) cancel_in_kernel(reinterpret_cast<std::uintptr_t>(&part) | tag_chunk);
-  }
+  void cancel_in_kernel(const chunk& part) { cancel_in_kernel(reinterpret_cast<std::uintptr_t>(&part) | tag_chunk); }
   void end_overdue(std::optional<overdue_list::entry>& entry) {
     if (entry) context_.overdue.remove(*entry);
     entry.reset();
@@ -183,12 +176,6 @@ class ring_loop final : public async::loop, public io_loop {
   std::optional<uring>
       ring_;              // made and destroyed on the loop's thread; empty outside of run(), and after it has failed
   bool failing_ = false;  // nothing is submitted to it any more
-  // The second ring, for polled reads; it can do nothing else. Files and buffers are registered with each ring separately, so
-  // with polling files are ordinary descriptors, and buffers are registered with this ring.
-  std::optional<uring> polled_;
-  bool polling_ = false;
-  unsigned polled_reads_ = 0;  // in flight in polled_
-  unsigned polled_turns_ = 0;
   std::atomic<bool> stopping_{false};
   int wake_descriptor_ = -1;
   std::unique_ptr<std::uint64_t> wake_value_ = std::make_unique<std::uint64_t>();

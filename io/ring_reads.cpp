@@ -133,11 +133,8 @@ void ring_loop::ask(chunk& part) {
   const std::uint64_t offset = part.offset + part.got;
   const std::uint32_t piece =
       into.piece == read_target::no_piece ? into.piece : arena::piece_at(memory, into.bytes.data(), into.piece);
-  part.polled = polling_ && from.slot->mode.direct;
-  polled_reads_ += part.polled ? 1 : 0;
-  // With polling, buffers are registered with the second ring.
-  const std::optional<std::uint32_t> buffer = part.polled == polling_ ? registered(piece) : std::nullopt;
-  io_uring_sqe* const sqe = (part.polled ? *polled_ : *ring_).next_sqe();
+  const std::optional<std::uint32_t> buffer = registered(piece);
+  io_uring_sqe* const sqe = ring_->next_sqe();
   if (buffer) {
     io_uring_prep_read_fixed(sqe, from.slot->descriptor, memory, bytes, offset, static_cast<int>(*buffer));
   } else {
@@ -160,7 +157,7 @@ std::optional<std::uint32_t> ring_loop::registered(std::uint32_t piece) {
   const auto [memory, first_piece] = context_.memory->buffer_of(piece);
   if (memory.empty()) return std::nullopt;  // not from this arena
   if (context_.memory->awaits_pinning(piece)) return std::nullopt;
-  const int failure = (polling_ ? *polled_ : *ring_).register_buffer(first_piece, memory);
+  const int failure = ring_->register_buffer(first_piece, memory);
   const mutex_lock lock(report_mutex_);
   if (failure == 0) {
     const std::size_t pieces = (memory.size() + arena::piece_bytes - 1) / arena::piece_bytes;
@@ -197,13 +194,6 @@ void ring_loop::on_chunk(chunk& part, int result) {
   }
 
   const bool given_up = owner.failure != 0 || owner.cancelled || owner.refused;
-  if (std::exchange(part.polled, false)) {
-    --polled_reads_;
-    if (result == -EOPNOTSUPP) {
-      stop_polling(owner.slot->path);
-      if (!given_up && !failing_) return ask(part);
-    }
-  }
   if (result > 0) {
     count_.bytes_read.add(static_cast<std::uint64_t>(result));
     part.got += static_cast<std::uint64_t>(result);

@@ -50,7 +50,6 @@ struct alignas(8) chunk : list_hook {
   std::uint64_t asked_from = 0;  // `got` when the kernel was last asked
   std::byte* memory = nullptr;
   std::uint64_t since_ns = 0;
-  bool polled = false;  // submitted to the second ring
   std::optional<overdue_list::entry> overdue;
 };
 

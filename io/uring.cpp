@@ -78,11 +78,11 @@ int insist(const Attempt& attempt) {
 
 bool uring_refusal::means_absent() const noexcept { return meaning_of(code).ring.threads_help; }
 
-uring::uring(unsigned entries, unsigned files, unsigned buffers, bool polled) {
-  set_up(entries, polled);
+uring::uring(unsigned entries, unsigned files, unsigned buffers) {
+  set_up(entries);
   try {
     check_operations();
-    if (!polled) check_reading();  // reads a file in memory, which cannot be polled
+    check_reading();
     make_tables(files, buffers);
   } catch (...) {
     io_uring_queue_exit(&ring_);
@@ -100,10 +100,10 @@ uring::uring(unsigned entries, unsigned files, unsigned buffers, bool polled) {
 
 uring::~uring() { io_uring_queue_exit(&ring_); }
 
-void uring::set_up(unsigned entries, bool polled) {
+void uring::set_up(unsigned entries) {
   for (const flag_set& rung : ladder) {
     io_uring_params params{};
-    params.flags = rung.flags | (polled ? IORING_SETUP_IOPOLL : 0U);
+    params.flags = rung.flags;
     params.cq_entries = 4 * entries;
     const int result = insist([&] {
       ring_ = {};

@@ -29,8 +29,7 @@ class uring {
   ///   entries   of the submission queue
   ///   files     size wanted of the table of direct descriptors
   ///   buffers   size wanted of the table of registered buffers; 0: none
-  ///   polled    IORING_SETUP_IOPOLL: a ring for reads only, which polls devices for completions
-  uring(unsigned entries, unsigned files, unsigned buffers, bool polled = false);
+  uring(unsigned entries, unsigned files, unsigned buffers);
   ~uring();
   uring(const uring&) = delete;
   uring& operator=(const uring&) = delete;
@@ -96,7 +95,7 @@ class uring {
   }
 
  private:
-  void set_up(unsigned entries, bool polled);
+  void set_up(unsigned entries);
   void check_operations();
   void check_reading();
   void make_tables(unsigned files, unsigned buffers);

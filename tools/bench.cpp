@@ -323,10 +323,6 @@ std::string as_text(const bench_read_arguments& arguments, const bench_read_resu
                " is the smallest with 95 % of the best rate\n");
   }
   text += rungs_text(result.rows.front().rungs);
-  if (arguments.how.poll) {
-    const std::string& file = result.epoch ? result.epoch->files.front() : arguments.paths.front();
-    text += shortcuts_text(drive_of(file), result.rows.front().rungs.backend.why);
-  }
   for (const std::string& each : result.fio_lines) str_append(text, "  ", one_line(each), "\n");
   return text + unfair_text(result.rows);
 }
@@ -425,8 +421,6 @@ void add_bench_read(CLI::App& bench, chosen_command& chosen) {
       app, "--reader", arguments->how.backend,
       {{"auto", read_backend::automatic}, {"io_uring", read_backend::io_uring}, {"preadv", read_backend::preadv}},
       "auto: io_uring where the kernel allows it");
-  app.add_flag("--poll", arguments->how.poll,
-               "the drive is asked for what has ended, and does not tell (IOPOLL), where it has queues for that");
   add_bytes(app, "--create", arguments->create_bytes,
             "make PATH first: random data, of this size; one that this made is used again, any other left alone");
   CLI::Option* const rungs =

@@ -43,7 +43,6 @@ std::vector<std::string> fio_arguments(const std::vector<std::string>& paths, co
   if (random) {
     for (const char* each : {"--blockalign=4096", "--norandommap=1", "--randrepeat=0"}) made.emplace_back(each);
   }
-  if (like.rungs.backend.why.find(", polled where") != std::string::npos) made.emplace_back("--hipri");
   if (random && paths.size() > 1) made.emplace_back("--file_service_type=random");
   if (asked.threads > 1) {
     made.push_back(str_cat("--numjobs=", asked.threads));

@@ -259,7 +259,6 @@ std::deque<line> open_lines(const std::vector<std::string>& paths, const read_se
                                .registered_buffers = asked.registered_buffers,
                                .huge_pages = asked.huge_pages,
                                .direct = asked.direct,
-                               .poll = asked.poll,
                                .queue_depth = ring_depth(asked.depth, slot_bytes)};
   std::deque<line> lines;
   // Whole pieces, which huge pages fit into.
@@ -377,7 +376,7 @@ read_row run_lines(const std::vector<std::string>& paths, std::deque<line>& line
     cached.bytes = shared.bytes_with_ramp.load();
     if (const auto now = bytes_from_drives(); now && from_drives) cached.drive = *now - *from_drives;
     // Of a file system without a device of its own the kernel may count nothing.
-    if (cached.drive == 0U && drive_of(paths.front()).name.empty()) cached.drive.reset();
+    if (cached.drive == 0U && drive_of(paths.front()).empty()) cached.drive.reset();
     row.warm = why_warm(cached);
   }
   return row;

@@ -69,7 +69,6 @@ struct read_settings {
   read_backend backend = read_backend::automatic;
   choice registered_buffers = choice::automatic;
   choice huge_pages = choice::automatic;
-  bool poll = false;
 };
 
 /// What fio found with the same settings.

@@ -147,9 +147,10 @@ constexpr other_name other_names[] = {{"workers", "--threads"},
                                       {"sequential", "--no-shuffle"},
                                       {"no-random", "--no-shuffle"}};
 
-// What is done without being asked for, in words.
+// What is done without being asked for, or is done no more, in words.
 constexpr other_name done_anyway[] = {{"pin-memory", "memory is pinned by itself where --device is a GPU"},
                                       {"persistent-workers", "threads live as long as the loader"},
+                                      {"poll", "drives are no longer polled, so leave it away"},
                                       {"use-io-uring", "io_uring is used where the kernel allows it; see --reader"}};
 
 // "--num_workers" as it stands in the lists above.

@@ -30,11 +30,7 @@ struct reader_options {
   /// O_DIRECT: reads go around the page cache. automatic: buffered if an epoch fits in half of the memory available,
   /// else O_DIRECT if the file system has it. For a leat::reader, automatic is O_DIRECT if the file system has it.
   choice direct = choice::automatic;
-  /// true: poll the drive for completions of O_DIRECT reads (IORING_SETUP_IOPOLL). Less latency, and a whole core while
-  /// reads are in flight. If the drive has no queues for polling, it interrupts as usual, and report().backend says
-  /// why. A polled read cannot be cancelled: after read_timeout it is reported, and the reader still waits for it.
-  /// Default: false.
-  bool poll = false;
+  bool poll = false;  ///< deprecated, and does nothing: drives are no longer polled; the next version has it no more
   /// Reads in flight for each I/O thread. 0 (default): as many as make 7 MiB, between 8 and 128.
   std::uint32_t queue_depth = 0;
   /// I/O threads, each with a ring. 0 (default): one; for files whose photo packs a device decodes one for every four

@@ -112,23 +112,6 @@ TEST(ladder, reads_through_io_uring_where_it_is_allowed) {
   EXPECT_THAT(report.backend.why, HasSubstr("SINGLE_ISSUER"));
 }
 
-// A device that can be polled says so by reading; here it mostly cannot, which the kernel says with the first read.
-TEST(ladder, reads_as_ever_where_polling_was_asked_for_and_cannot_be_had_and_says_why) {
-  const photo_like_files files(50, std::filesystem::temp_directory_path());
-  for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
-    reader disk(16_MiB, {.backend = backend, .poll = true});
-    EXPECT_EQ(read_all(disk, files, 50, 20), "");
-    EXPECT_EQ(read_all(disk, files, 50, 20), "");
-    const reader_report report = disk.report();
-    if (report.backend.use != "io_uring") {
-      EXPECT_THAT(report.backend.why, HasSubstr("not polled: no io_uring"));
-    } else if (report.backend.why.find(", polled where files") == std::string::npos) {
-      EXPECT_THAT(report.backend.why, HasSubstr("not polled: "));
-      EXPECT_EQ(report.registered_buffers.use, "on") << "with the ring that is left";
-    }
-  }
-}
-
 TEST(ladder, falls_to_preadv_where_a_filter_answers_eperm_or_enosys_or_einval) {
   const photo_like_files files(50, std::filesystem::temp_directory_path());
   for (const int code : {EPERM, ENOSYS, EINVAL, EACCES}) {

@@ -40,13 +40,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ring("with_one_open_file", {}, {.files_max = 1}),
                       ring("with_ordinary_descriptors", {}, {.direct_descriptors = false}),
                       ring("with_three_ordinary_descriptors", {}, {.files_max = 3, .direct_descriptors = false}),
-                      ring("in_memory", {}, {}, in_memory()), ring("polled_if_the_device_is", {.poll = true}),
-                      ring("polled", {.poll = true}, {.poll_for_real = false}),
-                      ring("polled_at_depth_2", {.poll = true, .queue_depth = 2}, {.poll_for_real = false}),
-                      ring("polled_unregistered", {.registered_buffers = choice::off, .poll = true},
-                           {.poll_for_real = false}),
-                      ring("polled_with_one_open_file", {.poll = true}, {.files_max = 1, .poll_for_real = false}),
-                      ring("polled_and_buffered", {.direct = choice::off, .poll = true}, {.poll_for_real = false}),
+                      ring("in_memory", {}, {}, in_memory()),
                       ring("in_memory_buffered", {.direct = choice::off}, {}, in_memory())),
     name_of_maker);
 

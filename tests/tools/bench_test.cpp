@@ -228,49 +228,19 @@ TEST(bench_read, a_row_is_rates_over_the_wall_clock_and_cpu_over_gib) {
 }
 
 // A tree as /sys has it, with the temporary directory's device as the partition of a drive.
-TEST(bench_drive, says_what_the_drive_of_a_file_is_and_what_is_left_out_on_it) {
+TEST(bench_drive, is_the_whole_that_a_file_s_partition_is_of) {
   const temporary_directory directory;
   struct stat found{};
   ASSERT_EQ(::stat(directory.path().c_str(), &found), 0);
   const std::string number = std::to_string(major(found.st_dev)) + ":" + std::to_string(minor(found.st_dev));
   const fs::path sys = directory.path() / "sys";
-  const auto drive_in = [&](const std::string& name, const std::string& io_poll) {
-    fs::remove_all(sys);
-    fs::create_directories(sys / "dev" / "block");
-    fs::create_directories(sys / name / (name + "p1"));
-    fs::create_directories(sys / name / "queue");
-    std::ofstream(sys / name / (name + "p1") / "partition") << "1\n";
-    std::ofstream(sys / name / "queue" / "io_poll") << io_poll << "\n";
-    fs::create_directory_symlink(sys / name / (name + "p1"), sys / "dev" / "block" / number);
-    return tools::drive_of(directory.path().string(), sys / "dev" / "block");
-  };
-  const tools::drive polled = drive_in("nvme0n1", "1");
-  EXPECT_EQ(polled.name, "nvme0n1");
-  EXPECT_TRUE(polled.polls);
-  EXPECT_THAT(tools::shortcuts_text(polled, "flags, polled where files"),
-              HasSubstr("polling on (the drive is nvme0n1)"));
-  const tools::drive nvme = drive_in("nvme0n1", "0");
-  EXPECT_FALSE(nvme.polls);
-  EXPECT_THAT(tools::shortcuts_text(nvme, "flags; not polled: x"), HasSubstr("boot with nvme.poll_queues=4)"));
-  EXPECT_THAT(tools::shortcuts_text(nvme, ""), HasSubstr("NVMe passthrough off (the drive is nvme0n1; a passthrough"));
-  const tools::drive other = drive_in("vda", "0");
-  EXPECT_FALSE(other.is_nvme());
-  EXPECT_THAT(tools::shortcuts_text(other, ""),
-              HasSubstr("polling off (the drive is vda, which has no queues for it)"));
+  fs::create_directories(sys / "dev" / "block");
+  fs::create_directories(sys / "vda" / "vda1");
+  std::ofstream(sys / "vda" / "vda1" / "partition") << "1\n";
+  fs::create_directory_symlink(sys / "vda" / "vda1", sys / "dev" / "block" / number);
+  EXPECT_EQ(tools::drive_of(directory.path().string(), sys / "dev" / "block"), "vda");
   fs::remove_all(sys);
-  EXPECT_EQ(tools::drive_of(directory.path().string(), sys / "dev" / "block").name, "");
-  EXPECT_THAT(tools::shortcuts_text({}, ""), HasSubstr("the file lies on no block device"));
-}
-
-TEST(bench_command, poll_reads_as_ever_where_the_drive_cannot_be_polled_and_says_so) {
-  const temporary_directory directory;
-  const std::string path = (directory.path() / "f").string();
-  const ended process =
-      run({"bench", "read", path, "--create", "1MiB", "--block", "4K", "--seconds", "0.05", "--poll"});
-  ASSERT_EQ(process.exit_code, 0) << process.err;
-  EXPECT_THAT(process.out, HasSubstr("\n  polling o"));
-  EXPECT_THAT(process.out, HasSubstr("\n  NVMe passthrough off ("));
-  EXPECT_THAT(process.out, HasSubstr("polled"));
+  EXPECT_EQ(tools::drive_of(directory.path().string(), sys / "dev" / "block"), "");
 }
 
 TEST(bench_file, is_made_once_and_used_again) {
@@ -920,6 +890,7 @@ TEST(bench_command, mistakes_are_one_line) {
       {{"bench", "write"}, 2, "leat bench: unknown command 'write'"},
       {{"bench", "read"}, 2, "leat bench read: PATH"},
       {{"bench", "read", small, "--depht", "3"}, 2, "leat bench read: unknown option '--depht'; did you mean --depth?"},
+      {{"bench", "read", small, "--poll"}, 2, "leat bench read: unknown option '--poll'; drives are no longer polled"},
       {{"bench", "read", small, "--seconds", "0"}, 2, "leat bench read: --seconds '0'"},
       {{"bench", "read", small, "--block", "4K"}, 2, "leat bench read: " + small + " has 100 B"},
       {{"bench", "read", "/dev/null"}, 2, "leat bench read: /dev/null is a character device; give a regular file"},
