@@ -10,18 +10,6 @@
 #include <cmath>
 
 namespace leat::stages {
-namespace {
-
-bool reads_blocks(const bound_run& run) {
-  return std::any_of(run.programs().begin(), run.programs().end(), [&](const auto& program) {
-    const auto reads = program->reads();
-    return std::any_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
-      return run.dataset().forms(field).any_of(datasets::forms_in_blocks);
-    });
-  });
-}
-
-}  // namespace
 
 double expansions_of(const block_order& of) noexcept {
   const double rows_of_block = of.rows / of.blocks;
@@ -34,7 +22,7 @@ double expansions_of(const block_order& of) noexcept {
 }
 
 std::optional<std::string> describe_block_uses(const bound_run& run, const memory_plan& memory) {
-  if (!reads_blocks(run)) return std::nullopt;
+  if (!run.planner().in_blocks()) return std::nullopt;
   const sampler& order = run.order();
   const datasets::sample_blocks shared = run.dataset().blocks();
   if (shared.empty() || shared.size() == shared.samples()) {

@@ -93,11 +93,7 @@ spans spans_of(const bound_run& run, std::uint64_t block_bytes) {
 
 // Of expanded blocks a window is kept in memory, and each of them is one read.
 bool has_windows(const bound_run& run) {
-  const std::span<const std::uint16_t> wanted = run.planner().wanted();
-  return run.order().blocks_near() != 0 && !run.order().in_order() &&
-         std::none_of(wanted.begin(), wanted.end(), [&](std::uint16_t field) {
-           return run.dataset().forms(field).any_of(datasets::forms_in_blocks);
-         });
+  return run.order().blocks_near() != 0 && !run.order().in_order() && !run.planner().in_blocks();
 }
 
 // Half a window ahead, or what sources want: then the next window comes while this one is read. What is announced, and what batches under way

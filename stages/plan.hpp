@@ -96,6 +96,8 @@ class planner {
 
   /// The dataset's fields that some program reads.
   [[nodiscard]] std::span<const std::uint16_t> wanted() const noexcept { return wanted_; }
+  /// Whether values of some of these may lie in blocks.
+  [[nodiscard]] bool in_blocks() const noexcept { return in_blocks_; }
 
  private:
   void measure_ragged_outputs();
@@ -152,7 +154,7 @@ class planner {
   const batch_layout& layout_;
   const settings how_;
   std::uint64_t value_bytes_max_ = no_limit;
-  bool in_blocks_ = false;                     // some program reads values that may lie in blocks
+  bool in_blocks_ = false;
   std::vector<bool> straight_;                 // of each program: reads_into_rows()
   std::vector<std::uint16_t> first_output_;    // of each program
   std::vector<std::size_t> ragged_bytes_max_;  // of any sample, for each ragged output; of a padded one with padding
