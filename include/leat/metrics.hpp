@@ -15,8 +15,8 @@ struct metric_label {
   std::string value;
 };
 
-/// Writes the text exposition format, version 0.0.4. docs/reference/metrics.md has every name. Opens no port and no file, and
-/// takes no lock of the loader.
+/// Writes the text exposition format, version 0.0.4. docs/reference/metrics.md has every name. Opens no port and no
+/// file, and takes no lock of the loader.
 ///   labels   labels for every line: {{"job", "resnet"}, {"rank", "3"}}. Values may be any text
 ///   throws   error{errc::usage}: a name of a label that is not [a-zA-Z_][a-zA-Z0-9_]*, comes twice or is one of leat's
 ///            (stage, le, ...)
