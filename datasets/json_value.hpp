@@ -43,6 +43,26 @@ struct json_fault {
 ///   returns   a reason: an invalid escape, bytes that are no UTF-8
 [[nodiscard]] std::optional<std::string> unescape(std::string_view written, std::span<std::byte>& into);
 
+/// The pieces of a text as JSON writes it between quotes: each(piece), of any number.
+template <class Each>
+void for_each_escaped(std::string_view text, const Each& each) {
+  constexpr std::string_view meanings = "\"\\\b\f\n\r\t";
+  constexpr std::string_view letters = "\"\\bfnrt";
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto code = static_cast<unsigned char>(text[i]);
+    if (code >= 0x20 && code != '"' && code != '\\') continue;
+    if (i > begin) each(text.substr(begin, i - begin));
+    begin = i + 1;
+    const std::size_t known = meanings.find(text[i]);
+    const char written[] = {'\\', 'u', '0', '0', digits[code / 16], digits[code % 16]};
+    const char with_letter[] = {'\\', known < letters.size() ? letters[known] : 'u'};
+    each(known < letters.size() ? std::string_view(with_letter, 2) : std::string_view(written, sizeof written));
+  }
+  if (text.size() > begin) each(text.substr(begin));
+}
+
 /// Picks the member of this key: a text's characters, a number as it is written (also NaN and Infinity, as Python does), true and false as
 /// 1 and 0, lists and objects as written.
 ///   nan_where_missing   where there is none, or null: "nan"

@@ -149,8 +149,9 @@ class chooser {
   void look_at_lists(choice found, bool as_field, bool as_column) {
     const parquet_leaf& leaf = of_.footer.leaves[found.leaf];
     if (leaf.repeated > 1) return leave_out(leaf, as_field || as_column, "has lists in lists; write them flat");
-    if (!element_type(leaf)) {
-      return leave_out(leaf, as_field || as_column, "has lists of what are no numbers; write one value a row");
+    if (!element_type(leaf) && !has_lists_of_texts(leaf)) {
+      return leave_out(leaf, as_field || as_column,
+                       "has lists of what are no numbers and no texts; write one value a row");
     }
     if (as_column)
       return leave_out(
@@ -320,6 +321,7 @@ void find_kind(const file_bytes& file, const parquet_leaf& leaf, const choice& c
     field.type = *elements;
     return;
   }
+  if (has_lists_of_texts(leaf)) return;
   field.kind = chosen.is_picture ? field_kind::picture : leaf.is_text ? field_kind::text : field_kind::bytes;
   const auto is_what = [&](std::span<const std::byte> start) {
     const value_kind found = kind_of_value(start);

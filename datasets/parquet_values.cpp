@@ -1,6 +1,7 @@
 #include "datasets/parquet_values.hpp"
 
 #include "base/text.hpp"
+#include "datasets/json_value.hpp"
 #include "datasets/parquet_encodings.hpp"
 #include "datasets/parquet_pages.hpp"
 
@@ -218,13 +219,14 @@ class length_sink final : public parquet_sink {
   std::uint64_t end_ = 0;
 };
 
-/// Makes one value of the elements of each list. One with a null in it is none: no number stands for the null.
+/// Makes one value of the elements of each list. Numbers with a null among them are none: no number stands for the null. Texts are a
+/// list of JSON, which has nulls.
 class list_joiner : public parquet_sink {
  public:
   ///   first_row   of the file, for messages
   ///   held_max    bytes of a list that are held for who is given them
   list_joiner(const std::string& path, const parquet_leaf& leaf, std::uint64_t first_row, std::uint64_t held_max)
-      : path_(path), leaf_(leaf), row_(first_row), held_max_(held_max) {
+      : path_(path), leaf_(leaf), are_texts_(has_lists_of_texts(leaf)), row_(first_row), held_max_(held_max) {
     list_.reserve(held_max_);
   }
 
@@ -235,24 +237,20 @@ class list_joiner : public parquet_sink {
       bytes_ = 0;
       is_there_ = definition + 1 >= leaf_.list_level;
       has_null_ = false;
+      if (are_texts_ && is_there_) hold("[");
     } else if (!is_open_) {
       fail_at(path_, 0, str_cat("the column '", leaf_.path, "' begins within a list"));
     }
     if (definition < leaf_.list_level) return;
-    has_null_ = has_null_ || definition < leaf_.levels;
-    if (has_null_) return;
-    if (bytes_ > value_blocks::decoded_bytes_max) {
-      throw error(errc::limit,
-                  str_cat(path_, ": the column '", leaf_.path, "' has a list of 2 GiB or more, in row ", row_));
-    }
-    bytes_ += value.size();
-    const std::span<const std::byte> held =
-        value.first(std::min<std::uint64_t>(value.size(), held_max_ - list_.size()));
-    list_.insert(list_.end(), held.begin(), held.end());
+    const bool is_null = definition < leaf_.levels;
+    if (are_texts_) return add_text(is_null, value);
+    has_null_ = has_null_ || is_null;
+    if (!has_null_) hold(value);
   }
   /// Gives the last list.
   void finish() {
     if (!is_open_) return;
+    if (are_texts_ && is_there_) hold("]");
     if (has_null_ && with_nulls++ == 0) first_with_null = row_;
     if (has_null_) {
       give(false, 0, {});
@@ -274,8 +272,29 @@ class list_joiner : public parquet_sink {
   virtual void give(bool is_there, std::uint64_t bytes, std::span<const std::byte> list) = 0;
 
  private:
+  void add_text(bool is_null, std::span<const std::byte> value) {
+    if (bytes_ > 1) hold(",");
+    if (is_null) return hold("null");
+    hold("\"");
+    for_each_escaped({reinterpret_cast<const char*>(value.data()), value.size()},
+                     [&](std::string_view piece) { hold(piece); });
+    hold("\"");
+  }
+  void hold(std::string_view text) { hold(std::as_bytes(std::span(text))); }
+  void hold(std::span<const std::byte> value) {
+    if (bytes_ > value_blocks::decoded_bytes_max) {
+      throw error(errc::limit,
+                  str_cat(path_, ": the column '", leaf_.path, "' has a list of 2 GiB or more, in row ", row_));
+    }
+    bytes_ += value.size();
+    const std::span<const std::byte> held =
+        value.first(std::min<std::uint64_t>(value.size(), held_max_ - list_.size()));
+    list_.insert(list_.end(), held.begin(), held.end());
+  }
+
   const std::string& path_;
   const parquet_leaf& leaf_;
+  const bool are_texts_;
   std::uint64_t row_;
   const std::uint64_t held_max_;
   std::vector<std::byte> list_;
@@ -469,6 +488,10 @@ std::optional<dtype> element_type(const parquet_leaf& leaf) noexcept {
     default:
       return std::nullopt;
   }
+}
+
+bool has_lists_of_texts(const parquet_leaf& leaf) noexcept {
+  return leaf.repeated == 1 && leaf.is_text && leaf.type == parquet_type::byte_array;
 }
 
 std::vector<std::uint64_t> read_numbers(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,

@@ -39,11 +39,11 @@ struct bare_pages {
 [[nodiscard]] bare_pages find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_chunk& chunk,
                                           std::span<value_place> places);
 
-/// Values that do not lie in the file as they are. A list is a value: its elements, one after another.
+/// Values that do not lie in the file as they are. A list is a value: its numbers, one after another, or its texts as a list of JSON.
 ///   ends           as value_blocks::ends
 ///   start          the first bytes of its first value that has some
 ///   expand_bytes   memory that was taken to expand them, beside the values
-///   with_nulls     lists that have a null in them; these rows have no value
+///   with_nulls     lists of numbers that have a null in them; these rows have no value
 ///   first_with_null   the first of them, by its row in the file
 ///   throws         error{errc::format}; error{errc::limit} values of more than value_blocks::decoded_bytes_max in a row group
 struct packed_group {
@@ -65,6 +65,9 @@ struct packed_group {
 
 /// The dtype of the elements of a column of lists, not of lists in lists; none where they are no numbers.
 [[nodiscard]] std::optional<dtype> element_type(const parquet_leaf& leaf) noexcept;
+
+/// Lists of texts, not lists in lists.
+[[nodiscard]] bool has_lists_of_texts(const parquet_leaf& leaf) noexcept;
 
 /// Numbers of a chunk, which is read whole.
 ///   into      has room for the rows of the file

@@ -167,7 +167,8 @@ TEST(parquet, what_is_not_there_or_not_read_is_named_with_what_to_do) {
   EXPECT_THAT(message_of(errc::not_found, wanting("bare-v1.parquet", "imag")),
               AllOf(HasSubstr("'imag'"), HasSubstr("did you mean 'image'")));
   EXPECT_THAT(message_of(errc::unsupported, wanting("lists-bare.parquet", "deep")), HasSubstr("lists in lists"));
-  EXPECT_THAT(message_of(errc::unsupported, wanting("lists-bare.parquet", "texts")), HasSubstr("no numbers"));
+  EXPECT_THAT(message_of(errc::unsupported, wanting("lists-of-texts.parquet", "images.bytes")),
+              HasSubstr("no numbers and no texts"));
   EXPECT_THAT(message_of(errc::unsupported,
                          [] { static_cast<void>(open_parquet(path_of("lists-bare.parquet"), {.columns = {"ids"}})); }),
               HasSubstr("name it as a field"));
@@ -209,8 +210,8 @@ TEST(parquet, lists_of_numbers_are_their_elements) {
       EXPECT_TRUE(each.chunked);
       EXPECT_EQ(each.kind, field_kind::bytes);
     }
-    EXPECT_THAT(names,
-                ElementsAre("ids", "wide", "small", "scores", "doubles", "flags", "objects.category", "inside.ids"));
+    EXPECT_THAT(names, ElementsAre("ids", "wide", "small", "scores", "doubles", "flags", "objects.category",
+                                   "objects.name", "inside.ids", "texts"));
     EXPECT_EQ(info_of(fields, "ids").type, dtype::i32);
     EXPECT_EQ(info_of(fields, "ids").samples, 91U);
     EXPECT_EQ(info_of(fields, "ids").bytes_max, 12U);
@@ -218,9 +219,7 @@ TEST(parquet, lists_of_numbers_are_their_elements) {
     EXPECT_EQ(info_of(fields, "small").type, dtype::u32);
     EXPECT_EQ(info_of(fields, "scores").type, dtype::f32);
     EXPECT_EQ(info_of(fields, "doubles").type, dtype::f64);
-    for (const char* left_out : {"'deep.list.element.list.element'", "'texts.list.element'"}) {
-      EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr(left_out), HasSubstr("left out"))));
-    }
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'deep.list.element.list.element'"), HasSubstr("left out"))));
     testing::value_reader values(samples);
     for (std::uint64_t row = 0; row < rows; ++row) {
       SCOPED_TRACE(row);
@@ -253,6 +252,32 @@ TEST(parquet, lists_of_numbers_are_their_elements) {
                 (std::vector<std::uint8_t>{static_cast<std::uint8_t>(row % 2 == 0), 1, 0}));
     }
   }
+}
+
+TEST(parquet, lists_of_texts_are_lists_of_json) {
+  const dataset samples = open(path_of("lists-of-texts.parquet"));
+  ASSERT_EQ(samples.size(), 5U);
+  std::vector<std::string> names;
+  for (const field_info& each : samples.fields()) {
+    names.push_back(each.name);
+    EXPECT_EQ(each.kind, field_kind::bytes);
+  }
+  EXPECT_THAT(names, ElementsAre("messages.role", "messages.content", "images.path"));
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'images.list.element.bytes'"), HasSubstr("left out"))));
+  EXPECT_EQ(info_of(samples.fields(), "messages.role").samples, 4U);
+  testing::value_reader values(samples);
+  const auto expect = [&](std::uint64_t row, std::string_view role, std::string_view content, std::string_view path) {
+    SCOPED_TRACE(row);
+    EXPECT_EQ(values.text(row, "messages.role"), role);
+    EXPECT_EQ(values.text(row, "messages.content"), content);
+    EXPECT_EQ(values.text(row, "images.path"), path);
+  };
+  expect(0, R"(["user","assistant"])", R"(["Say \"hi\"\n","größe €\\\t\u0001\u001f/"])", R"(["a.png"])");
+  expect(1, "[]", "[]", "[]");
+  EXPECT_THROW(static_cast<void>(samples.read(2, "messages.role")), error);
+  EXPECT_THROW(static_cast<void>(samples.read(2, "messages.content")), error);
+  expect(3, R"(["",null,null])", R"([null,"",null])", R"(["",""])");
+  expect(4, R"(["system"])", str_cat("[\"", std::string(3000, 'x'), "\"]"), "[null]");
 }
 
 TEST(parquet, a_list_with_a_null_in_it_is_a_field_that_its_row_lacks) {
@@ -453,10 +478,10 @@ TEST(parquet, repeated_columns_need_no_list_around_them) {
   EXPECT_THAT(elements_of<std::int32_t>(samples.read(0, "numbers")), ElementsAre(1, 2));
   EXPECT_THAT(elements_of<std::int32_t>(samples.read(1, "numbers")), ElementsAre());
   EXPECT_THAT(elements_of<std::int32_t>(samples.read(0, "phone.number")), ElementsAre(7, 8));
-  EXPECT_THAT(samples.notes(), Contains(HasSubstr("'words'")));
-  EXPECT_THAT(
-      message_of(errc::unsupported, [] { (void)open_parquet(path_of("repeated.parquet"), {.fields = {"words"}}); }),
-      HasSubstr("no numbers"));
+  EXPECT_EQ(text_of(samples, 0, "words"), R"(["a","bb"])");
+  EXPECT_EQ(text_of(samples, 1, "words"), "[]");
+  EXPECT_EQ(text_of(samples, 0, "phone.kind"), R"(["x",null])");
+  EXPECT_EQ(text_of(samples, 2, "phone.kind"), R"(["y"])");
 }
 
 TEST(parquet, a_table_without_columns_has_rows_and_no_fields) {

@@ -110,6 +110,15 @@ pq.write_table(lists, "lists-bare.parquet", compression="none", use_dictionary=F
 pq.write_table(lists, "lists-snappy.parquet", compression="snappy", **small_pages)
 pq.write_table(lists, "lists-zstd.parquet", compression="zstd", use_dictionary=False, data_page_version="2.0", **small_pages)
 pq.write_table(pa.table({"list": [[1, None, 3], [4]], "id": [1, 2]}), "lists-with-nulls.parquet")
+talk = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+views = pa.list_(pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
+pq.write_table(pa.table({
+    "messages": pa.array([[{"role": "user", "content": 'Say "hi"\n'}, {"role": "assistant", "content": "größe €\\\t\x01\x1f/"}],
+                          [], None, [{"role": "", "content": None}, {"role": None, "content": ""}, None],
+                          [{"role": "system", "content": "x" * 3000}]], talk),
+    "images": pa.array([[{"bytes": b"1", "path": "a.png"}], [], [], [{"bytes": b"2", "path": ""}, {"bytes": b"", "path": ""}],
+                        [{"bytes": None, "path": None}]], views),
+}), "lists-of-texts.parquet", row_group_size=3)
 # Encrypted, some columns and the footer. The keys lie within: these files hide nothing.
 import base64
 
