@@ -46,7 +46,8 @@ struct table_options {
 /// Rows of Parquet files. Nothing is converted. A column of bytes or texts is a field; a member of a struct is
 /// "image.bytes". Numbers that table_options::columns names are columns. A sample with a null lacks that field. If the
 /// file has the Hub's metadata (the key "huggingface"), `Image` is the picture "image" and `ClassLabel` a column with
-/// classes(). Else the first value says whether a field is of pictures. Several files follow one another.
+/// classes(). Else the first value says whether a field is of pictures. Several files follow one another. Lists of
+/// numbers are bytes, for leat::sequence; lists of texts are bytes as well, each a list of JSON: ["user","assistant"].
 ///
 /// Values that are stored as they are (not compressed, in the encoding PLAIN, as the Hub's libraries write pictures)
 /// are read one by one. Compressed columns (snappy, gzip, zstd, lz4_raw, in any encoding) are read once by this call,
@@ -55,7 +56,7 @@ struct table_options {
 ///   files    paths, brace lists and globs
 ///   notes    columns that are left out, each with the reason
 ///   throws   error{errc::not_found} a file, or a column, with those that are there; error{errc::format} damage, with
-///            file and offset; error{errc::unsupported} a wanted column that is a list, or compressed by another codec,
+///            file and offset; error{errc::unsupported} a wanted column of other lists, or of another codec,
 ///            and encrypted files, each with what to do; error{errc::usage} files of different columns or classes
 ///   source   github.com/apache/parquet-format
 [[nodiscard]] dataset open_parquet(std::span<const std::string> files, const table_options& options = {});
