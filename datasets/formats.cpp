@@ -188,11 +188,13 @@ constexpr option_line all_options[] = {
 template <class Wanted, class Name>
 std::string listed(const Wanted& wanted, const Name& name) {
   std::string text;
+  std::size_t last = 0;  // where the comma before the last one is, which may have commas of its own
   for (const format& each : all_formats) {
-    if (wanted(each)) str_append(text, text.empty() ? "" : ", ", name(each));
+    if (!wanted(each)) continue;
+    last = text.size();
+    str_append(text, text.empty() ? "" : ", ", name(each));
   }
-  const std::size_t last = text.rfind(", ");
-  return last == std::string::npos ? text : text.replace(last, 2, " and ");
+  return last == 0 ? text : text.replace(last, 2, " and ");
 }
 
 }  // namespace

@@ -26,6 +26,10 @@ TEST(formats, are_named_once_each_and_found_by_what_they_are) {
   }
 }
 
+TEST(formats, are_listed_with_an_and_before_the_last_one) {
+  EXPECT_THAT(formats_text(), HasSubstr(", HDF5 and Zarr (a folder, or references)"));
+}
+
 TEST(formats, are_all_in_the_list_for_people_and_in_the_page) {
   if (std::getenv("LEAT_SOURCES") == nullptr) GTEST_SKIP() << "LEAT_SOURCES is not set: ctest sets it to the sources";
   std::ifstream from(std::filesystem::path(std::getenv("LEAT_SOURCES")) / "docs/datasets.md");
