@@ -31,6 +31,9 @@ constexpr double decrease = 0.95;
 constexpr double served_share = 0.97;
 // Of refusals, where there is no rate yet.
 constexpr double share_borne = 0.04;
+// Of the rate at which some were refused.
+constexpr double near = 0.9;
+constexpr double beyond = 1.1;
 // Requests that may be sent at once.
 constexpr double burst_s = 0.02;
 constexpr std::uint64_t ignored_first_ns = 30 * second;
@@ -154,13 +157,16 @@ void store_state::count(const ticket& of, std::uint64_t now_ns, bool was_refused
 void store_state::evaluate(const window& seen, std::uint64_t now_ns) {
   if (seen.refused == 0) {
     alike_ = 0;
+    refused_all_ = false;
     if (seen.answered * share_at_first_ > 3) rate_at_first_ = 0;
     if (rate_ > 0) grow(seen, now_ns);
     if (rate_ == 0) window_ = {};
     return;
   }
-  // Of a store that serves nothing, silence says how long.
-  if (seen.answered == 0 || now_ns < ignored_until_ns_) return;
+  // Of a store that serves nothing, silence says how long. What it served when that ended says nothing of a rate.
+  const bool has_ended = refused_all_;
+  refused_all_ = seen.answered == 0;
+  if (refused_all_ || has_ended || now_ns < ignored_until_ns_) return;
   const double span_s = seconds_of(now_ns - seen.began_ns);
   const double sent = (seen.answered + seen.refused) / span_s;
   const double share = static_cast<double>(seen.refused) / (seen.answered + seen.refused);
@@ -176,6 +182,7 @@ void store_state::evaluate(const window& seen, std::uint64_t now_ns) {
   // Of a moment that is known too little of, more than that, and the next window tells.
   const bool is_short = now_ns - seen.began_ns < window_ns;
   const double served = (is_short ? 2 : served_share) * seen.answered / span_s;
+  refused_at_ = sent;
   rate_ = std::max(rate_least, rate_ > 0 ? std::min(decrease * rate_, served) : served);
   tokens_ = 0;
   tokens_at_ns_ = now_ns;
@@ -205,6 +212,16 @@ void store_state::grow(const window& seen, std::uint64_t now_ns) {
   const std::uint64_t since_ns = now_ns - decreased_ns_;
   if (!seen.was_limiting) {
     if (since_ns > rate_forgotten_ns) rate_ = 0;
+    return;
+  }
+  // Far below, a moment that told little was taken for the rate.
+  if (rate_ < near * refused_at_) {
+    rate_ = std::min(2 * rate_, (rate_ + refused_at_) / 2);
+    return;
+  }
+  // Beyond, whatever refused has ended.
+  if (rate_ > beyond * refused_at_) {
+    rate_ *= 2;
     return;
   }
   const double fives = seconds_of(since_ns) / 5;

@@ -11,8 +11,9 @@ namespace leat::io {
 ///
 /// Away is a store none of whose last answers were of use, for a tenth of a second (half of one, where it said 503 or 429): then one request at
 /// a time asks whether it is back. Throttled is a store that refuses some of what it is asked: requests are sent at the rate that it has served,
-/// less with each window that has refusals (multiplicative decrease) and more with each that has none. Where fewer requests do not make
-/// fewer refusals, they are not about the rate, and it is left alone for a while.
+/// less with each window that has refusals (multiplicative decrease) and more with each that has none: slowly near the rate that was refused
+/// last, by up to twice as much below and beyond it. Where fewer requests do not make fewer refusals, they are not about the rate, and it is
+/// left alone for a while.
 class store_state {
  public:
   enum class condition : std::uint8_t { healthy, throttled, away };
@@ -84,6 +85,8 @@ class store_state {
 
   // Throttled.
   double rate_ = 0;
+  double refused_at_ = 0;     // requests a second, when some were refused last
+  bool refused_all_ = false;  // in the window before
   double tokens_ = 0;
   std::uint64_t tokens_at_ns_ = 0;
   std::uint64_t decreased_ns_ = 0;
