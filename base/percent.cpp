@@ -6,21 +6,25 @@
 namespace leat {
 
 std::string percent_encoded(std::string_view text, std::string_view marks) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
   std::string out;
   for (const char letter : text) {
     const bool is_word =
         (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9');
     if (is_word || marks.find(letter) != std::string_view::npos) {
       out += letter;
-      continue;
+    } else {
+      append_percent_code(out, letter);
     }
-    const auto byte = static_cast<unsigned char>(letter);
-    out += '%';
-    out += digits[byte >> 4U];
-    out += digits[byte & 15U];
   }
   return out;
+}
+
+void append_percent_code(std::string& text, char byte, hex_digits digits) {
+  const char* const of = digits == hex_digits::upper ? "0123456789ABCDEF" : "0123456789abcdef";
+  const auto code = static_cast<unsigned char>(byte);
+  text += '%';
+  text += of[code >> 4U];
+  text += of[code & 15U];
 }
 
 std::optional<char> leading_percent_code(std::string_view text) noexcept {

@@ -10,8 +10,6 @@
 namespace leat::datasets {
 namespace {
 
-constexpr std::string_view hex_digits = "0123456789abcdef";
-
 bool is_escaped_in_names(char letter) noexcept {
   return letter == '/' || letter == '%' || (letter >= 'A' && letter <= 'Z') ||
          static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F;
@@ -46,9 +44,7 @@ std::string encode_key(std::string_view stem) {
   for (std::size_t i = 0; i < stem.size(); ++i) {
     const bool begins_part = i == 0 || stem[i - 1] == '/';
     if (begins_part && is_hidden_name(stem.substr(i, stem.find('/', i) - i))) {
-      constexpr std::string_view digits = "0123456789ABCDEF";
-      const auto byte = static_cast<unsigned char>(stem[i]);
-      ((key += '%') += digits[byte / 16]) += digits[byte % 16];
+      append_percent_code(key, stem[i]);
     } else if (stem[i] == '%') {
       key += "%25";
     } else if (stem[i] == '.' && i >= base) {
@@ -95,12 +91,9 @@ std::string encode_field_name(std::string_view name) {
   for (const char letter : name) {
     if (!is_escaped_in_names(letter)) {
       extension += letter;
-      continue;
+    } else {
+      append_percent_code(extension, letter, hex_digits::lower);
     }
-    const auto value = static_cast<unsigned char>(letter);
-    extension += '%';
-    extension += hex_digits[value >> 4U];
-    extension += hex_digits[value & 15U];
   }
   return extension;
 }
