@@ -2,7 +2,7 @@
 
 #include "base/text.hpp"
 #include "benchmarks/measure.hpp"
-#include "stages/digest.hpp"
+#include "stages/state/digest.hpp"
 
 #include <leat/error.hpp>
 #include <leat/sampler.hpp>

@@ -21,8 +21,8 @@
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/bare_loop.hpp"
 #include "benchmarks/measure.hpp"
-#include "datasets/model.hpp"
-#include "stages/digest.hpp"
+#include "datasets/model/model.hpp"
+#include "stages/state/digest.hpp"
 #include "tools/make_photos.hpp"
 
 #include <leat/error.hpp>

@@ -27,7 +27,7 @@
 #include "benchmarks/raw_records.hpp"
 #include "benchmarks/timed_disk.hpp"
 #include "stages/device/device_transfer.hpp"
-#include "stages/loader_parts.hpp"
+#include "stages/run/loader_parts.hpp"
 #include "tests/support/null_disk.hpp"
 #include "tests/support/sleep_until.hpp"
 #include "tests/support/timed_device.hpp"

@@ -9,7 +9,7 @@
 //      to 64 of them on however few cores. Of their time, which share do they decode? aim: at least 0.95 until the I/O thread
 //      is full. A thread that sleeps too long for want of a core is decoding as far as this is concerned.
 //
-// The loader is the whole one; the disks are sources (io/source.hpp). Each run begins to count after its first fifth, when
+// The loader is the whole one; the disks are sources (io/files/source.hpp). Each run begins to count after its first fifth, when
 // memory is there. Every batch is looked at: rows and samples must be those that were planned.
 //
 //     line_benchmark [--seconds 2] [--rounds 3] [--threads 1,2,4,...] [--sleep-us 1000] [--only 1|2] [--toy]

@@ -9,8 +9,9 @@
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
 #include "benchmarks/timed_disk.hpp"
-#include "datasets/input_files.hpp"
-#include "datasets/pack.hpp"
+#include "datasets/files/input_files.hpp"
+#include "datasets/formats/format_openers.hpp"
+#include "datasets/write/pack.hpp"
 #include "stages/fields/photo_reach.hpp"
 #include "tools/make_photos.hpp"
 

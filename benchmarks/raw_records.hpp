@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/text.hpp"
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 
 #include <cstdint>
 #include <memory>

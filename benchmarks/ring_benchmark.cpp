@@ -12,10 +12,10 @@
 #include "base/clock.hpp"
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
-#include "io/file_table.hpp"
-#include "io/io_threads.hpp"
-#include "io/lease_pool.hpp"
-#include "io/source.hpp"
+#include "io/arena/lease_pool.hpp"
+#include "io/files/file_table.hpp"
+#include "io/files/source.hpp"
+#include "io/ring/io_threads.hpp"
 #include "tools/bench_fio.hpp"
 
 #include <leat/error.hpp>

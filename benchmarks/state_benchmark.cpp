@@ -2,9 +2,9 @@
 //
 // A trainer may ask for a state after every batch, so that 1 us is the bound, and 100 us for the file that the command writes
 // after each batch (it syncs it once a second). A description is made once, for the first state: 10 ms for 1.28 million samples.
-#include "datasets/model.hpp"
-#include "io/file_table.hpp"
-#include "stages/state_file.hpp"
+#include "datasets/model/model.hpp"
+#include "io/files/file_table.hpp"
+#include "stages/state/state_file.hpp"
 
 #include <leat/field.hpp>
 #include <leat/loading.hpp>

@@ -2,7 +2,7 @@
 // is what the memory held.
 #pragma once
 
-#include "io/source.hpp"
+#include "io/files/source.hpp"
 
 #include <cstdint>
 #include <memory>

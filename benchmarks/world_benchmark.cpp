@@ -10,7 +10,7 @@
 //     world_benchmark [--rounds 101] [--ranks 16384] [--samples 1000000000] [--toy]
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
-#include "stages/bound_run.hpp"
+#include "stages/plan/bound_run.hpp"
 
 #include <leat/error.hpp>
 #include <leat/loading.hpp>

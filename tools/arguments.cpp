@@ -1,7 +1,7 @@
 #include "tools/arguments.hpp"
 
 #include "base/text.hpp"
-#include "datasets/formats.hpp"
+#include "datasets/open/formats.hpp"
 #include "tools/human.hpp"
 
 #include <absl/strings/numbers.h>

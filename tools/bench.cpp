@@ -1,7 +1,7 @@
 // leat bench: what a part of the line does on this machine, by itself.
 #include "base/memory_available.hpp"
 #include "base/text.hpp"
-#include "io/read_error.hpp"
+#include "io/files/read_error.hpp"
 #include "tools/arguments.hpp"
 #include "tools/bench_drive.hpp"
 #include "tools/bench_extents.hpp"

@@ -1,7 +1,7 @@
 #include "tools/bench_extents.hpp"
 
-#include "datasets/model.hpp"
-#include "stages/bound_run.hpp"
+#include "datasets/model/model.hpp"
+#include "stages/plan/bound_run.hpp"
 
 #include <leat/error.hpp>
 

@@ -58,7 +58,7 @@ class read_places {
 
 struct read_settings {
   std::uint64_t block_bytes = 1 << 20;  ///< of extents: on average
-  std::uint32_t depth = 0;              ///< for each thread; 0: by bytes, as the loader (io/queue_depth.hpp)
+  std::uint32_t depth = 0;              ///< for each thread; 0: by bytes, as the loader (io/files/queue_depth.hpp)
   std::uint32_t threads = 1;
   read_pattern pattern = read_pattern::random;
   double seconds = 5;

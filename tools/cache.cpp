@@ -1,7 +1,7 @@
 // leat cache: what a cache of objects holds, whether it is sound, how to fill it and to get rid of it.
 #include "base/text.hpp"
-#include "datasets/remote_files.hpp"
-#include "datasets/warm_cache.hpp"
+#include "datasets/files/remote_files.hpp"
+#include "datasets/files/warm_cache.hpp"
 #include "io/remote/block_cache.hpp"
 #include "tools/arguments.hpp"
 #include "tools/flags.hpp"

@@ -1,7 +1,7 @@
 #include "tools/class_counts.hpp"
 
 #include "base/text.hpp"
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 
 #include <leat/error.hpp>
 #include <leat/tensor.hpp>

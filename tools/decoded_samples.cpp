@@ -2,9 +2,9 @@
 
 #include "base/cores_quota.hpp"
 #include "base/corrupt_kind.hpp"
-#include "datasets/model.hpp"
-#include "datasets/parallel.hpp"
-#include "datasets/read_part.hpp"
+#include "datasets/files/parallel.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/tables/read_part.hpp"
 
 #include <leat/error.hpp>
 

@@ -1,6 +1,6 @@
 // leat doctor: what this machine offers, what leat will therefore do, and what would bring it a better rung.
 #include "base/text.hpp"
-#include "datasets/remote_files.hpp"
+#include "datasets/files/remote_files.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/store_probe.hpp"
 #include "tools/arguments.hpp"

@@ -2,7 +2,7 @@
 
 #include "base/cores_quota.hpp"
 #include "base/text.hpp"
-#include "io/file_status.hpp"
+#include "io/files/file_status.hpp"
 #include "tools/human.hpp"
 
 #include <leat/loading.hpp>

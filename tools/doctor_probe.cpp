@@ -4,9 +4,9 @@
 #include "base/memory_available.hpp"
 #include "base/text.hpp"
 #include "base/usable_cores.hpp"
-#include "io/arena.hpp"
-#include "io/file_status.hpp"
-#include "io/read_error.hpp"
+#include "io/arena/arena.hpp"
+#include "io/files/file_status.hpp"
+#include "io/files/read_error.hpp"
 #include "stages/device/open_device.hpp"
 #include "stages/pixels/photo_pack_layout.hpp"
 

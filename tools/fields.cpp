@@ -1,8 +1,8 @@
 #include "tools/fields.hpp"
 
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "datasets/sample_counts.hpp"
+#include "datasets/files/sample_counts.hpp"
+#include "datasets/model/model.hpp"
 #include "stages/pixels/recipe.hpp"
 #include "tools/arguments.hpp"
 #include "tools/augment_text.hpp"

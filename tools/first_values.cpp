@@ -2,7 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/utf8.hpp"
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "tools/human.hpp"
 #include "tools/row_text.hpp"

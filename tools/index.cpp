@@ -1,9 +1,9 @@
 // leat index: an index beside tar shards, so that opening them from elsewhere does not read them over.
 #include "base/text.hpp"
-#include "datasets/index_writer.hpp"
-#include "datasets/patterns.hpp"
-#include "datasets/raw_files.hpp"
-#include "datasets/remote_files.hpp"
+#include "datasets/files/patterns.hpp"
+#include "datasets/files/raw_files.hpp"
+#include "datasets/files/remote_files.hpp"
+#include "datasets/write/index_writer.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"

@@ -1,6 +1,6 @@
 // leat inspect: what is in there.
 #include "base/text.hpp"
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "tools/arguments.hpp"
 #include "tools/chunk_text.hpp"
 #include "tools/class_counts.hpp"

@@ -1,7 +1,7 @@
 #include "tools/inspect_references.hpp"
 
 #include "base/text.hpp"
-#include "datasets/references_writer.hpp"
+#include "datasets/write/references_writer.hpp"
 #include "tools/output.hpp"
 
 #include <leat/error.hpp>

@@ -1,9 +1,9 @@
 #include "tools/large_pictures.hpp"
 
 #include "base/cores_quota.hpp"
-#include "datasets/model.hpp"
-#include "datasets/parallel.hpp"
-#include "datasets/read_part.hpp"
+#include "datasets/files/parallel.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/tables/read_part.hpp"
 #include "stages/pixels/picture_format.hpp"
 
 #include <leat/error.hpp>

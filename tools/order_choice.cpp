@@ -1,7 +1,7 @@
 #include "tools/order_choice.hpp"
 
 #include "base/text.hpp"
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "tools/arguments.hpp"
 
 #include <leat/error.hpp>

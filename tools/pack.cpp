@@ -1,10 +1,10 @@
 // leat pack: any source as WebDataset shards, or rows as one file or as Zarr.
-#include "datasets/pack.hpp"
+#include "datasets/write/pack.hpp"
 
 #include "base/text.hpp"
-#include "datasets/index_writer.hpp"
-#include "datasets/pack_zarr.hpp"
-#include "datasets/patterns.hpp"
+#include "datasets/files/patterns.hpp"
+#include "datasets/write/index_writer.hpp"
+#include "datasets/write/pack_zarr.hpp"
 #include "stages/fields/photo_reach.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"

@@ -1,11 +1,11 @@
 #include "tools/pack_rows.hpp"
 
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "datasets/raw_files.hpp"
-#include "datasets/row_reader.hpp"
-#include "datasets/shuffle.hpp"
-#include "io/source.hpp"
+#include "datasets/files/raw_files.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/tables/row_reader.hpp"
+#include "datasets/views/shuffle.hpp"
+#include "io/files/source.hpp"
 #include "tools/npy.hpp"
 #include "tools/output.hpp"
 

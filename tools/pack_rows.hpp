@@ -1,7 +1,7 @@
 // Rows of a fixed dtype and shape as one file: a .npy, or records with the JSON that describes them.
 #pragma once
 
-#include "datasets/pack.hpp"
+#include "datasets/write/pack.hpp"
 
 #include <cstdint>
 #include <string>

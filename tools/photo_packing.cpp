@@ -1,7 +1,7 @@
 #include "tools/photo_packing.hpp"
 
 #include "base/text.hpp"
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "stages/pixels/picture_format.hpp"
 
 #include <leat/error.hpp>

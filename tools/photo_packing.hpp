@@ -1,7 +1,7 @@
 // JPEG photographs on their way into photo packs and back (leat pack --photos).
 #pragma once
 
-#include "datasets/pack.hpp"
+#include "datasets/write/pack.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "tools/picture_survey.hpp"
 
-#include "datasets/blocking_source.hpp"
-#include "datasets/model.hpp"
+#include "datasets/files/blocking_source.hpp"
+#include "datasets/model/model.hpp"
 
 #include <leat/error.hpp>
 

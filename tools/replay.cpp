@@ -1,8 +1,8 @@
 // leat replay: what any batch of a run holds, and where each row comes from.
 #include "base/text.hpp"
-#include "stages/batch_state.hpp"
-#include "stages/bound_run.hpp"
-#include "stages/loader_parts.hpp"
+#include "stages/batch/batch_state.hpp"
+#include "stages/plan/bound_run.hpp"
+#include "stages/run/loader_parts.hpp"
 #include "tools/arguments.hpp"
 #include "tools/epoch_arguments.hpp"
 #include "tools/fields.hpp"

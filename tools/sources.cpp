@@ -1,9 +1,9 @@
 #include "tools/sources.hpp"
 
 #include "base/text.hpp"
-#include "datasets/formats.hpp"
-#include "datasets/patterns.hpp"
-#include "datasets/remote_files.hpp"
+#include "datasets/files/patterns.hpp"
+#include "datasets/files/remote_files.hpp"
+#include "datasets/open/formats.hpp"
 #include "io/remote/address.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"

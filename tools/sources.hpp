@@ -1,7 +1,7 @@
 // The SOURCE... of a subcommand as a dataset.
 #pragma once
 
-#include "datasets/raw_files.hpp"
+#include "datasets/files/raw_files.hpp"
 #include "tools/interruption.hpp"
 
 #include <leat/open.hpp>

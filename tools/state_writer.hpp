@@ -1,7 +1,7 @@
 // --state FILE: where a run stands, after each batch, so that another process can go on with it.
 #pragma once
 
-#include "stages/state_file.hpp"
+#include "stages/state/state_file.hpp"
 
 #include <leat/loader_state.hpp>
 #include <leat/world.hpp>

@@ -1,7 +1,7 @@
 // What the command is made of: each subcommand adds its options, and leaves behind what is to be run.
 #pragma once
 
-#include "io/budget_refusal.hpp"
+#include "io/arena/budget_refusal.hpp"
 #include "tools/interruption.hpp"
 
 #include <leat/error.hpp>

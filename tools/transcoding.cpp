@@ -1,7 +1,7 @@
 #include "tools/transcoding.hpp"
 
 #include "base/text.hpp"
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "stages/pixels/jpeg_transcoder.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 

@@ -40,7 +40,7 @@ class completion;  // <leat/completion.hpp>
 /// On the host the same calls do nothing. Thread: one at a time.
 class batch {
  public:
-  struct state;  // stages/batch_state.hpp
+  struct state;  // stages/batch/batch_state.hpp
   explicit batch(std::unique_ptr<state> from) noexcept;
   batch(batch&&) noexcept;
   batch& operator=(batch&&) noexcept;

@@ -24,7 +24,7 @@ namespace leat {
 class dataset;
 
 namespace stages {
-class field_model;  // stages/field_model.hpp: what a field becomes inside the loader
+class field_model;  // stages/batch/field_model.hpp: what a field becomes inside the loader
 }
 
 /// Any field. image, label, text, bytes, sequence, graph, array, tokens, custom and collated convert to it.

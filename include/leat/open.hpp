@@ -8,11 +8,9 @@
 #include <leat/open_tar.hpp>
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
+#include <leat/source_names.hpp>
 
-#include <initializer_list>
-#include <span>
 #include <string>
-#include <string_view>
 
 namespace leat {
 
@@ -46,8 +44,6 @@ struct open_options {
 ///            an address that leat does not read (hf://), or a file of a kind that leat does not read;
 ///            error{errc::usage} names a folder of classes and one without, whose pictures would have no label, and a
 ///            .bin file that nothing tells about
-[[nodiscard]] dataset open(std::span<const std::string> sources, const open_options& options = {});
-[[nodiscard]] dataset open(std::initializer_list<std::string_view> sources, const open_options& options = {});
-[[nodiscard]] dataset open(const std::string& source, const open_options& options = {});
+[[nodiscard]] dataset open(const source_names& sources, const open_options& options = {});
 
 }  // namespace leat

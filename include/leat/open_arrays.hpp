@@ -3,12 +3,10 @@
 
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
+#include <leat/source_names.hpp>
 
 #include <cstdint>
-#include <initializer_list>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace leat {
@@ -33,9 +31,7 @@ struct npy_options {
 ///            by name; error{errc::unsupported} big-endian, complex, structured, object and text dtypes and Fortran
 ///            order, with what to do about each; error{errc::usage} files of different dtypes or shapes
 ///   source   numpy.lib.format
-[[nodiscard]] dataset open_npy(std::span<const std::string> files, const npy_options& options = {});
-[[nodiscard]] dataset open_npy(std::initializer_list<std::string_view> files, const npy_options& options = {});
-[[nodiscard]] dataset open_npy(const std::string& files, const npy_options& options = {});
+[[nodiscard]] dataset open_npy(const source_names& files, const npy_options& options = {});
 
 /// Arrays of numpy.savez() and savez_compressed(): each member `x.npy` is the field "x", and its first axis the
 /// samples; one-dimensional members are columns. Without options.fields, fields are the members that share the most
@@ -44,9 +40,7 @@ struct npy_options {
 ///            with those that are; error{errc::usage} for named members with different numbers of rows;
 ///            error{errc::unsupported} for members that are compressed by another method than deflate
 ///   source   PKWARE APPNOTE 6.3.3 (zip, zip64); numpy.lib.format
-[[nodiscard]] dataset open_npz(std::span<const std::string> files, const npy_options& options = {});
-[[nodiscard]] dataset open_npz(std::initializer_list<std::string_view> files, const npy_options& options = {});
-[[nodiscard]] dataset open_npz(const std::string& files, const npy_options& options = {});
+[[nodiscard]] dataset open_npz(const source_names& files, const npy_options& options = {});
 
 /// Which arrays of HDF5 or Zarr are fields, and what a sample is.
 ///   fields    paths of arrays, "train/images". Empty (default): the arrays whose first axis has the most common
@@ -93,9 +87,7 @@ using zarr_options = array_options;
 ///            filter, a virtual or external dataset, and a file that is open for writing, each with what to do;
 ///            error{errc::usage} fields of different lengths
 ///   source   HDF5 File Format Specification 3.0
-[[nodiscard]] dataset open_hdf5(std::span<const std::string> files, const hdf5_options& options = {});
-[[nodiscard]] dataset open_hdf5(std::initializer_list<std::string_view> files, const hdf5_options& options = {});
-[[nodiscard]] dataset open_hdf5(const std::string& files, const hdf5_options& options = {});
+[[nodiscard]] dataset open_hdf5(const source_names& files, const hdf5_options& options = {});
 
 /// Arrays of a Zarr hierarchy, version 2 or 3, in a folder; each is a field, as in open_hdf5(). Read are chunks in
 /// files of their own and in shards (`sharding_indexed`); the codecs gzip, zlib, zstd, lz4, blosc, shuffle, transpose,

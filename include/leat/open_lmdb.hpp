@@ -3,11 +3,9 @@
 
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
+#include <leat/source_names.hpp>
 
-#include <initializer_list>
-#include <span>
 #include <string>
-#include <string_view>
 
 namespace leat {
 
@@ -30,8 +28,6 @@ struct lmdb_options {
   unsigned threads = 0;
   remote_options remote = {};
 };
-[[nodiscard]] dataset open_lmdb(std::span<const std::string> environments, const lmdb_options& options = {});
-[[nodiscard]] dataset open_lmdb(std::initializer_list<std::string_view> environments, const lmdb_options& options = {});
-[[nodiscard]] dataset open_lmdb(const std::string& environment, const lmdb_options& options = {});
+[[nodiscard]] dataset open_lmdb(const source_names& environments, const lmdb_options& options = {});
 
 }  // namespace leat

@@ -3,11 +3,7 @@
 
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
-
-#include <initializer_list>
-#include <span>
-#include <string>
-#include <string_view>
+#include <leat/source_names.hpp>
 
 namespace leat {
 
@@ -27,8 +23,6 @@ struct record_options {
 ///   files    the .bin files, by path, brace list or glob; several follow one another and have the same fields
 ///   throws   error{errc::not_found} a file, or the JSON beside it; error{errc::format} names what is wrong in the
 ///            JSON, or sizes that do not fit together; error{errc::usage} files of different fields
-[[nodiscard]] dataset open_records(std::span<const std::string> files, const record_options& options = {});
-[[nodiscard]] dataset open_records(std::initializer_list<std::string_view> files, const record_options& options = {});
-[[nodiscard]] dataset open_records(const std::string& files, const record_options& options = {});
+[[nodiscard]] dataset open_records(const source_names& files, const record_options& options = {});
 
 }  // namespace leat

@@ -3,12 +3,10 @@
 
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
+#include <leat/source_names.hpp>
 
 #include <cstdint>
-#include <initializer_list>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace leat {
@@ -59,9 +57,7 @@ struct table_options {
 ///            file and offset; error{errc::unsupported} a wanted column of other lists, or of another codec,
 ///            and encrypted files, each with what to do; error{errc::usage} files of different columns or classes
 ///   source   github.com/apache/parquet-format
-[[nodiscard]] dataset open_parquet(std::span<const std::string> files, const table_options& options = {});
-[[nodiscard]] dataset open_parquet(std::initializer_list<std::string_view> files, const table_options& options = {});
-[[nodiscard]] dataset open_parquet(const std::string& files, const table_options& options = {});
+[[nodiscard]] dataset open_parquet(const source_names& files, const table_options& options = {});
 
 /// Rows of Arrow IPC files and streams, with fields, columns and the Hub's metadata as in open_parquet(). Lists of
 /// numbers of one length are fields of field_kind::tensor; lists of any length are bytes, for leat::sequence. A
@@ -69,18 +65,14 @@ struct table_options {
 /// are bytes as well.
 ///   throws   as open_parquet(); error{errc::unsupported} views of lists and big-endian files, each with what to do
 ///   source   arrow.apache.org: Arrow Columnar Format
-[[nodiscard]] dataset open_arrow(std::span<const std::string> files, const table_options& options = {});
-[[nodiscard]] dataset open_arrow(std::initializer_list<std::string_view> files, const table_options& options = {});
-[[nodiscard]] dataset open_arrow(const std::string& files, const table_options& options = {});
+[[nodiscard]] dataset open_arrow(const source_names& files, const table_options& options = {});
 
 /// Records of TFRecord files. A tf.train.Example has a field for each feature: its one value of bytes (a picture or
 /// text if the first one is), or its numbers as text, for leat::label. Other records have the field "value".
 /// Checksums of records are verified each time a picture is read; of other values if table_options::checksums is set.
 ///   throws   error{errc::not_found}; error{errc::format} a length whose checksum is another one, with file and offset
 ///   source   tensorflow.org/tutorials/load_data/tfrecord; tensorflow/core/example
-[[nodiscard]] dataset open_tfrecord(std::span<const std::string> files, const table_options& options = {});
-[[nodiscard]] dataset open_tfrecord(std::initializer_list<std::string_view> files, const table_options& options = {});
-[[nodiscard]] dataset open_tfrecord(const std::string& files, const table_options& options = {});
+[[nodiscard]] dataset open_tfrecord(const source_names& files, const table_options& options = {});
 
 /// Lines of JSON. Each line is an object and a sample, and each of its members a field: a text without its quotes, a
 /// number as it is written, for leat::label, true and false as 1 and 0, lists and objects as they are written. The
@@ -89,9 +81,7 @@ struct table_options {
 ///   throws   error{errc::not_found}; error{errc::format} one of the first 1,000 lines that is no object, with the
 ///            offset; a line of more than 256 MiB
 ///   source   RFC 8259, jsonlines.org
-[[nodiscard]] dataset open_jsonl(std::span<const std::string> files, const table_options& options = {});
-[[nodiscard]] dataset open_jsonl(std::initializer_list<std::string_view> files, const table_options& options = {});
-[[nodiscard]] dataset open_jsonl(const std::string& files, const table_options& options = {});
+[[nodiscard]] dataset open_jsonl(const source_names& files, const table_options& options = {});
 
 /// Rows of comma-separated values. The first row names the columns. Each column is a field: numbers for leat::label,
 /// others texts. Values may be in quotes, with line ends in them. The separator is the most frequent of comma, tab and
@@ -99,9 +89,7 @@ struct table_options {
 ///   throws   error{errc::not_found}; error{errc::format} a column that is there twice, quotes without an end;
 ///            error{errc::limit} more than 65,535 columns
 ///   source   RFC 4180
-[[nodiscard]] dataset open_csv(std::span<const std::string> files, const table_options& options = {});
-[[nodiscard]] dataset open_csv(std::initializer_list<std::string_view> files, const table_options& options = {});
-[[nodiscard]] dataset open_csv(const std::string& files, const table_options& options = {});
+[[nodiscard]] dataset open_csv(const source_names& files, const table_options& options = {});
 
 /// Shards of MosaicML's streaming library (MDS, version 2), as the index.json in their folder lists them. Each column
 /// is a field: jpeg and png are pictures, str and json texts, numbers labels (as text), arrays of one dtype and shape

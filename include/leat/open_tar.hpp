@@ -4,11 +4,7 @@
 #include <leat/index_options.hpp>
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
-
-#include <initializer_list>
-#include <span>
-#include <string>
-#include <string_view>
+#include <leat/source_names.hpp>
 
 namespace leat {
 
@@ -33,8 +29,6 @@ struct tar_options {
 ///            compressed archives and files of another kind. A field given twice, or a shard that ends inside a member,
 ///            is a defect of one sample, and left to the loader's corrupt policy
 ///   source   webdataset/tariterators.py: base_plus_ext, group_by_keys; POSIX.1-2001 pax; GNU tar manual
-[[nodiscard]] dataset open_tar(std::span<const std::string> shards, const tar_options& options = {});
-[[nodiscard]] dataset open_tar(std::initializer_list<std::string_view> shards, const tar_options& options = {});
-[[nodiscard]] dataset open_tar(const std::string& shards, const tar_options& options = {});
+[[nodiscard]] dataset open_tar(const source_names& shards, const tar_options& options = {});
 
 }  // namespace leat

@@ -3,12 +3,9 @@
 
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
+#include <leat/source_names.hpp>
 
-#include <initializer_list>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 
 namespace leat {
 
@@ -35,8 +32,6 @@ struct token_options {
 ///            magic number
 ///   source   karpathy/nanoGPT data/*/prepare.py; karpathy/llm.c dev/data/data_common.py; NVIDIA/Megatron-LM
 ///            megatron/core/datasets/indexed_dataset.py
-[[nodiscard]] dataset open_tokens(std::span<const std::string> files, const token_options& options = {});
-[[nodiscard]] dataset open_tokens(std::initializer_list<std::string_view> files, const token_options& options = {});
-[[nodiscard]] dataset open_tokens(const std::string& files, const token_options& options = {});
+[[nodiscard]] dataset open_tokens(const source_names& files, const token_options& options = {});
 
 }  // namespace leat

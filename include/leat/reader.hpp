@@ -176,7 +176,7 @@ class reader {
   /// errc::cancelled. May be called several times, from any thread but the reader's own.
   void stop() noexcept;
 
-  class impl;  // io/reader.cpp
+  class impl;  // io/reader/reader.cpp
 
  private:
   void check_process() const;

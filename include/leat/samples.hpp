@@ -103,7 +103,7 @@ struct column_values {
 /// shared_ptr. Every member may be called from any thread.
 class dataset {
  public:
-  /// For formats of your own (datasets/model.hpp).
+  /// For formats of your own (datasets/model/model.hpp).
   explicit dataset(std::shared_ptr<const datasets::dataset_model> model) noexcept;
 
   /// The number of samples.

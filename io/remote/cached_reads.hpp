@@ -5,11 +5,11 @@
 
 #include "async/posted_functions.hpp"
 #include "base/mutex.hpp"
-#include "io/file_table.hpp"
+#include "io/files/file_table.hpp"
+#include "io/files/source.hpp"
 #include "io/remote/http_client.hpp"
 #include "io/remote/object_cache.hpp"
 #include "io/remote/transfer_counts.hpp"
-#include "io/source.hpp"
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>

@@ -1,7 +1,7 @@
 // The door to objects at addresses, which is there in every build.
 #pragma once
 
-#include "io/source.hpp"
+#include "io/files/source.hpp"
 
 #include <leat/remote.hpp>
 

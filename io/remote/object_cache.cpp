@@ -2,9 +2,9 @@
 
 #include "base/option_words.hpp"
 #include "base/text.hpp"
-#include "io/file_set.hpp"
 #include "io/remote/http_client.hpp"
 #include "io/remote/remote_source.hpp"
+#include "io/ring/file_set.hpp"
 
 #include <leat/error.hpp>
 

@@ -4,10 +4,10 @@
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
 #include "base/text.hpp"
-#include "io/file_set.hpp"
-#include "io/read_error.hpp"
+#include "io/files/read_error.hpp"
 #include "io/remote/cached_reads.hpp"
 #include "io/remote/ran_clock.hpp"
+#include "io/ring/file_set.hpp"
 
 #include <leat/error.hpp>
 #include <leat/stats.hpp>

@@ -1,7 +1,8 @@
 // Objects at addresses as a source that datasets hold.
 #pragma once
 
-#include "io/file_table.hpp"
+#include "io/files/file_table.hpp"
+#include "io/files/source.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/describe_objects.hpp"
 #include "io/remote/http_client.hpp"
@@ -9,7 +10,6 @@
 #include "io/remote/s3.hpp"
 #include "io/remote/shared_store.hpp"
 #include "io/remote/transfer_counts.hpp"
-#include "io/source.hpp"
 
 #include <leat/remote.hpp>
 

@@ -4,7 +4,7 @@
 
 #include "base/intrusive_list.hpp"
 #include "base/mutex.hpp"
-#include "io/lease_pool.hpp"
+#include "io/arena/lease_pool.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/device_failure.hpp"
 

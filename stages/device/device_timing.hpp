@@ -9,9 +9,9 @@
 //   step    consumed - arrived, or - before where that is later
 #pragma once
 
+#include "stages/batch/transfer.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/device_failure.hpp"
-#include "stages/transfer.hpp"
 
 #include <array>
 #include <atomic>

@@ -4,9 +4,9 @@
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 #include "base/thread_number.hpp"
-#include "io/budget_refusal.hpp"
-#include "stages/batch_layout.hpp"
-#include "stages/range.hpp"
+#include "io/arena/budget_refusal.hpp"
+#include "stages/batch/batch_layout.hpp"
+#include "stages/batch/range.hpp"
 
 #include <leat/error.hpp>
 

@@ -19,13 +19,13 @@
 
 #include "base/fork_guard.hpp"
 #include "base/mutex.hpp"
+#include "stages/batch/transfer.hpp"
 #include "stages/device/copies_in_flight.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/device_blocks.hpp"
 #include "stages/device/device_failure.hpp"
 #include "stages/device/device_timing.hpp"
 #include "stages/device/pinned_memory.hpp"
-#include "stages/transfer.hpp"
 
 #include <cstddef>
 #include <cstdint>

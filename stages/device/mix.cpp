@@ -3,7 +3,7 @@
 #include "base/portable_math.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "stages/digest.hpp"
+#include "stages/state/digest.hpp"
 
 #include <leat/description.hpp>
 #include <leat/error.hpp>

@@ -2,8 +2,8 @@
 // host in place, after collate; on a device by the kernel that finishes the pictures, which is told here what to do.
 #pragma once
 
-#include "stages/batch_layout.hpp"
-#include "stages/batch_state.hpp"
+#include "stages/batch/batch_layout.hpp"
+#include "stages/batch/batch_state.hpp"
 #include "stages/device/finish_pictures.hpp"
 
 #include <leat/transforms.hpp>

@@ -2,8 +2,8 @@
 // those what the trainer asked for. Where nvJPEG was asked for, slots may be JPEG files, too, whose pixels are nvJPEG's own.
 #pragma once
 
+#include "stages/batch/device_operation.hpp"
 #include "stages/device/device.hpp"
-#include "stages/device/device_operation.hpp"
 #include "stages/device/picture_operation.hpp"
 
 #include <leat/tensor.hpp>

@@ -2,7 +2,7 @@
 // asked for.
 #pragma once
 
-#include "stages/device/device_operation.hpp"
+#include "stages/batch/device_operation.hpp"
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/prepare_pictures.hpp"
 #include "stages/device/write_program.hpp"

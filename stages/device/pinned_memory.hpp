@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/mutex.hpp"
-#include "io/lease_pool.hpp"
+#include "io/arena/lease_pool.hpp"
 #include "stages/device/device.hpp"
 
 #include <leat/stats.hpp>

@@ -1,13 +1,13 @@
 // array: rows of a fixed dtype and shape, as they are stored.
 #include "base/text.hpp"
-#include "datasets/blocking_source.hpp"
-#include "datasets/model.hpp"
-#include "datasets/npy_header.hpp"
-#include "datasets/read_part.hpp"
-#include "stages/array_crop.hpp"
-#include "stages/field_model.hpp"
+#include "datasets/files/blocking_source.hpp"
+#include "datasets/formats/arrays/npy_header.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/tables/read_part.hpp"
+#include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/copy_row.hpp"
+#include "stages/plan/array_crop.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>

@@ -2,7 +2,7 @@
 
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
-#include "stages/field_model.hpp"
+#include "stages/batch/field_model.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>

@@ -1,7 +1,7 @@
 // What the fields share when they are bound to a dataset.
 #pragma once
 
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // bytes and text: a member's bytes as they are.
 #include "base/text.hpp"
 #include "base/utf8.hpp"
-#include "stages/field_model.hpp"
+#include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/copy_row.hpp"
 

@@ -1,7 +1,7 @@
 // collated: a function of the user's that makes one tensor of a whole batch.
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "stages/field_model.hpp"
+#include "datasets/model/model.hpp"
+#include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/copy_row.hpp"
 

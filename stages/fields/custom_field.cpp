@@ -1,7 +1,7 @@
 // custom: the user's own decoding.
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "stages/field_model.hpp"
+#include "datasets/model/model.hpp"
+#include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/user_failure.hpp"
 

@@ -1,7 +1,7 @@
 // graph: nodes and edges of each sample, joined to one graph of the batch.
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "stages/field_model.hpp"
+#include "datasets/model/model.hpp"
+#include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/number_list.hpp"
 

@@ -2,8 +2,8 @@
 #include "base/half.hpp"
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "stages/field_model.hpp"
+#include "datasets/model/model.hpp"
+#include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/number_list.hpp"
 

@@ -1,7 +1,7 @@
 // Which rows of a photo pack a row of the batch is made from: known before the pack is read, from its size and the draws.
 #pragma once
 
-#include "datasets/photo_places.hpp"
+#include "datasets/formats/tar/photo_places.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/recipe.hpp"
 

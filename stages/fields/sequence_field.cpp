@@ -1,8 +1,8 @@
 // sequence: one-dimensional rows of any length, as they are or filled up to one.
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "datasets/npy_header.hpp"
-#include "stages/field_model.hpp"
+#include "datasets/formats/arrays/npy_header.hpp"
+#include "datasets/model/model.hpp"
+#include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/number_list.hpp"
 

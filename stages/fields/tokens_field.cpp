@@ -1,9 +1,9 @@
 // tokens: windows of tokens, as inputs and targets.
 #include "base/option_words.hpp"
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "datasets/token_windows.hpp"
-#include "stages/field_model.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/views/token_windows.hpp"
+#include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/widen.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 
 #include <leat/error.hpp>
 

@@ -1,7 +1,7 @@
 // A function of the user's that throws ends the run.
 #pragma once
 
-#include "stages/field_model.hpp"
+#include "stages/batch/field_model.hpp"
 
 #include <string_view>
 

@@ -2,8 +2,8 @@
 
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "datasets/value_sizes.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/tables/value_sizes.hpp"
 #include "stages/order/order_error.hpp"
 
 #include <leat/error.hpp>

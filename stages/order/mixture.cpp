@@ -1,7 +1,7 @@
 // The parts of a concatenation by shares.
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/permutation.hpp"

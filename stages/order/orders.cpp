@@ -1,5 +1,5 @@
 // The orders that need no table.
-#include "datasets/sample_blocks.hpp"
+#include "datasets/model/sample_blocks.hpp"
 #include "stages/order/batch_cut.hpp"
 #include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"

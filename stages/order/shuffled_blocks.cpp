@@ -1,8 +1,8 @@
 // Blocks shuffled, and the samples of some blocks at a time.
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "datasets/sample_blocks.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/model/sample_blocks.hpp"
 #include "stages/order/made_ahead.hpp"
 #include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"

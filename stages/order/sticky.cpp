@@ -1,9 +1,9 @@
 // Each node reads its own part of the dataset, so that its cache needs no room for the others'.
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "datasets/sample_blocks.hpp"
-#include "datasets/token_windows.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/model/sample_blocks.hpp"
+#include "datasets/views/token_windows.hpp"
 #include "stages/order/batch_cut.hpp"
 #include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"

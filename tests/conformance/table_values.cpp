@@ -7,9 +7,9 @@
 // and for each row the number of its bytes, as 8 bytes little-endian, and the bytes; of a column those of an i64 or, where DTYPE is one of
 // floats, of an f64. A row without a value has 2^64 - 1 instead of a number of bytes. A refusal goes to stderr with exit status 1.
 #include "base/text.hpp"
-#include "datasets/blocking_source.hpp"
-#include "datasets/model.hpp"
-#include "datasets/read_part.hpp"
+#include "datasets/files/blocking_source.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/tables/read_part.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open.hpp>

@@ -1,6 +1,6 @@
 // Arrow files and streams that pyarrow wrote (tests/data/arrow/make.py): every value is known from its row.
 #include "base/text.hpp"
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,7 +1,7 @@
 // What a dataset says of itself: the same for the same data wherever it lies, something else for other data.
-#include "datasets/model.hpp"
-#include "datasets/token_windows.hpp"
-#include "io/file_table.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/views/token_windows.hpp"
+#include "io/files/file_table.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,5 +1,5 @@
 // Which splits a folder has, by its names and by its README.md.
-#include "datasets/folder_splits.hpp"
+#include "datasets/open/folder_splits.hpp"
 
 #include "tests/support/failures.hpp"
 #include "tests/support/raw_files.hpp"

@@ -1,6 +1,6 @@
 // Shards that other programs wrote, and ours as other programs read them.
-#include "datasets/model.hpp"
-#include "datasets/pack.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/write/pack.hpp"
 #include "tests/datasets/programs.hpp"
 #include "tests/support/temporary_directory.hpp"
 

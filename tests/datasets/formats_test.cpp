@@ -1,5 +1,5 @@
 // The table of formats, and what is made of it.
-#include "datasets/formats.hpp"
+#include "datasets/open/formats.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // HDF5 files that h5py wrote (tests/data/hdf5/make.py): every element is known from its place.
 #include "base/text.hpp"
 #include "datasets/codecs/checksums.hpp"
-#include "datasets/hdf5_file.hpp"
-#include "datasets/hdf5_filters.hpp"
+#include "datasets/formats/hdf5/hdf5_file.hpp"
+#include "datasets/formats/hdf5/hdf5_filters.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,6 +1,7 @@
 // Formats of headers and rows are opened from any source: the same files on a disk and in a source that is no disk are the same dataset.
-#include "datasets/input_files.hpp"
+#include "datasets/files/input_files.hpp"
 
+#include "datasets/formats/format_openers.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/memory_source.hpp"
 #include "tests/support/raw_files.hpp"

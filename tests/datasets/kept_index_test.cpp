@@ -1,7 +1,7 @@
 // An index that is kept between runs: what it gives is what opening gives without one, and whatever is wrong with it, it does no harm.
-#include "datasets/kept_index.hpp"
+#include "datasets/files/kept_index.hpp"
 
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,7 +1,7 @@
 // LMDB databases that py-lmdb wrote (tests/data/lmdb/make.py): every value is known from its key.
 #include "base/text.hpp"
-#include "datasets/model.hpp"
-#include "datasets/serialized_value.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/wire/serialized_value.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,6 +1,6 @@
 // Arrays: .npy and .npz as NumPy writes them, and everything else that such a file can hold.
-#include "datasets/model.hpp"
-#include "datasets/npy_header.hpp"
+#include "datasets/formats/arrays/npy_header.hpp"
+#include "datasets/model/model.hpp"
 #include "tests/datasets/programs.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/raw_files.hpp"

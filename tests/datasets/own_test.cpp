@@ -1,6 +1,6 @@
 // Tables, functions, coroutines and tensors of one's own; and open(), which looks what is there.
-#include "datasets/model.hpp"
-#include "datasets/pack.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/write/pack.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/raw_files.hpp"

@@ -1,7 +1,7 @@
 // Rows written as Zarr, which open_zarr() reads back.
-#include "datasets/pack_zarr.hpp"
+#include "datasets/write/pack_zarr.hpp"
 
-#include "datasets/row_reader.hpp"
+#include "datasets/tables/row_reader.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/support/temporary_directory.hpp"
 

@@ -1,8 +1,8 @@
 // Parquet files that pyarrow wrote (tests/data/parquet/make.py): every value is known from its row.
 #include "base/text.hpp"
 #include "datasets/codecs/snappy.hpp"
-#include "datasets/model.hpp"
-#include "datasets/thrift_compact.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/wire/thrift_compact.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"

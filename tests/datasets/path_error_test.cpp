@@ -1,7 +1,7 @@
 // A file system that answers a look at a path with an errno: what is said of it. It stands before stat(2) (the linker's --wrap).
-#include "datasets/path_error.hpp"
+#include "datasets/files/path_error.hpp"
 
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/error.hpp>

@@ -1,4 +1,4 @@
-#include "datasets/patterns.hpp"
+#include "datasets/files/patterns.hpp"
 
 #include "tests/support/failures.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,4 +1,4 @@
-#include "datasets/photo_places.hpp"
+#include "datasets/formats/tar/photo_places.hpp"
 
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"

@@ -1,5 +1,5 @@
 // Fixed-size records, and the JSON that describes them.
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,5 +1,5 @@
 // References to the chunks of arrays: what kerchunk wrote (tests/data/zarr/make.py), and what is made here of the hierarchies beside it.
-#include "datasets/references_writer.hpp"
+#include "datasets/write/references_writer.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,8 +1,8 @@
 // What is counted while shards are opened is what asking each sample finds.
-#include "datasets/sample_counts.hpp"
+#include "datasets/files/sample_counts.hpp"
 
-#include "datasets/kept_index.hpp"
-#include "datasets/model.hpp"
+#include "datasets/files/kept_index.hpp"
+#include "datasets/model/model.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/temporary_directory.hpp"

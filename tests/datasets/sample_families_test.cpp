@@ -1,5 +1,5 @@
 // Which arrays of a file are samples, by their names and shapes.
-#include "datasets/sample_families.hpp"
+#include "datasets/tables/sample_families.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Indexes beside shards: written, read, and refused where they are not of what is there.
-#include "datasets/shard_index_file.hpp"
+#include "datasets/formats/tar/shard_index_file.hpp"
 
-#include "datasets/index_writer.hpp"
+#include "datasets/write/index_writer.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,5 +1,5 @@
 // What a folder is, of one that is a list of names.
-#include "datasets/source_folder.hpp"
+#include "datasets/open/source_folder.hpp"
 
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,5 +1,5 @@
 // Many shards walked at once on a difficult disk: the same index whatever arrives when, and the same error.
-#include "datasets/tar_index.hpp"
+#include "datasets/formats/tar/tar_index.hpp"
 
 #include "tests/datasets/archive.hpp"
 #include "tests/support/fake_disk.hpp"

@@ -1,7 +1,7 @@
 // Shards as open_tar sees them, each shape of archive made by hand.
-#include "datasets/model.hpp"
-#include "datasets/sample_blocks.hpp"
-#include "datasets/webdataset.hpp"
+#include "datasets/formats/tar/webdataset.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/model/sample_blocks.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/temporary_directory.hpp"
 

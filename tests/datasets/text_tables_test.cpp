@@ -1,6 +1,6 @@
 // JSONL and CSV: written here, so that each value is known.
 #include "base/text.hpp"
-#include "datasets/json_value.hpp"
+#include "datasets/wire/json_value.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,7 +1,7 @@
 // TFRecord files that the package tfrecord wrote (tests/data/tfrecord/make.py): every value is known from its number.
 #include "base/crc32c.hpp"
 #include "base/text.hpp"
-#include "datasets/proto_value.hpp"
+#include "datasets/wire/proto_value.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,5 +1,5 @@
 // Which tokens a window has, beside a reference that walks over all of them.
-#include "datasets/token_windows.hpp"
+#include "datasets/views/token_windows.hpp"
 
 #include "tests/support/raw_files.hpp"
 #include "tests/support/seeded_random.hpp"

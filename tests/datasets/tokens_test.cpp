@@ -1,5 +1,5 @@
 // Files of tokens, told apart by what is in them and beside them.
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "tests/datasets/programs.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/raw_files.hpp"

@@ -1,9 +1,9 @@
 // Values of many samples by one connection: dataset::read() makes one for each.
 #pragma once
 
-#include "datasets/blocking_source.hpp"
-#include "datasets/model.hpp"
-#include "datasets/read_part.hpp"
+#include "datasets/files/blocking_source.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/tables/read_part.hpp"
 
 #include <leat/samples.hpp>
 

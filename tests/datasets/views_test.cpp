@@ -1,8 +1,8 @@
 // subset, slice, split and concat.
-#include "datasets/model.hpp"
-#include "datasets/sample_blocks.hpp"
-#include "datasets/sample_counts.hpp"
-#include "datasets/shuffle.hpp"
+#include "datasets/files/sample_counts.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/model/sample_blocks.hpp"
+#include "datasets/views/shuffle.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/temporary_directory.hpp"
 

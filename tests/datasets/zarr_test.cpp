@@ -1,5 +1,5 @@
 // Zarr hierarchies that zarr-python wrote (tests/data/zarr/make.py): every element is known from its place.
-#include "datasets/zarr_metadata.hpp"
+#include "datasets/formats/zarr/zarr_metadata.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"

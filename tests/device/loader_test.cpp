@@ -2,7 +2,7 @@
 // late or early anything runs. And it bites: leave out one wait, whichever, and it does not.
 #include "base/usable_cores.hpp"
 #include "stages/device/open_device.hpp"
-#include "stages/loader_memory.hpp"
+#include "stages/run/loader_memory.hpp"
 #include "tests/device/device_reader.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/loader/running.hpp"

@@ -2,7 +2,7 @@
 // io_uring; and undone the other way round. liburing's calls are written down as they are made (the linker's --wrap) and the
 // device's with them.
 #include "base/mutex.hpp"
-#include "io/arena.hpp"
+#include "io/arena/arena.hpp"
 #include "tests/device/device_reader.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/loader/running.hpp"
@@ -341,7 +341,7 @@ TEST_F(pinning_order, is_nobodys_business_on_the_host) {
 
 }  // namespace
 
-// The linker has io/uring.cpp call these, and gives us liburing's own by the other name.
+// The linker has io/ring/uring.cpp call these, and gives us liburing's own by the other name.
 extern "C" {
 int __real_io_uring_register_buffers_update_tag(io_uring* ring, unsigned offset, const iovec* memory, const __u64* tags,
                                                 unsigned count);

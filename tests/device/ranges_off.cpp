@@ -3,7 +3,7 @@
 #endif
 #include "tests/device/ranges_off.hpp"
 
-#include "stages/range.hpp"
+#include "stages/batch/range.hpp"
 
 #include <type_traits>
 

@@ -1,5 +1,5 @@
 // What a profiler sees of a run: this program is one, by NVTX's own door for tools that are linked in.
-#include "stages/range.hpp"
+#include "stages/batch/range.hpp"
 #include "tests/device/ranges_off.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"

@@ -1,5 +1,5 @@
-#include "io/arena.hpp"
-#include "io/lease_pool.hpp"
+#include "io/arena/arena.hpp"
+#include "io/arena/lease_pool.hpp"
 #include "stages/device/device_transfer.hpp"
 #include "stages/device/picture_operation.hpp"
 #include "tests/device/watched_calls.hpp"

@@ -4,11 +4,11 @@
 // next bytes say which filters it went through, a shard, whose next bytes say what its index is, or references. scripts/fuzz runs it.
 #include "base/parse_json.hpp"
 #include "datasets/codecs/filters.hpp"
-#include "datasets/file_bytes.hpp"
-#include "datasets/hdf5_file.hpp"
-#include "datasets/zarr_metadata.hpp"
-#include "datasets/zarr_references.hpp"
-#include "datasets/zarr_shard.hpp"
+#include "datasets/files/file_bytes.hpp"
+#include "datasets/formats/hdf5/hdf5_file.hpp"
+#include "datasets/formats/zarr/zarr_metadata.hpp"
+#include "datasets/formats/zarr/zarr_references.hpp"
+#include "datasets/formats/zarr/zarr_shard.hpp"
 #include "tests/fuzz/bytes_in_memory.hpp"
 
 #include <leat/error.hpp>

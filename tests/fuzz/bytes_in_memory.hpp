@@ -1,7 +1,7 @@
 // A file that a fuzzer made up.
 #pragma once
 
-#include "datasets/file_bytes.hpp"
+#include "datasets/files/file_bytes.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // make_seeds KIND DIRECTORY: what a fuzzer begins with, each with a crop. Kinds: huffman, small baseline JPEGs of every sort;
 // picture, small WebP, BMP and photo packs; pack, packs alone and an index of them, without crops.
-#include "datasets/photo_places.hpp"
+#include "datasets/formats/tar/photo_places.hpp"
 #include "stages/fields/photo_reach.hpp"
 #include "tests/fuzz/fuzz_input.hpp"
 #include "tests/pixels/random_jpeg.hpp"

@@ -4,7 +4,7 @@
 // An input is a pack, or an index's content. What is read of it has to lie within it and agree with itself, else this stops and libFuzzer
 // keeps the input. No row is decoded, so that it runs 5 times as often as picture_fuzz does.
 // scripts/fuzz runs it.
-#include "datasets/photo_places.hpp"
+#include "datasets/formats/tar/photo_places.hpp"
 #include "stages/fields/photo_reach.hpp"
 #include "stages/pixels/photo_pack_layout.hpp"
 #include "stages/pixels/picture_info.hpp"

@@ -1,5 +1,5 @@
 // Indexes of shards that a store may hold: ours where the first byte is even, DALI's where it is odd. What is taken has its places in the shard.
-#include "datasets/shard_index_file.hpp"
+#include "datasets/formats/tar/shard_index_file.hpp"
 
 #include <leat/error.hpp>
 

@@ -4,19 +4,19 @@
 // bytes say what it becomes, an LMDB database, a TFRecord file, lines of JSON, rows of CSV, a message, a record of msgpack or pickle, or an index of MDS, after two bytes
 // that say how long it is, and one of its shards.
 // scripts/fuzz runs it.
-#include "datasets/arrow_file.hpp"
 #include "datasets/codecs/snappy.hpp"
-#include "datasets/hub_features.hpp"
-#include "datasets/json_value.hpp"
-#include "datasets/lines.hpp"
-#include "datasets/lmdb_tree.hpp"
-#include "datasets/mds.hpp"
-#include "datasets/parquet_footer.hpp"
-#include "datasets/parquet_pages.hpp"
-#include "datasets/parquet_values.hpp"
-#include "datasets/proto_value.hpp"
-#include "datasets/serialized_value.hpp"
-#include "datasets/tfrecord.hpp"
+#include "datasets/files/lines.hpp"
+#include "datasets/formats/arrow/arrow_file.hpp"
+#include "datasets/formats/lmdb/lmdb_tree.hpp"
+#include "datasets/formats/parquet/parquet_footer.hpp"
+#include "datasets/formats/parquet/parquet_pages.hpp"
+#include "datasets/formats/parquet/parquet_values.hpp"
+#include "datasets/formats/records/mds.hpp"
+#include "datasets/formats/records/tfrecord.hpp"
+#include "datasets/tables/hub_features.hpp"
+#include "datasets/wire/json_value.hpp"
+#include "datasets/wire/proto_value.hpp"
+#include "datasets/wire/serialized_value.hpp"
 #include "tests/fuzz/bytes_in_memory.hpp"
 
 #include <leat/error.hpp>

@@ -1,6 +1,6 @@
-#include "io/arena.hpp"
+#include "io/arena/arena.hpp"
 
-#include "io/lease_pool.hpp"
+#include "io/arena/lease_pool.hpp"
 
 #include <leat/error.hpp>
 #include <leat/units.hpp>

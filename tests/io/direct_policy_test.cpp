@@ -1,4 +1,4 @@
-#include "io/direct_policy.hpp"
+#include "io/files/direct_policy.hpp"
 
 #include "base/memory_available.hpp"
 

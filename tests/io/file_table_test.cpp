@@ -1,6 +1,6 @@
-#include "io/file_table.hpp"
+#include "io/files/file_table.hpp"
 
-#include "io/file_description.hpp"
+#include "io/files/file_description.hpp"
 
 #include <leat/error.hpp>
 

@@ -1,7 +1,7 @@
-#include "io/io_threads.hpp"
+#include "io/ring/io_threads.hpp"
 
-#include "io/file_description.hpp"
-#include "io/lease_pool.hpp"
+#include "io/arena/lease_pool.hpp"
+#include "io/files/file_description.hpp"
 #include "tests/support/held_file.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/temporary_directory.hpp"

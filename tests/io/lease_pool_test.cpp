@@ -1,4 +1,4 @@
-#include "io/lease_pool.hpp"
+#include "io/arena/lease_pool.hpp"
 
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"

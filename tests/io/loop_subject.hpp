@@ -1,8 +1,8 @@
 // The ring and its preadv twin as subjects of the source contract: real files, a loop on a thread of its own.
 #pragma once
 
-#include "io/file_table.hpp"
-#include "io/io_loop.hpp"
+#include "io/files/file_table.hpp"
+#include "io/ring/io_loop.hpp"
 #include "tests/io/source_contract.hpp"
 #include "tests/support/temporary_directory.hpp"
 

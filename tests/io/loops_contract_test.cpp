@@ -1,7 +1,7 @@
 // The source contract on every rung of the ladder.
-#include "io/make_ring_loop.hpp"
-#include "io/preadv_loop.hpp"
-#include "io/uring.hpp"
+#include "io/ring/make_ring_loop.hpp"
+#include "io/ring/preadv_loop.hpp"
+#include "io/ring/uring.hpp"
 #include "tests/io/loop_subject.hpp"
 #include "tests/io/source_contract.hpp"
 

@@ -1,4 +1,4 @@
-#include "io/queue_depth.hpp"
+#include "io/files/queue_depth.hpp"
 
 #include <leat/units.hpp>
 

@@ -1,4 +1,4 @@
-#include "io/read_error.hpp"
+#include "io/files/read_error.hpp"
 
 #include "base/errno_words.hpp"
 

@@ -1,7 +1,7 @@
 // A queue of reads on the ring, on its preadv twin and on a disk that is as difficult as disks may be.
 #include "base/sanitizers.hpp"
-#include "io/lease_pool.hpp"
-#include "io/read_queue_state.hpp"
+#include "io/arena/lease_pool.hpp"
+#include "io/reader/read_queue_state.hpp"
 #include "tests/support/allocation_counter.hpp"
 #include "tests/support/fake_disk.hpp"
 #include "tests/support/held_file.hpp"

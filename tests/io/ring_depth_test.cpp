@@ -1,10 +1,10 @@
 // How many reads the kernel has at a time, while the depth changes. A program of its own, as it stands before liburing: what is submitted
 // and what has completed is counted there.
 #include "base/mutex.hpp"
-#include "io/arena.hpp"
-#include "io/file_description.hpp"
-#include "io/io_threads.hpp"
-#include "io/source_set.hpp"
+#include "io/arena/arena.hpp"
+#include "io/files/file_description.hpp"
+#include "io/reader/source_set.hpp"
+#include "io/ring/io_threads.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -124,7 +124,7 @@ TEST(ring_depth, bounds_the_reads_that_the_kernel_has_and_is_reached) {
 
 }  // namespace
 
-// The linker has io/uring.cpp call these, and gives us liburing's own by the other name.
+// The linker has io/ring/uring.cpp call these, and gives us liburing's own by the other name.
 extern "C" {
 int __real_io_uring_submit_and_get_events(io_uring* ring);
 int __real_io_uring_submit_and_wait_timeout(io_uring* ring, io_uring_cqe** first, unsigned wanted,

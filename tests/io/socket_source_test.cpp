@@ -2,9 +2,9 @@
 // to. What an object store's source needs of a connector is its executor.
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
-#include "io/make_ring_loop.hpp"
-#include "io/preadv_loop.hpp"
-#include "io/read_error.hpp"
+#include "io/files/read_error.hpp"
+#include "io/ring/make_ring_loop.hpp"
+#include "io/ring/preadv_loop.hpp"
 #include "tests/io/loop_subject.hpp"
 #include "tests/io/source_contract.hpp"
 #include "tests/support/seeded_random.hpp"

@@ -1,11 +1,11 @@
-// What io/source.hpp promises, as tests for whoever implements it: the ring, its preadv twin, the fake disk.
+// What io/files/source.hpp promises, as tests for whoever implements it: the ring, its preadv twin, the fake disk.
 //
 //     INSTANTIATE_TEST_SUITE_P(mine, source_contract, ::testing::Values(source_maker{"mine", make_mine}), name_of_maker);
 #pragma once
 
-#include "io/arena.hpp"
-#include "io/lease_pool.hpp"
-#include "io/source.hpp"
+#include "io/arena/arena.hpp"
+#include "io/arena/lease_pool.hpp"
+#include "io/files/source.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Sources on loops: what is started ends once, whatever is cancelled meanwhile, and sources end on their loops' threads.
-#include "io/source_set.hpp"
+#include "io/reader/source_set.hpp"
 
 #include "tests/support/fake_disk.hpp"
 #include "tests/support/running_test_loops.hpp"

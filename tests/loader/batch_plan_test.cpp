@@ -1,7 +1,7 @@
 // What bound_run::plan() says of a batch, and what a loader then reads.
-#include "stages/batch_plan.hpp"
+#include "stages/batch/batch_plan.hpp"
 
-#include "stages/bound_run.hpp"
+#include "stages/plan/bound_run.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/watchdog.hpp"

@@ -1,5 +1,5 @@
 // Who is to blame for samples that cannot be had, and how many of them a run puts up with.
-#include "stages/corrupt_watch.hpp"
+#include "stages/run/corrupt_watch.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,9 +1,9 @@
 // Rows that are boxes out of chunks: the bytes are those of the same array in one piece, each chunk is expanded once a batch, and damage
 // concerns the rows that need the damaged chunk. One long file, since nearly all tests make their arrays by make_both().
-#include "datasets/chunked_rows.hpp"
-#include "datasets/input_files.hpp"
-#include "datasets/model.hpp"
-#include "datasets/sample_blocks.hpp"
+#include "datasets/files/input_files.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/model/sample_blocks.hpp"
+#include "datasets/tables/chunked_rows.hpp"
 #include "stages/order/order_model.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/raw_files.hpp"

@@ -1,5 +1,5 @@
 // What next(), stop() and the destructor promise, on the fake disk.
-#include "stages/transfer.hpp"
+#include "stages/batch/transfer.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/delayed_transfer.hpp"
 #include "tests/support/fake_dataset.hpp"

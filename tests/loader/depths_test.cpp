@@ -1,6 +1,6 @@
 // Depths that change while a loader runs: prefetch, reads in flight, decode threads.
-#include "stages/line_depths.hpp"
-#include "stages/loader_parts.hpp"
+#include "stages/run/line_depths.hpp"
+#include "stages/run/loader_parts.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/seeded_random.hpp"

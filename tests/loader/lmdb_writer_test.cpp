@@ -1,6 +1,6 @@
 // A program that writes to a database while an epoch is read from it: liblmdb's own writer, on a thread.
 #include "base/text.hpp"
-#include "datasets/pack.hpp"
+#include "datasets/write/pack.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"

@@ -1,6 +1,6 @@
 // Memory: a budget in bytes that is kept, and nothing taken per sample. A program of its own: what other tests left on the
 // heap would be counted.
-#include "datasets/pack_zarr.hpp"
+#include "datasets/write/pack_zarr.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/allocation_counter.hpp"
 #include "tests/support/fake_dataset.hpp"

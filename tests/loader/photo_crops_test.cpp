@@ -1,5 +1,5 @@
 // Shards with an index of their photo packs: only the rows of a crop are read, and no byte of any batch tells.
-#include "datasets/photo_places.hpp"
+#include "datasets/formats/tar/photo_places.hpp"
 #include "stages/fields/photo_reach.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/make_picture.hpp"

@@ -2,7 +2,7 @@
 // place_host.cpp, place_simulated_device.cpp and place_cuda.cpp.
 #pragma once
 
-#include "stages/loader_parts.hpp"
+#include "stages/run/loader_parts.hpp"
 
 #include <leat/batch.hpp>
 #include <leat/loading.hpp>

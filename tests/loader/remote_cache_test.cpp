@@ -1,9 +1,10 @@
 // Epochs over HTTP by way of a cache on the drive: the batches of the files, whatever is cached, damaged, full or half done.
-#include "datasets/index_writer.hpp"
-#include "datasets/input_files.hpp"
-#include "io/file_set.hpp"
+#include "datasets/files/input_files.hpp"
+#include "datasets/formats/format_openers.hpp"
+#include "datasets/write/index_writer.hpp"
 #include "io/remote/block_cache.hpp"
 #include "io/remote/remote_source.hpp"
+#include "io/ring/file_set.hpp"
 #include "tests/loader/remote_shards.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/seeded_random.hpp"

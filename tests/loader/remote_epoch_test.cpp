@@ -1,7 +1,7 @@
 // Epochs over HTTP beside the same ones from files: the same batches, whatever the server does wrong, or an error that says what.
-#include "datasets/index_writer.hpp"
-#include "datasets/photo_places.hpp"
-#include "datasets/shard_index_file.hpp"
+#include "datasets/formats/tar/photo_places.hpp"
+#include "datasets/formats/tar/shard_index_file.hpp"
+#include "datasets/write/index_writer.hpp"
 #include "stages/fields/photo_reach.hpp"
 #include "tests/loader/remote_shards.hpp"
 #include "tests/loader/running.hpp"

@@ -1,8 +1,8 @@
 // System calls that fail where nobody expects it: each errno at each call of a ring's life, and of the threads' that read
 // without one. It stands before liburing and the C library (the linker's --wrap). Whatever is refused, a run gives the same
 // batches or an error that says what failed, and the loader ends.
-#include "io/ring_state.hpp"
-#include "io/uring.hpp"
+#include "io/ring/ring_state.hpp"
+#include "io/ring/uring.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/seeded_random.hpp"

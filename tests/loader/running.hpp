@@ -1,7 +1,7 @@
 // What the loader's tests share: the usual fields, and what a run delivered as values that can be compared.
 #pragma once
 
-#include "stages/digest.hpp"
+#include "stages/state/digest.hpp"
 #include "tests/loader/place.hpp"
 #include "tests/support/batch_view.hpp"
 #include "tests/support/failures.hpp"

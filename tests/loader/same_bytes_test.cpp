@@ -1,7 +1,7 @@
 // The project's central test: what must not change a byte. A table with one base and one column for everything that may
 // differ between two machines or two runs; later issues add columns.
-#include "datasets/pack.hpp"
-#include "datasets/photo_places.hpp"
+#include "datasets/formats/tar/photo_places.hpp"
+#include "datasets/write/pack.hpp"
 #include "stages/fields/photo_reach.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"

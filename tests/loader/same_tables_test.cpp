@@ -1,5 +1,5 @@
 // One set in many formats (tests/data/same/make.py): samples, order and bytes are the same.
-#include "datasets/pack.hpp"
+#include "datasets/write/pack.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"

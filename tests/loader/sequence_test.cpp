@@ -1,5 +1,5 @@
 // Numbers in a row, as many as there are, or filled up to one length.
-#include "stages/bound_run.hpp"
+#include "stages/plan/bound_run.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/raw_files.hpp"

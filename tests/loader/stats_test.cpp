@@ -1,7 +1,7 @@
 // What stats() and plan() say.
 #include "base/sanitizers.hpp"
 #include "stages/device/device_transfer.hpp"
-#include "stages/loader_parts.hpp"
+#include "stages/run/loader_parts.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/line_of_parts.hpp"

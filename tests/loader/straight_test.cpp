@@ -1,6 +1,6 @@
 // Rows that are stored bytes as they are go from the drive to their place in the batch, and nobody touches them on the way;
 // rows that are less work than handing them over are made by the thread that has read them.
-#include "stages/row_placement.hpp"
+#include "stages/run/row_placement.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/raw_files.hpp"

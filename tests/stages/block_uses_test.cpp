@@ -1,4 +1,4 @@
-#include "stages/block_uses.hpp"
+#include "stages/plan/block_uses.hpp"
 
 #include "tests/support/seeds.hpp"
 

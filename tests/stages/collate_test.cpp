@@ -1,10 +1,10 @@
-#include "stages/collate.hpp"
+#include "stages/run/collate.hpp"
 
-#include "io/arena.hpp"
-#include "io/lease_pool.hpp"
-#include "stages/batch_in_flight.hpp"
-#include "stages/batch_layout.hpp"
-#include "stages/batch_state.hpp"
+#include "io/arena/arena.hpp"
+#include "io/arena/lease_pool.hpp"
+#include "stages/batch/batch_layout.hpp"
+#include "stages/batch/batch_state.hpp"
+#include "stages/run/batch_in_flight.hpp"
 #include "tests/support/seeds.hpp"
 
 #include <leat/batch.hpp>

@@ -1,4 +1,4 @@
-#include "stages/delivery.hpp"
+#include "stages/run/delivery.hpp"
 
 #include "tests/support/failures.hpp"
 #include "tests/support/seeds.hpp"

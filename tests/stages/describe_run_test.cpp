@@ -1,7 +1,7 @@
 // Each option changed alone: a run is refused by its name, or the option decides nothing and is listed as such.
-#include "stages/describe_run.hpp"
+#include "stages/plan/describe_run.hpp"
 
-#include "stages/bound_run.hpp"
+#include "stages/plan/bound_run.hpp"
 #include "tests/support/in_blocks.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,4 +1,4 @@
-#include "stages/digest.hpp"
+#include "stages/state/digest.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What a sample's encoded parts become: labels, texts, bytes, one's own; and which members a field finds.
-#include "stages/batch_layout.hpp"
-#include "stages/field_model.hpp"
+#include "stages/batch/batch_layout.hpp"
+#include "stages/batch/field_model.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/make_picture.hpp"

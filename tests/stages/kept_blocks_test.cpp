@@ -1,5 +1,5 @@
 // Which of the expanded blocks stay.
-#include "stages/kept_blocks.hpp"
+#include "stages/run/kept_blocks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include "stages/memory_plan.hpp"
+#include "stages/plan/memory_plan.hpp"
 
-#include "io/arena.hpp"
-#include "io/source.hpp"
+#include "io/arena/arena.hpp"
+#include "io/files/source.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/seeds.hpp"

@@ -1,4 +1,4 @@
-#include "stages/occupancy.hpp"
+#include "stages/observe/occupancy.hpp"
 
 #include <gtest/gtest.h>
 

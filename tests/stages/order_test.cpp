@@ -1,7 +1,7 @@
 // What each order gives, asked in any way; and that it is as random as it says, beside orders that are not.
 #include "base/random.hpp"
-#include "datasets/model.hpp"
-#include "datasets/sample_blocks.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/model/sample_blocks.hpp"
 #include "stages/order/made_ahead.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/permutation.hpp"

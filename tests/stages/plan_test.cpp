@@ -1,8 +1,8 @@
-#include "stages/plan.hpp"
+#include "stages/plan/plan.hpp"
 
-#include "stages/batch_in_flight.hpp"
-#include "stages/batch_layout.hpp"
-#include "stages/batch_plan.hpp"
+#include "stages/batch/batch_layout.hpp"
+#include "stages/batch/batch_plan.hpp"
+#include "stages/run/batch_in_flight.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/verbatim_field.hpp"
 

@@ -1,4 +1,4 @@
-#include "stages/row_placement.hpp"
+#include "stages/run/row_placement.hpp"
 
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/verbatim_field.hpp"

@@ -1,6 +1,6 @@
 // Saving a state over another one while calls fail: the linker puts these functions before the C library's (--wrap). Whatever fails,
 // and when, there is the old state or the new one, whole.
-#include "stages/state_file.hpp"
+#include "stages/state/state_file.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/temporary_directory.hpp"
 

@@ -1,7 +1,7 @@
 // Nodes that keep to their shares: who has which samples, in every world, and what each epoch leaves out.
-#include "datasets/sample_blocks.hpp"
-#include "stages/bound_run.hpp"
+#include "datasets/model/sample_blocks.hpp"
 #include "stages/order/order_model.hpp"
+#include "stages/plan/bound_run.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/in_blocks.hpp"

@@ -1,7 +1,7 @@
-#include "stages/transfer.hpp"
+#include "stages/batch/transfer.hpp"
 
-#include "io/arena.hpp"
-#include "io/lease_pool.hpp"
+#include "io/arena/arena.hpp"
+#include "io/arena/lease_pool.hpp"
 #include "tests/support/delayed_transfer.hpp"
 
 #include <gtest/gtest.h>

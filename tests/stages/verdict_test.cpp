@@ -1,4 +1,4 @@
-#include "stages/verdict.hpp"
+#include "stages/observe/verdict.hpp"
 
 #include "tests/support/virtual_line.hpp"
 

@@ -1,4 +1,4 @@
-#include "stages/windows.hpp"
+#include "stages/observe/windows.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

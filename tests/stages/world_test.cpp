@@ -1,5 +1,5 @@
 // A rank's rows of a global batch, by arithmetic: for every world and every last batch they are the batch.
-#include "stages/bound_run.hpp"
+#include "stages/plan/bound_run.hpp"
 #include "tests/support/fake_dataset.hpp"
 
 #include <leat/error.hpp>

@@ -1,7 +1,7 @@
 // A batch as a trainer sees it, and its digest taken from the bytes that lie there: what content_digest() promises.
 #pragma once
 
-#include "stages/digest.hpp"
+#include "stages/state/digest.hpp"
 
 #include <leat/batch.hpp>
 

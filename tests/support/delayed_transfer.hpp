@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/mutex.hpp"
-#include "io/lease_pool.hpp"
-#include "stages/transfer.hpp"
+#include "io/arena/lease_pool.hpp"
+#include "stages/batch/transfer.hpp"
 
 #include <cstddef>
 #include <vector>

@@ -1,6 +1,6 @@
 #include "tests/support/fake_dataset.hpp"
 
-#include "datasets/describe.hpp"
+#include "datasets/tables/describe.hpp"
 #include "tests/support/make_picture.hpp"
 #include "tests/support/seeded_random.hpp"
 

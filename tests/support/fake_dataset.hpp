@@ -2,7 +2,7 @@
 // ways that formats lay them out. The same samples in any layout are the same dataset to a trainer.
 #pragma once
 
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 #include "tests/support/fake_disk.hpp"
 
 #include <leat/samples.hpp>

@@ -1,7 +1,7 @@
 #include "tests/support/fake_disk.hpp"
 
 #include "base/mutex.hpp"
-#include "io/read_error.hpp"
+#include "io/files/read_error.hpp"
 #include "tests/support/seeded_random.hpp"
 
 #include <leat/error.hpp>

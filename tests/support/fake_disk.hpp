@@ -1,12 +1,12 @@
 // A disk that is as difficult as disks may be, and the same every time: the third source beside the ring and its preadv
-// twin, for tests. It keeps the contract of io/source.hpp to the letter and uses all the freedom that it leaves.
+// twin, for tests. It keeps the contract of io/files/source.hpp to the letter and uses all the freedom that it leaves.
 //
 // Its time is the loop's: it posts itself one turn after the other while it has something to deliver, and in each turn
 // its seed decides which operations move on. Nothing sleeps and nothing depends on the machine. On one loop, with
 // the users' calls in the same order, a seed gives the same deliveries in the same order.
 #pragma once
 
-#include "io/source.hpp"
+#include "io/files/source.hpp"
 #include "tests/support/memory_watch.hpp"
 
 #include <cstddef>

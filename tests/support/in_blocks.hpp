@@ -1,7 +1,7 @@
 // A dataset whose neighbours share blocks, as rows of a chunked array do: those would have to lie in a file.
 #pragma once
 
-#include "datasets/model.hpp"
+#include "datasets/model/model.hpp"
 
 #include <leat/samples.hpp>
 

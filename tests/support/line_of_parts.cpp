@@ -2,7 +2,7 @@
 
 #include "base/clock.hpp"
 #include "stages/device/device_transfer.hpp"
-#include "stages/loader_parts.hpp"
+#include "stages/run/loader_parts.hpp"
 #include "tests/support/timed_device.hpp"
 
 #include <leat/loading.hpp>

@@ -1,7 +1,7 @@
 // The whole loader with one part made slow: what its verdict says, and what the line really does, by a clock of its own.
 #pragma once
 
-#include "stages/windows.hpp"
+#include "stages/observe/windows.hpp"
 #include "tests/support/slow_parts.hpp"
 
 #include <leat/stats.hpp>

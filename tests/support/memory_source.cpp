@@ -1,7 +1,7 @@
 #include "tests/support/memory_source.hpp"
 
 #include "base/clock.hpp"
-#include "io/read_error.hpp"
+#include "io/files/read_error.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,7 +1,7 @@
 // A source that is no files of a disk: objects in memory.
 #pragma once
 
-#include "io/source.hpp"
+#include "io/files/source.hpp"
 
 #include <cstddef>
 #include <cstdint>

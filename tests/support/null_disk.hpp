@@ -1,7 +1,7 @@
 // A disk that costs nothing, to measure what the rest of the line costs: every read is there in the next turn.
 #pragma once
 
-#include "io/source.hpp"
+#include "io/files/source.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@ struct null_disk_options {
 };
 
 /// Reads complete in the order started, all that one turn started in one go, with no allocation per read, no lock and no
-/// copy. The contract of io/source.hpp otherwise: the past of a file's end is ENODATA, and done() never runs in start().
+/// copy. The contract of io/files/source.hpp otherwise: the past of a file's end is ENODATA, and done() never runs in start().
 class null_disk final : public io::source_description {
  public:
   explicit null_disk(const null_disk_options& options) : options_(options) {}

@@ -2,8 +2,8 @@
 
 #include "base/clock.hpp"
 #include "base/mutex.hpp"
-#include "datasets/model.hpp"
-#include "io/source.hpp"
+#include "datasets/model/model.hpp"
+#include "io/files/source.hpp"
 
 #include <leat/error.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "async/simple_loop.hpp"
-#include "io/source.hpp"
+#include "io/files/source.hpp"
 
 #include <leat/error.hpp>
 

@@ -1,7 +1,7 @@
 #include "tests/support/timed_device.hpp"
 
 #include "base/clock.hpp"
-#include "stages/batch_layout.hpp"
+#include "stages/batch/batch_layout.hpp"
 #include "tests/support/sleep_until.hpp"
 
 #include <algorithm>

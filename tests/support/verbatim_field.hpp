@@ -1,8 +1,8 @@
 // A field whose rows are the stored bytes, of one size, without a word about what they mean.
 #pragma once
 
-#include "datasets/model.hpp"
-#include "stages/field_model.hpp"
+#include "datasets/model/model.hpp"
+#include "stages/batch/field_model.hpp"
 
 #include <leat/field.hpp>
 

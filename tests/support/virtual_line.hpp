@@ -2,7 +2,7 @@
 // counts, a thousand times faster, and any part of it can be made free, which is the truth about bottlenecks.
 #pragma once
 
-#include "stages/verdict.hpp"
+#include "stages/observe/verdict.hpp"
 
 #include <cstdint>
 #include <deque>

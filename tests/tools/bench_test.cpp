@@ -1,5 +1,5 @@
 // leat bench read: where its reads go, what its figures are made of, the file it makes, and the command on a small one.
-#include "datasets/pack.hpp"
+#include "datasets/write/pack.hpp"
 #include "stages/fields/photo_reach.hpp"
 #include "tests/support/make_picture.hpp"
 #include "tests/support/photos.hpp"

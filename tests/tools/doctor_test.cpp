@@ -1,5 +1,5 @@
 // leat doctor: its advice from machines that are made up, its probes on files that are, and the command on this one.
-#include "io/file_status.hpp"
+#include "io/files/file_status.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/support/deny_io_uring.hpp"
 #include "tests/support/photos.hpp"

@@ -1,0 +1,282 @@
+#include "datasets/files/lines.hpp"
+
+#include "base/text.hpp"
+#include "datasets/files/cursor.hpp"
+#include "datasets/files/parallel.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+namespace leat::datasets {
+namespace {
+
+// A file of its own is opened for each.
+constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+
+std::uint64_t mark_bytes(const file_bytes& file) {
+  const std::vector<std::byte> start = file.read(0, 3);
+  return start.size() == 3 && std::memcmp(start.data(), "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+}
+
+/// What has been seen of a line, or a row, whose beginning may have left the window.
+struct open_line {
+  std::uint64_t begin = 0;  // in the file
+  bool is_blank = true;
+  char last = 0;
+
+  void pass(std::string_view text) noexcept {
+    if (text.empty()) return;
+    is_blank = is_blank && datasets::is_blank(text);
+    last = text.back();
+  }
+  /// Takes it where it is not blank, and begins the next one behind its end.
+  void end_at(std::uint64_t end, std::vector<value_place>& found) {
+    if (!is_blank) found.push_back({.offset = begin, .bytes = end - begin - (last == '\r' ? 1 : 0)});
+    *this = {.begin = end + 1};
+  }
+};
+
+// In the second-level cache, where the kernel copies to and lines are looked for.
+constexpr std::size_t window_bytes = std::size_t{256} << 10;
+
+std::string_view read_window(const file_bytes& file, std::uint64_t at, std::span<std::byte> window) {
+  const std::size_t bytes = file.read(at, window);
+  if (bytes == 0) fail_at(file.path(), at, "the file ends earlier than it did");
+  return {reinterpret_cast<const char*>(window.data()), bytes};
+}
+
+// Room for as many lines as there will be, if they go on as they began: memory that grows is copied, and is new once more.
+//   seen, all   bytes in which the lines so far lie, and in which all will lie
+void make_room(std::vector<value_place>& found, std::uint64_t seen, std::uint64_t all) {
+  if (found.empty()) return;
+  const std::uint64_t line_bytes = std::max<std::uint64_t>(seen / found.size(), 1);
+  // Of more, the first ones may be unlike the others.
+  constexpr std::uint64_t lines_max = std::uint64_t{1} << 26;
+  const std::uint64_t lines = std::min(all / line_bytes, lines_max);
+  found.reserve(lines + lines / 16 + 1);
+}
+
+/// Lines that begin in a piece of the file. The end of the last one may lie behind it.
+std::vector<value_place> lines_from(const file_bytes& file, std::uint64_t begin, std::uint64_t end,
+                                    std::uint64_t first) {
+  std::vector<value_place> found;
+  std::vector<std::byte> window(window_bytes);
+  // The byte before tells whether a line begins here.
+  bool is_within_line = begin != first;
+  std::uint64_t from = is_within_line ? begin - 1 : begin;
+  open_line line{.begin = begin};
+  while (from < file.size() && line.begin < end && (!is_within_line || from < end)) {
+    const std::string_view text = read_window(file, from, window);
+    for (std::size_t at = 0; at < text.size() && line.begin < end;) {
+      const std::size_t line_end = std::min(text.find('\n', at), text.size());
+      if (!is_within_line) line.pass(text.substr(at, line_end - at));
+      if (line_end < text.size()) {
+        if (is_within_line) {
+          line = {.begin = from + line_end + 1};
+          is_within_line = false;
+        } else {
+          line.end_at(from + line_end, found);
+        }
+      }
+      at = line_end + 1;
+    }
+    if (from <= begin) make_room(found, text.size(), end - begin);
+    from += text.size();
+    if (!is_within_line && line.begin < from && from - line.begin > line_bytes_max) {
+      fail_at(file.path(), line.begin, str_cat("a line of more than ", line_bytes_max >> 20, " MiB"));
+    }
+  }
+  if (!is_within_line && line.begin < end && line.begin < file.size()) line.end_at(file.size(), found);
+  return found;
+}
+
+/// Which of 64 bytes are quotes or ends of lines.
+std::uint64_t quotes_and_ends(const char* text) noexcept {
+  std::uint64_t found = 0;
+#ifdef __SSE2__
+  for (int i = 0; i < 4; ++i) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + 16 * i));
+    const __m128i ends =
+        _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\r')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')));
+    const __m128i any = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), ends);
+    found |= std::uint64_t{static_cast<std::uint32_t>(_mm_movemask_epi8(any))} << (16 * i);
+  }
+#else
+  for (int i = 0; i < 64; ++i) found |= std::uint64_t{text[i] == '"' || text[i] == '\n' || text[i] == '\r'} << i;
+#endif
+  return found;
+}
+
+/// Goes through a file of CSV, window after window.
+class csv_rows {
+ public:
+  csv_rows(const file_bytes& file, char separator)
+      : file_(file), separator_(separator), from_(mark_bytes(file)), row_{.begin = from_} {}
+
+  std::vector<value_place> find() {
+    std::vector<std::byte> window(window_bytes);
+    while (from_ < file_.size()) {
+      text_ = read_window(file_, from_, window);
+      passed_ = 0;
+      look_through();
+      if (from_ < text_.size()) make_room(found_, text_.size(), file_.size());
+      pass(text_.size());
+      before_ = text_.back();
+      from_ += text_.size();
+      if (row_.begin < from_ && from_ - row_.begin > line_bytes_max) {
+        fail_at(file_.path(), row_.begin,
+                quoted_ ? "quotes without an end begin in this row"
+                        : str_cat("a row of more than ", line_bytes_max >> 20, " MiB"));
+      }
+    }
+    if (quoted_) fail_at(file_.path(), row_.begin, "quotes without an end begin in this row");
+    if (row_.begin < from_) row_.end_at(from_, found_);
+    if (found_.capacity() > found_.size() + found_.size() / 4) found_.shrink_to_fit();
+    return std::move(found_);
+  }
+
+ private:
+  void look_through() {
+    constexpr std::size_t block = 64;
+    std::size_t at = 0;
+    for (; at + block <= text_.size(); at += block) take(quotes_and_ends(text_.data() + at), at);
+    if (at == text_.size()) return;
+    char rest[block] = {};
+    std::copy(text_.begin() + static_cast<std::ptrdiff_t>(at), text_.end(), rest);
+    take(quotes_and_ends(rest), at);
+  }
+
+  // What is at these places of a block. A quote opens where a value begins; of two that stand for one, the first closes and the second
+  // opens again.
+  void take(std::uint64_t places, std::size_t block) {
+    for (; places != 0; places &= places - 1) {
+      const std::size_t at = block + static_cast<std::size_t>(std::countr_zero(places));
+      if (text_[at] == '"') {
+        const std::uint64_t here = from_ + at;
+        if (quoted_) {
+          quoted_ = false;
+          closed_ = here + 1;
+        } else {
+          quoted_ = here == row_.begin || here == closed_ || (at == 0 ? before_ : text_[at - 1]) == separator_;
+        }
+      } else if (!quoted_ && (text_[at] == '\n' || is_bare(at))) {
+        pass(at);
+        row_.end_at(from_ + at, found_);
+        passed_ = at + 1;
+      }
+    }
+  }
+
+  // Whether a CR is the end of a row itself, as Python's csv and pandas have it, and no part of a CRLF.
+  [[nodiscard]] bool is_bare(std::size_t at) const {
+    if (at + 1 < text_.size()) return text_[at + 1] != '\n';
+    const std::vector<std::byte> next = file_.read(from_ + at + 1, 1);
+    return next.empty() || next.front() != std::byte{'\n'};
+  }
+
+  // Up to here the window belongs to the row.
+  void pass(std::size_t at) {
+    row_.pass(text_.substr(passed_, at - passed_));
+    passed_ = at;
+  }
+
+  const file_bytes& file_;
+  const char separator_;
+  std::uint64_t from_;     // where the window lies
+  std::string_view text_;  // the window
+  std::size_t passed_ = 0;
+  char before_ = 0;  // the byte before the window
+  open_line row_;
+  bool quoted_ = false;
+  std::uint64_t closed_ = ~std::uint64_t{0};  // behind the quote that was the last one
+  std::vector<value_place> found_;
+};
+
+}  // namespace
+
+std::vector<value_place> find_lines(const std::function<std::unique_ptr<file_bytes>()>& open, unsigned threads) {
+  const std::unique_ptr<file_bytes> file = open();
+  const std::uint64_t first = mark_bytes(*file);
+  const std::uint64_t pieces = (file->size() - first + piece_bytes - 1) / piece_bytes;
+  std::vector<std::vector<value_place>> found(pieces);
+  for_each_parallel(pieces, threads, [&](std::size_t i) {
+    const std::uint64_t begin = first + i * piece_bytes;
+    found[i] = lines_from(*open(), begin, std::min(file->size(), begin + piece_bytes), first);
+  });
+  std::size_t count = 0;
+  for (const auto& each : found) count += each.size();
+  std::vector<value_place> all;
+  all.reserve(count);
+  for (auto& each : found) {
+    all.insert(all.end(), each.begin(), each.end());
+    each = {};
+  }
+  return all;
+}
+
+std::vector<value_place> find_csv_rows(const file_bytes& file, char separator) {
+  return csv_rows(file, separator).find();
+}
+
+std::vector<std::string_view> split_csv(std::string_view row, char separator) {
+  std::vector<std::string_view> values;
+  std::size_t at = 0;
+  for (;;) {
+    const std::size_t begin = at;
+    if (at < row.size() && row[at] == '"') {
+      ++at;
+      for (;;) {
+        at = std::min(row.find('"', at), row.size());
+        if (at + 1 >= row.size() || row[at + 1] != '"') break;
+        at += 2;
+      }
+    }
+    at = std::min(row.find(separator, at), row.size());
+    values.push_back(row.substr(begin, at - begin));
+    if (at == row.size()) return values;
+    ++at;
+  }
+}
+
+void unquote_csv(std::string_view written, std::span<std::byte>& into) {
+  std::size_t used = 0;
+  const auto put = [&](std::string_view text) {
+    if (!text.empty()) std::memcpy(into.data() + used, text.data(), text.size());
+    used += text.size();
+  };
+  if (!written.starts_with('"')) {
+    put(written);
+  } else {
+    std::size_t at = 1;
+    while (at < written.size()) {
+      const std::size_t quote = std::min(written.find('"', at), written.size());
+      put(written.substr(at, quote - at));
+      if (quote + 1 >= written.size() || written[quote + 1] != '"') {
+        // What follows the last quote is kept as it is.
+        if (quote < written.size()) put(written.substr(quote + 1));
+        break;
+      }
+      put("\"");
+      at = quote + 2;
+    }
+  }
+  into = into.first(used);
+}
+
+std::string unquoted_csv(std::string_view written) {
+  std::string text(written.size(), ' ');
+  std::span<std::byte> into = std::as_writable_bytes(std::span(text));
+  unquote_csv(written, into);
+  text.resize(into.size());
+  return text;
+}
+
+}  // namespace leat::datasets

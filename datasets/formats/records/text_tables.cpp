@@ -1,0 +1,302 @@
+// JSONL, CSV and TSV: each line, or row, is a sample whose values are picked out of it.
+#include "base/near_miss.hpp"
+#include "base/text.hpp"
+#include "base/utf8.hpp"
+#include "datasets/files/content.hpp"
+#include "datasets/files/cursor.hpp"
+#include "datasets/files/file_window.hpp"
+#include "datasets/files/lines.hpp"
+#include "datasets/files/parallel.hpp"
+#include "datasets/files/patterns.hpp"
+#include "datasets/formats/format_openers.hpp"
+#include "datasets/tables/empty_files.hpp"
+#include "datasets/tables/record_columns.hpp"
+#include "datasets/tables/record_rows.hpp"
+#include "datasets/tables/seen_values.hpp"
+#include "datasets/wire/json_value.hpp"
+
+#include <leat/error.hpp>
+#include <leat/open_tables.hpp>
+#include <leat/samples.hpp>
+
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/flat_hash_set.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+constexpr std::size_t fields_max = 65'535;
+
+void check_count(const std::string& path, std::size_t fields) {
+  if (fields <= fields_max) return;
+  throw error(errc::limit, str_cat(path, ": ", fields, " columns; leat reads up to ", fields_max, " of a table"));
+}
+
+std::string read_text(const file_bytes& file, const value_place& place) {
+  const std::vector<std::byte> bytes = file.read(place.offset, place.bytes);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// A column of one file.
+struct text_column {
+  std::string name;
+  seen_values seen;
+};
+
+/// Which line of a file something is in, from 1.
+std::uint64_t line_of(const file_bytes& file, std::uint64_t offset) {
+  constexpr std::uint64_t window = std::uint64_t{1} << 20;
+  std::uint64_t line = 1;
+  for (std::uint64_t at = 0; at < offset; at += window) {
+    const std::vector<std::byte> bytes = file.read(at, std::min(window, offset - at));
+    line += static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), std::byte{'\n'}));
+  }
+  return line;
+}
+
+// Calls each(text, place) for the first rows.
+template <class Each>
+void for_first_rows(const file_bytes& file, std::span<const value_place> records, const Each& each) {
+  file_window window(file, std::uint64_t{256} << 10);
+  for (const value_place& place : records.first(std::min(rows_looked_at, records.size()))) {
+    const std::span<const std::byte> row = window.view(place.offset, place.bytes);
+    each(std::string_view(reinterpret_cast<const char*>(row.data()), row.size()), place);
+  }
+}
+
+void see(const json_member& member, seen_values& seen) {
+  switch (member.kind) {
+    case json_kind::text:
+      seen.text = true;
+      return;
+    case json_kind::truth:
+      seen.whole = true;
+      return;
+    case json_kind::number:
+      return seen.add(member.written);
+    case json_kind::list:
+    case json_kind::object:
+      seen.other = true;
+      return;
+    case json_kind::null:
+      return;
+  }
+}
+
+// Keys may be missing in the first lines, or null there.
+std::vector<text_column> json_columns(const file_bytes& file, const record_table& table) {
+  std::vector<text_column> columns;
+  absl::flat_hash_map<std::string, std::size_t> known;
+  std::vector<json_member> members;
+  for_first_rows(file, table.records, [&](std::string_view line, const value_place& place) {
+    members.clear();
+    if (const auto fault = read_members(line, members)) {
+      const std::uint64_t number = line_of(file, place.offset);
+      fail_at(file.path(), place.offset + fault->at,
+              str_cat("line ", number, ", column ", fault->at + 1, ": no JSON object: ", fault->why,
+                      "; each line is one object"));
+    }
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const auto [found, is_new] = known.try_emplace(members[i].key, columns.size());
+      if (is_new) {
+        check_count(file.path(), columns.size() + 1);
+        columns.push_back({.name = members[i].key, .seen = {}});
+      }
+      const auto is_same = [&](const json_member& other) { return other.key == members[i].key; };
+      const bool is_last = std::none_of(members.begin() + static_cast<std::ptrdiff_t>(i) + 1, members.end(), is_same);
+      if (is_last) see(members[i], columns[found->second].seen);
+    }
+  });
+  return columns;
+}
+
+/// What becomes of a cell without a value.
+enum class empty_cell : std::uint8_t { text, missing, nan };
+
+class csv_picker final : public value_picker {
+ public:
+  csv_picker(std::size_t column, std::size_t columns, char separator, std::string name, empty_cell empty)
+      : column_(column), columns_(columns), separator_(separator), name_(std::move(name)), empty_(empty) {}
+
+  std::uint64_t room(std::uint64_t record_bytes) const noexcept override {
+    return std::max<std::uint64_t>(record_bytes, not_a_number.size());
+  }
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+    const std::string_view row(reinterpret_cast<const char*>(record.data()), record.size());
+    const std::vector<std::string_view> values = split_csv(row, separator_);
+    if (values.size() != columns_)
+      return str_cat("the row has ", values.size(), " values where the header has ", columns_);
+    unquote_csv(values[column_], into);
+    if (!into.empty() || empty_ == empty_cell::text) return std::nullopt;
+    if (empty_ == empty_cell::missing) {
+      return value_fault(str_cat("'", name_, "' is empty in this row"), corrupt_kinds::incomplete);
+    }
+    into = {into.data(), not_a_number.size()};  // There is room for it.
+    std::memcpy(into.data(), not_a_number.data(), not_a_number.size());
+    return std::nullopt;
+  }
+  std::string what() const override {
+    return str_cat("column ", column_, " of ", columns_, " by ", static_cast<int>(separator_));
+  }
+
+ private:
+  static constexpr std::string_view not_a_number = "nan";
+
+  std::size_t column_;
+  std::size_t columns_;
+  char separator_;
+  std::string name_;
+  empty_cell empty_;
+};
+
+char separator_of(const file_bytes& file) {
+  if (file.path().ends_with(".tsv")) return '\t';
+  constexpr std::uint64_t looked_at = 4096;
+  const std::string start = read_text(file, {0, std::min(looked_at, file.size())});
+  const std::string_view header = std::string_view(start).substr(0, start.find_first_of("\r\n"));
+  const auto count = [&](char letter) { return std::count(header.begin(), header.end(), letter); };
+  char best = ',';
+  for (const char other : {'\t', ';'}) {
+    if (count(other) > count(best)) best = other;
+  }
+  return best;
+}
+
+// Takes the header, which is no record.
+std::vector<text_column> csv_columns(const file_bytes& file, char separator, record_table& table) {
+  std::vector<text_column> columns;
+  if (table.records.empty()) return columns;
+  const std::string header = read_text(file, table.records.front());
+  const std::vector<std::string_view> names = split_csv(header, separator);
+  check_count(file.path(), names.size());
+  table.records.erase(table.records.begin());
+  absl::flat_hash_set<std::string> known;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text_column column{.name = unquoted_csv(names[i]), .seen = {}};
+    if (column.name.empty()) column.name = str_cat("column ", i);  // as pandas writes its index
+    if (!known.insert(column.name).second) {
+      throw error(errc::format,
+                  str_cat(file.path(), ": the header has the column '", column.name, "' twice; rename one of them"));
+    }
+    columns.push_back(std::move(column));
+  }
+  for_first_rows(file, table.records, [&](std::string_view row, const value_place&) {
+    const std::vector<std::string_view> values = split_csv(row, separator);
+    for (std::size_t i = 0; i < std::min(values.size(), columns.size()); ++i) {
+      if (const std::string cell = unquoted_csv(values[i]); !cell.empty()) columns[i].seen.add(cell);
+    }
+  });
+  return columns;
+}
+
+// Such a file may have what looks like lines, too.
+void check_is_text(const file_bytes& file) {
+  const std::vector<std::byte> start = file.read(0, content_bytes);
+  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    throw error(errc::unsupported,
+                str_cat(file.path(), ": this is UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)"));
+  }
+  const content_kind found = content_of(start);
+  const bool is_packed = found.group == content_group::compressed && first_invalid_utf8(start);
+  if (!is_packed && found.name != "a pointer of Git LFS") return;
+  throw error(errc::unsupported, str_cat(file.path(), ": this is ", found.name, advice_about(found)));
+}
+
+/// What is found out of one file.
+///   separator   of CSV; 0 of JSONL
+struct text_file {
+  std::vector<text_column> columns;
+  char separator = 0;
+};
+
+std::shared_ptr<const value_picker> picker_of(const text_file& file, std::size_t column, const record_field& field) {
+  const bool is_nan = is_nan_where_missing(field);
+  if (file.separator == 0) return pick_json(field.name, is_nan);
+  const empty_cell empty = is_nan                            ? empty_cell::nan
+                           : field.kind == field_kind::label ? empty_cell::missing
+                                                             : empty_cell::text;
+  return std::make_shared<csv_picker>(column, file.columns.size(), file.separator, field.name, empty);
+}
+
+void check_types(const table_options& options, const seen_columns& seen, const std::string& path) {
+  std::vector<std::string> names;
+  for (const auto& [name, unused] : seen) names.push_back(name);
+  for (const table_options::typed& each : options.types) {
+    if (each.type != dtype::i64 && !has_nan(each.type)) {
+      throw error(errc::usage, str_cat(path, ": '", each.name, "' as ", leat::name(each.type),
+                                       "; numbers of a table are i64, f32 or f64"));
+    }
+    if (seen.contains(each.name)) continue;
+    throw error(errc::not_found, str_cat(path, ": it has no '", each.name, "'", did_you_mean(each.name, names)));
+  }
+}
+
+// A value says little: shards of one set may begin with an empty cell each.
+void add_fields(std::span<record_table> tables, std::span<const text_file> files, const table_options& options) {
+  seen_columns seen;
+  for (const text_file& file : files) {
+    for (const text_column& column : file.columns) seen[column.name].merge(column.seen);
+  }
+  check_types(options, seen, tables.front().title);
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    for (std::size_t column = 0; column < files[i].columns.size(); ++column) {
+      record_field field{.name = files[i].columns[column].name};
+      set_kind(field, seen.find(field.name)->second, options.types);
+      field.picker = picker_of(files[i], column, field);
+      tables[i].fields.push_back(std::move(field));
+    }
+  }
+}
+
+template <class Read>
+dataset open_texts(const input_files& from, const table_options& options, const Read& read) {
+  const std::vector<std::string>& paths = from.names();
+  std::vector<record_table> tables(paths.size());
+  std::vector<text_file> files(paths.size());
+  std::vector<sized_file> sized(paths.size());
+  std::shared_ptr<const input_files> elsewhere;
+  const unsigned threads = threads_for_walking(options.threads);
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::unique_ptr<file_bytes> file = from.open(paths[i]);
+    sized[i] = {paths[i], file->size(), file->version()};
+    tables[i].title = paths[i];
+    if (file->size() == 0) tables[i].notes.push_back(note_of_empty_file(paths[i]));
+    check_is_text(*file);
+    read(*file, threads, tables[i], files[i]);
+    tables[i].samples = tables[i].records.size();
+  }
+  add_fields(tables, files, options);
+  for (std::size_t i = 0; i < paths.size() && !options.path_column.empty(); ++i) {
+    if (sized[i].size_bytes == 0) continue;
+    follow_paths(tables[i], *from.open(paths[i]), from, elsewhere, options);
+  }
+  keep_what_was_asked(tables, from, options);
+  return join_tables(std::move(tables), from, sized);
+}
+
+}  // namespace
+
+dataset open_jsonl_files(const input_files& from, const table_options& options) {
+  return open_texts(from, options, [&](const file_bytes& file, unsigned threads, record_table& table, text_file& out) {
+    table.format = "jsonl";
+    table.records = find_lines([&] { return from.open(file.path()); }, threads);
+    out.columns = json_columns(file, table);
+  });
+}
+
+dataset open_csv_files(const input_files& from, const table_options& options) {
+  return open_texts(from, options, [](const file_bytes& file, unsigned, record_table& table, text_file& out) {
+    out.separator = separator_of(file);
+    table.format = "csv";
+    table.records = find_csv_rows(file, out.separator);
+    out.columns = csv_columns(file, out.separator, table);
+  });
+}
+
+}  // namespace leat::datasets

@@ -1,0 +1,101 @@
+#include "datasets/open/open_objects.hpp"
+
+#include "base/text.hpp"
+#include "datasets/files/input_files.hpp"
+#include "datasets/files/parallel.hpp"
+#include "datasets/files/raw_files.hpp"
+#include "datasets/formats/tar/indexes_beside.hpp"
+#include "io/remote/address.hpp"
+#include "io/remote/describe_objects.hpp"
+
+#include <absl/container/flat_hash_map.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+// What may lie beside a .bin and say what it holds.
+std::vector<std::string> beside_bin(const std::string& path) {
+  if (!path.ends_with(".bin")) return {};
+  return {with_extension(path, ".json"), with_extension(path, ".idx")};
+}
+
+struct looked_at {
+  found_object found;
+  source_format kind = source_format::tar;
+};
+
+// So many of them at a time are looked into.
+std::vector<looked_at> look_at(std::span<const io::named_object> objects, const remote_options& options) {
+  constexpr unsigned together = 16;
+  std::vector<looked_at> all;
+  std::vector<io::named_object> asked(objects.begin(), objects.end());
+  for (found_object& each : with_companions(objects, beside_bin, options)) {
+    for (const std::string& companion : each.companions) asked.push_back({.address = companion});
+    all.push_back({.found = std::move(each)});
+  }
+  const auto source = io::describe_objects(asked, options);
+  const std::vector<std::string> names = first_names(*source, objects.size());
+  const std::unique_ptr<input_files> files = files_of_source(source, names);
+  for_each_parallel(all.size(), together, [&](std::size_t i) {
+    all[i].kind = format_of_file(*files, names[i], io::redacted(objects[i].address));
+  });
+  return all;
+}
+
+}  // namespace
+
+index_places indexes_of(std::span<const std::string> shards, const remote_options& options) {
+  index_places places;
+  std::vector<std::string> own;
+  std::vector<std::string> theirs;
+  absl::flat_hash_map<std::string, std::uint32_t> numbers;
+  for (const std::string& each : shards) {
+    const address_parts parts = parts_of(each);
+    const std::string index = str_cat(parts.folder, index_name_of(parts.name), parts.query);
+    const auto [known, is_new] = numbers.try_emplace(index, static_cast<std::uint32_t>(own.size()));
+    if (is_new) own.push_back(index);
+    places.own.push_back(known->second);
+    places.shards.push_back(parts.name);
+    theirs.push_back(str_cat(parts.folder, wds_index_name_of(parts.name), parts.query));
+  }
+  places.own_files = static_cast<std::uint32_t>(own.size());
+  own.insert(own.end(), theirs.begin(), theirs.end());
+  // There are the shards: an index that does not come is not waited for as long as these are. It is read once, and where the cache is full
+  // shards would have to make room for it.
+  remote_options impatient = options;
+  impatient.patience = std::min<std::chrono::milliseconds>(options.patience, std::chrono::seconds(10));
+  places.source = io::describe_objects(own, impatient, io::caching::none);
+  return places;
+}
+
+std::vector<dataset> open_objects(std::span<const io::named_object> objects, const remote_options& options,
+                                  const kind_opener& open_kind, const shard_opener& open_shards) {
+  const std::vector<looked_at> all = look_at(objects, options);
+  std::vector<dataset> parts;
+  for (std::size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    std::vector<io::named_object> together;
+    std::vector<std::string> shards;
+    for (; end < all.size() && all[end].kind == all[begin].kind; ++end) {
+      together.push_back(all[end].found.named);
+      shards.push_back(all[end].found.named.address);
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      for (const std::string& companion : all[i].found.companions) together.push_back({.address = companion});
+    }
+    const std::shared_ptr<const io::source_description> source = io::describe_objects(together, options);
+    if (all[begin].kind == source_format::tar) {
+      parts.push_back(open_shards(source, [&] { return indexes_of(shards, options); }));
+    } else {
+      parts.push_back(open_kind(all[begin].kind, *files_of_source(source, first_names(*source, end - begin))));
+    }
+  }
+  return parts;
+}
+
+}  // namespace leat::datasets

@@ -1,0 +1,358 @@
+#include "datasets/tables/record_rows.hpp"
+
+#include "base/hasher.hpp"
+#include "base/text.hpp"
+#include "base/utf8.hpp"
+#include "datasets/files/blocking_source.hpp"
+#include "datasets/files/content.hpp"
+#include "datasets/files/file_guard.hpp"
+#include "datasets/files/integers.hpp"
+#include "datasets/model/member_key.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/tables/column_table.hpp"
+#include "datasets/tables/describe.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+class record_model final : public dataset_model {
+ public:
+  record_model(record_table table, std::vector<column_values> columns)
+      : table_(std::move(table)), columns_(std::move(columns), table_.samples), sources_{std::move(table_.source)} {
+    if (table_.source_elsewhere) sources_.push_back(std::move(table_.source_elsewhere));
+    for (record_numbers& numbers : table_.numbers) column_missing_.push_back(std::move(numbers.missing));
+    table_.numbers.clear();
+    for (const record_field& field : table_.fields) add_field(field);
+  }
+
+  std::uint64_t size() const noexcept override { return table_.samples; }
+  std::span<const field_info> fields() const noexcept override { return fields_; }
+  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
+  std::span<const std::string> columns() const noexcept override { return columns_.names(); }
+  const std::vector<std::string>& classes() const noexcept override { return table_.classes; }
+  std::string_view class_column() const noexcept override {
+    return table_.class_column.empty() ? dataset_model::class_column() : table_.class_column;
+  }
+  const std::vector<std::string>& notes() const noexcept override { return table_.notes; }
+
+  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
+    if (lacks(column_missing_[column], sample)) {
+      if (columns_.type(column) == dtype::i64) return std::nullopt;
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+    return columns_.value(sample, column);
+  }
+  dtype column_type(std::size_t column) const override { return columns_.type(column); }
+  std::uint64_t column_samples(std::size_t column) const override {
+    return columns_.type(column) == dtype::i64 ? size() - column_missing_[column].size() : size();
+  }
+
+  void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
+    const std::size_t before = out.size();
+    for (const need& wanted : needs) add_part(sample, wanted.field, out);
+    sort(out, before);
+  }
+  part_forms forms(std::uint16_t field) const noexcept override {
+    const record_field& of = table_.fields[field];
+    return of.packed ? form_of_packed(field) : of.picker ? part_form::coded : part_form::stored;
+  }
+
+  guard guarded() const noexcept override {
+    if (table_.changed) return guard::every_batch;
+    return table_.watch == nullptr ? guard::none : table_.watch->rate();
+  }
+  std::optional<std::string> changed(guard) const override {
+    if (table_.changed) {
+      if (std::optional<std::string> what = table_.changed()) return what;
+    }
+    return table_.watch == nullptr ? std::nullopt : table_.watch->changed();
+  }
+
+  std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
+                                    std::span<std::byte>& decoded) const override {
+    static_cast<void>(sample);
+    const record_field& field = table_.fields[of.field];
+    if (field.packed == nullptr) return field.picker->pick(stored, decoded);
+    return field.packed->expander->expand(of.block, stored, field.packed->ends_of(of.block), decoded);
+  }
+  void copy_box(std::uint64_t sample, const part& of, const box*, std::span<const std::byte> decoded,
+                std::span<std::byte> bytes) const override {
+    const value_blocks& packed = *table_.fields[of.field].packed;
+    const value_blocks::value value = packed.value_of(sample, packed.block_of(sample)).value_or(value_blocks::value());
+    assert(value.bytes == bytes.size() && value.begin + value.bytes <= decoded.size());
+    if (value.bytes != 0) std::memcpy(bytes.data(), decoded.data() + value.begin, value.bytes);
+  }
+
+  // Those of the columns of a table are of the same rows.
+  sample_blocks blocks() const override {
+    for (const record_field& field : table_.fields) {
+      if (field.packed == nullptr) continue;
+      sample_blocks groups(size());
+      for (const value_blocks::block& each : field.packed->blocks) groups.begin_block(each.first_row);
+      return groups;
+    }
+    return {};
+  }
+
+  std::string name(std::uint64_t sample) const override {
+    for (const record_field& field : table_.fields) {
+      if (!field.files.empty()) return files_text(field.files[sample]);
+    }
+    if (table_.names.empty()) return str_cat(table_.title, "[", sample, "]");
+    blocking_sources sources;
+    return str_cat(table_.title, "/", key_of(sample, sources));
+  }
+  std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
+                                   blocking_sources& from) const override {
+    const std::string stem = table_.names.empty() ? name(sample) : key_of(sample, from);
+    std::vector<member_path> paths;
+    for (const std::uint16_t field : wanted) paths.push_back({stem, encode_field_name(fields_[field].name), false});
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const record_field& field = table_.fields[wanted[i]];
+      if (field.extension.empty()) continue;
+      // Two pictures of a sample have different names.
+      const auto alike = std::count_if(table_.fields.begin(), table_.fields.end(), [&](const record_field& each) {
+        return each.extension == field.extension || each.name == field.extension;
+      });
+      paths[i].extension = alike == 1 ? field.extension : str_cat(encode_field_name(field.name), ".", field.extension);
+    }
+    return paths;
+  }
+
+  void describe(description& out) const override {
+    describe_model(out, table_.format, *this);
+    describe_files(out, *table_.files);
+    if (table_.files_elsewhere) describe_files(out, *table_.files_elsewhere);
+    hasher hash;
+    hash.add(std::uint64_t{table_.file});
+    hash.add(std::as_bytes(std::span(table_.records)));
+    for (const record_field& field : table_.fields) {
+      hash.add(std::as_bytes(std::span(field.places)));
+      hash.add(std::as_bytes(std::span(field.files)));
+      if (field.picker) hash.add(std::string_view(field.picker->what()));
+      if (!field.packed) continue;
+      hash.add(std::as_bytes(std::span(field.packed->ends)));
+      for (const value_blocks::block& each : field.packed->blocks) {
+        for (const std::uint64_t number : {each.first_row, each.offset, each.bytes}) hash.add(number);
+      }
+    }
+    for (const std::vector<std::uint64_t>& each : column_missing_) hash.add(std::as_bytes(std::span(each)));
+    out.add("values", hash.finish());
+    columns_.describe(out);
+  }
+
+  dataset_memory memory() const override {
+    dataset_memory held;
+    held.files = table_.files->memory_bytes() + (table_.watch == nullptr ? 0 : table_.watch->memory_bytes());
+    if (table_.files_elsewhere) held.files += table_.files_elsewhere->memory_bytes();
+    held.columns = columns_.memory_bytes();
+    held.extents = table_.names.capacity() * sizeof(std::uint64_t) + table_.records.capacity() * sizeof(value_place);
+    for (const record_field& field : table_.fields) {
+      held.extents += field.places.capacity() * sizeof(value_place) + field.files.capacity() * sizeof(std::uint32_t);
+      if (!field.packed) continue;
+      held.extents += field.packed->ends.capacity() * sizeof(std::uint32_t) +
+                      field.packed->blocks.capacity() * sizeof(value_blocks::block);
+    }
+    for (const std::vector<std::uint64_t>& each : column_missing_) {
+      held.columns += each.capacity() * sizeof(std::uint64_t);
+    }
+    return held;
+  }
+
+ private:
+  [[nodiscard]] const std::vector<value_place>& places_of(const record_field& field) const noexcept {
+    return field.picker && field.places.empty() ? table_.records : field.places;
+  }
+
+  static bool lacks(const std::vector<std::uint64_t>& missing, std::uint64_t sample) noexcept {
+    return !missing.empty() && std::binary_search(missing.begin(), missing.end(), sample);
+  }
+
+  [[nodiscard]] std::string files_text(std::uint32_t file) const {
+    return (table_.files_elsewhere ? table_.files_elsewhere : table_.files)->path(file);
+  }
+
+  // As text, or as digits of its bytes.
+  [[nodiscard]] std::string key_of(std::uint64_t sample, blocking_sources& from) const {
+    const std::uint64_t place = table_.names[sample];
+    std::vector<std::byte> key(place >> 48);
+    const blocking_source::request all{table_.file, place & ((std::uint64_t{1} << 48) - 1), key};
+    from.of(*sources_.front()).read({&all, 1});
+    const bool is_text = !first_invalid_utf8(key) && std::none_of(key.begin(), key.end(), [](std::byte each) {
+      return each < std::byte{0x20} || each == std::byte{0x7F};
+    });
+    if (is_text) return {reinterpret_cast<const char*>(key.data()), key.size()};
+    std::string digits = "0x";
+    for (const std::byte each : key) {
+      constexpr std::string_view all_digits = "0123456789abcdef";
+      digits += all_digits[std::to_integer<std::size_t>(each >> 4)];
+      digits += all_digits[std::to_integer<std::size_t>(each & std::byte{15})];
+    }
+    return digits;
+  }
+
+  void add_field(const record_field& field) {
+    field_info info;
+    info.name = field.name;
+    info.kind = field.kind;
+    info.type = field.type;
+    info.shape = field.shape;
+    if (field.packed) {
+      add_packed(*field.packed, info);
+      return fields_.push_back(std::move(info));
+    }
+    for (const value_place& place : places_of(field)) {
+      if (!place.is_there()) continue;
+      ++info.samples;
+      info.bytes_max = std::max(info.bytes_max, place.bytes);
+      info.bytes_total += place.bytes;
+    }
+    if (field.picker) {
+      info.stored_block_bytes_max = std::max<std::uint64_t>(info.bytes_max, 1);
+      info.bytes_max = std::max<std::uint64_t>(field.picker->room(info.bytes_max), 1);
+      info.decoded_block_bytes_max = info.bytes_max;
+    }
+    fields_.push_back(std::move(info));
+  }
+  void add_packed(const value_blocks& packed, field_info& info) const {
+    info.chunked = true;
+    info.blocks_max = 1;
+    info.filters = packed.packed_by;
+    info.decoded_block_bytes_max = 1;
+    info.expand_bytes_max = packed.expand_bytes_max;
+    std::uint64_t rows = 1;
+    for (std::size_t number = 0; number < packed.blocks.size(); ++number) {
+      const value_blocks::block& block = packed.blocks[number];
+      rows = std::max(rows, block.rows);
+      info.bytes_total += block.bytes;
+      info.stored_block_bytes_max = std::max(info.stored_block_bytes_max, block.bytes);
+      info.decoded_block_bytes_max = std::max(info.decoded_block_bytes_max, packed.decoded_bytes(number));
+      for (std::uint64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
+        const std::optional<value_blocks::value> value = packed.value_of(row, number);
+        if (!value) continue;
+        ++info.samples;
+        info.bytes_max = std::max(info.bytes_max, value->bytes);
+      }
+    }
+    info.chunk.push_back(static_cast<std::int64_t>(rows));
+  }
+  void add_part(std::uint64_t sample, std::uint16_t field, part_list& out) const {
+    const record_field& of = table_.fields[field];
+    if (of.packed) return add_packed_part(sample, field, *of.packed, out);
+    const value_place& place = places_of(of)[sample];
+    if (!place.is_there()) return;
+    const bool has_own_file = !of.files.empty();
+    part one{.field = field,
+             .where = {.source = has_own_file && table_.files_elsewhere ? 1U : 0U,
+                       .file = has_own_file ? of.files[sample] : table_.file,
+                       .offset = place.offset}};
+    one.where.stored_bytes = place.bytes;
+    one.where.decoded_bytes = of.picker ? of.picker->room(place.bytes) : place.bytes;
+    one.form = of.picker ? part_form::coded : part_form::stored;
+    out.push_back(one);
+  }
+  // Rows of an array go to their places as they are; of other values a field may make anything.
+  [[nodiscard]] part_form form_of_packed(std::uint16_t field) const noexcept {
+    return fields_[field].kind == field_kind::tensor ? part_form::box : part_form::value;
+  }
+  void add_packed_part(std::uint64_t sample, std::uint16_t field, const value_blocks& packed, part_list& out) const {
+    const std::size_t number = packed.block_of(sample);
+    const std::optional<value_blocks::value> value = packed.value_of(sample, number);
+    if (!value) return;
+    const value_blocks::block& block = packed.blocks[number];
+    // A column's own: where one of them is empty, two may begin at one offset.
+    part one{.field = field,
+             .form = form_of_packed(field),
+             .codec = field,
+             .where = {.file = table_.file, .offset = block.offset},
+             .block = number};
+    one.where.stored_bytes = block.bytes;
+    one.where.decoded_bytes = packed.decoded_bytes(number);
+    one.value_bytes = value->bytes;
+    out.push_back(one);
+  }
+  // In the order in which they lie in the file.
+  static void sort(part_list& out, std::size_t from) {
+    std::sort(out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), [](const part& a, const part& b) {
+      return std::tie(a.where.source, a.where.file, a.where.offset, a.field) <
+             std::tie(b.where.source, b.where.file, b.where.offset, b.field);
+    });
+  }
+
+  record_table table_;
+  column_table columns_;
+  std::vector<std::vector<std::uint64_t>> column_missing_;
+  std::vector<std::shared_ptr<const io::source_description>> sources_;
+  std::vector<field_info> fields_;
+};
+
+}  // namespace
+
+std::vector<std::byte> first_record(const file_bytes& file, std::span<const value_place> places) {
+  constexpr std::uint64_t bytes_max = std::uint64_t{64} << 20;
+  if (places.empty() || places.front().bytes > bytes_max) return {};
+  return file.read(places.front().offset, places.front().bytes);
+}
+
+value_kind kind_of_value(std::span<const std::byte> start) {
+  constexpr std::pair<std::string_view, std::string_view> known[] = {
+      {"a JPEG", "jpg"}, {"a PNG", "png"}, {"a WebP picture", "webp"}, {"a GIF", "gif"}, {"a TIFF", "tif"}};
+  const content_kind found = content_of(start);
+  if (found.group != content_group::picture) return {};
+  for (const auto& [what, extension] : known) {
+    if (found.name == what) return {field_kind::picture, extension};
+  }
+  return {field_kind::picture, {}};
+}
+
+value_kind kind_of_bytes_or_text(std::span<const std::byte> start, bool is_whole) {
+  value_kind found = kind_of_value(start);
+  if (found.kind == field_kind::picture || start.empty()) return found;
+  constexpr std::size_t character_bytes_max = 4;
+  const std::optional<std::size_t> bad = first_invalid_utf8(start);
+  const bool is_utf8 = !bad || (!is_whole && *bad + character_bytes_max > start.size());
+  const bool is_plain = std::all_of(start.begin(), start.end(), [](std::byte each) {
+    return each >= std::byte{0x20} || each == std::byte{'\n'} || each == std::byte{'\t'} || each == std::byte{'\r'};
+  });
+  if (is_utf8 && is_plain) found.kind = field_kind::text;
+  return found;
+}
+
+void find_kind_of_values(const file_bytes& file, record_field& field) {
+  const auto first = std::find_if(field.places.begin(), field.places.end(),
+                                  [](const value_place& each) { return each.is_there() && each.bytes != 0; });
+  if (first == field.places.end()) return;
+  constexpr std::uint64_t looked_at = 512;
+  const std::vector<std::byte> start = file.read(first->offset, std::min(first->bytes, looked_at));
+  const value_kind found = kind_of_bytes_or_text(start, start.size() == first->bytes);
+  field.kind = found.kind;
+  field.extension = found.extension;
+}
+
+dataset record_rows(record_table table) {
+  for (record_field& field : table.fields) field.places.shrink_to_fit();
+  table.records.shrink_to_fit();
+  table.names.shrink_to_fit();
+  std::vector<column_values> columns;
+  for (record_numbers& numbers : table.numbers) {
+    column_values& column = columns.emplace_back(
+        column_values{.name = numbers.name, .values = std::move(numbers.whole), .reals = std::move(numbers.reals)});
+    if (!column.reals.empty() && numbers.type == dtype::f32) column.type = dtype::f32;
+    if (numbers.bytes.empty()) continue;
+    column.type = numbers.type;
+    append_reals(numbers.bytes, numbers.type, column.reals);
+    numbers.bytes = {};
+  }
+  return dataset(std::make_shared<record_model>(std::move(table), std::move(columns)));
+}
+
+}  // namespace leat::datasets

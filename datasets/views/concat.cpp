@@ -1,0 +1,413 @@
+// Datasets one after the other as one.
+#include "base/hasher.hpp"
+#include "base/text.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/tables/describe.hpp"
+#include "datasets/views/token_windows.hpp"
+
+#include <leat/error.hpp>
+#include <leat/samples.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+namespace leat {
+namespace datasets {
+namespace {
+
+class concat_model final : public dataset_model {
+ public:
+  explicit concat_model(std::span<const dataset> parts) {
+    join_classes(parts);
+    for (const dataset& each : parts) add(each);
+  }
+
+  std::uint64_t size() const noexcept override { return ends_.empty() ? 0 : ends_.back(); }
+  std::span<const field_info> fields() const noexcept override { return fields_; }
+  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
+  std::span<const std::string> columns() const noexcept override { return columns_; }
+  const std::vector<std::string>& classes() const noexcept override { return classes_; }
+  std::string_view class_column() const noexcept override { return class_column_; }
+  const std::vector<std::string>& notes() const noexcept override { return notes_; }
+
+  void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
+    const place at = find(sample);
+    absl::InlinedVector<need, 8> inner;
+    for (const need& wanted : needs) {
+      const std::int32_t field = at.of->inner_field[wanted.field];
+      if (field < 0) continue;
+      inner.push_back(wanted);
+      inner.back().field = static_cast<std::uint16_t>(field);
+    }
+    const std::size_t before = out.size();
+    at.of->model->parts(at.sample, inner, out);
+    renumber(*at.of, out, before);
+  }
+
+  part_forms forms(std::uint16_t field) const noexcept override { return forms_[field]; }
+  std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
+                                     std::vector<std::byte>& scratch) const override {
+    const place at = find(sample);
+    return at.of->model->produce(at.sample, inner_field(at, field), scratch);
+  }
+  boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
+    const place at = find(sample);
+    return at.of->model->fetch(at.sample, inner_field(at, field));
+  }
+
+  std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
+                                    std::span<std::byte>& decoded) const override {
+    const place at = find(sample);
+    return at.of->model->expand(at.sample, inner_part(at, of), stored, decoded);
+  }
+  void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
+                std::span<std::byte> bytes) const override {
+    const place at = find(sample);
+    at.of->model->copy_box(at.sample, inner_part(at, of), within, decoded, bytes);
+  }
+
+  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
+    const place at = find(sample);
+    const std::int32_t inner = at.of->inner_column[column];
+    if (inner < 0) return std::nullopt;
+    const std::optional<column_value> value = at.of->model->column(at.sample, static_cast<std::size_t>(inner));
+    if (!value || at.of->class_numbers.empty() || columns_[column] != class_column_) return value;
+    const std::int64_t* const number = std::get_if<std::int64_t>(&*value);
+    if (number == nullptr || *number < 0) return value;
+    if (static_cast<std::uint64_t>(*number) >= at.of->class_numbers.size()) return value;
+    return at.of->class_numbers[static_cast<std::size_t>(*number)];
+  }
+
+  // Parts that differ have the type that holds the values of both.
+  dtype column_type(std::size_t column) const override {
+    std::optional<dtype> type;
+    for (const joined_part& part : parts_) {
+      if (part.inner_column[column] < 0 || part.model->size() == 0) continue;
+      const dtype inner = part.model->column_type(static_cast<std::size_t>(part.inner_column[column]));
+      type = !type || *type == inner ? inner : dtype::f64;
+    }
+    return type.value_or(dtype::i64);
+  }
+  std::uint64_t column_samples(std::size_t column) const override {
+    std::uint64_t samples = 0;
+    for (const joined_part& part : parts_) {
+      if (part.inner_column[column] < 0) continue;
+      samples += part.model->column_samples(static_cast<std::size_t>(part.inner_column[column]));
+    }
+    return samples;
+  }
+
+  std::string name(std::uint64_t sample) const override {
+    const place at = find(sample);
+    return at.of->model->name(at.sample);
+  }
+  std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
+                                   blocking_sources& from) const override {
+    const place at = find(sample);
+    std::vector<std::uint16_t> inner;
+    for (const std::uint16_t field : wanted) inner.push_back(inner_field(at, field));
+    return at.of->model->members(at.sample, inner, from);
+  }
+
+  std::uint64_t defects() const noexcept override { return defects_; }
+  std::optional<defect> defect_of(std::uint64_t sample) const override {
+    const place at = find(sample);
+    std::optional<defect> found = at.of->model->defect_of(at.sample);
+    if (found && !at.of->outer_source.empty()) found->source = at.of->outer_source[found->source];
+    return found;
+  }
+
+  // A part whose samples share none has a block for each sample.
+  sample_blocks blocks() const override {
+    sample_blocks all(size());
+    bool any = false;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const std::uint64_t begin = i == 0 ? 0 : ends_[i - 1];
+      const sample_blocks inner = parts_[i].model->blocks();
+      any = any || !inner.empty();
+      for (std::uint64_t block = 0; block < inner.size(); ++block) all.begin_block(begin + inner.first(block));
+      for (std::uint64_t sample = begin; inner.empty() && sample < ends_[i]; ++sample) all.begin_block(sample);
+    }
+    return any ? all : sample_blocks();
+  }
+
+  guard guarded() const noexcept override { return guarded_; }
+  std::optional<std::string> changed(guard at) const override {
+    for (const joined_part& part : parts_) {
+      if (part.model->guarded() < at) continue;
+      if (std::optional<std::string> what = part.model->changed(at)) return what;
+    }
+    return std::nullopt;
+  }
+
+  std::vector<std::shared_ptr<const dataset_model>> joined() const override {
+    std::vector<std::shared_ptr<const dataset_model>> models;
+    for (const joined_part& part : parts_) models.push_back(part.model);
+    return models;
+  }
+
+  window_number window_of(std::uint64_t sample) const override {
+    const place at = find(sample);
+    return at.of->model->window_of(at.sample);
+  }
+
+  std::uint64_t header_offset(std::uint64_t sample, const extent& part) const override {
+    const place at = find(sample);
+    return at.of->model->header_offset(at.sample, part);
+  }
+
+  void describe(description& out) const override {
+    constexpr std::size_t parts_named_max = 8;
+    describe_model(out, "concat", *this);
+    out.add("parts", parts_.size());
+    hasher hash;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      description part;
+      parts_[i].model->describe(part);
+      hash.add(part.digest());
+      const std::string key = str_cat("part ", i);
+      if (parts_.size() <= parts_named_max) out.add(key, part);
+      if (parts_.size() > parts_named_max) {
+        for (const description::unnamed_part& each : part.unnamed()) {
+          out.add_unnamed(str_cat(key, ".", each.key), each.remedy);
+        }
+      }
+    }
+    if (parts_.size() > parts_named_max) out.add("all parts", hash.finish());
+  }
+
+  dataset_memory memory() const override {
+    dataset_memory held;
+    std::set<const dataset_model*> counted;  // The same dataset twice is held once.
+    for (const joined_part& part : parts_) {
+      if (!counted.insert(part.model.get()).second) continue;
+      const dataset_memory inner = part.model->memory();
+      held.extents += inner.extents;
+      held.files += inner.files;
+      held.columns += inner.columns;
+      held.data += inner.data;
+    }
+    return held;
+  }
+
+ private:
+  struct joined_part {
+    std::shared_ptr<const dataset_model> model;
+    std::vector<std::int32_t> inner_field;   // By the whole's number; -1: it has no such field.
+    std::vector<std::uint16_t> outer_field;  // By its own number.
+    std::vector<std::int32_t> inner_column;
+    std::vector<std::uint32_t> outer_source;
+    std::vector<std::int64_t> class_numbers;  // The whole's, by its own; empty: they are the same.
+  };
+  struct place {
+    const joined_part* of;
+    std::uint64_t sample;
+  };
+
+  place find(std::uint64_t sample) const noexcept {
+    const auto at = std::upper_bound(ends_.begin(), ends_.end(), sample);
+    const auto index = static_cast<std::size_t>(at - ends_.begin());
+    return {&parts_[index], sample - (index == 0 ? 0 : ends_[index - 1])};
+  }
+
+  static std::uint16_t inner_field(const place& at, std::uint16_t field) noexcept {
+    assert(at.of->inner_field[field] >= 0);
+    return static_cast<std::uint16_t>(at.of->inner_field[field]);
+  }
+
+  static part inner_part(const place& at, part outer) noexcept {
+    const std::vector<std::uint32_t>& sources = at.of->outer_source;
+    outer.field = inner_field(at, outer.field);
+    outer.where.source =
+        static_cast<std::uint32_t>(std::find(sources.begin(), sources.end(), outer.where.source) - sources.begin());
+    return outer;
+  }
+
+  static void renumber(const joined_part& of, part_list& out, std::size_t from) noexcept {
+    for (std::size_t i = from; i < out.size(); ++i) {
+      out[i].field = of.outer_field[out[i].field];
+      if (!out[i].is_made()) out[i].where.source = of.outer_source[out[i].where.source];
+    }
+  }
+
+  void join_classes(std::span<const dataset> parts) {
+    const std::vector<std::string>* first = nullptr;
+    bool differ = false;
+    std::set<std::string> names;
+    for (const dataset& each : parts) {
+      if (each.classes().empty()) continue;
+      if (first == nullptr) {
+        first = &each.classes();
+        class_column_ = each.model()->class_column();
+      }
+      if (each.model()->class_column() != class_column_) {
+        throw error(errc::usage,
+                    str_cat("concat: classes are numbers of the column '", class_column_, "' in one part and of '",
+                            each.model()->class_column(), "' in another; open them apart"));
+      }
+      differ = differ || each.classes() != *first;
+      names.insert(each.classes().begin(), each.classes().end());
+    }
+    if (first == nullptr) return;
+    if (!differ) {
+      classes_ = *first;
+      return;
+    }
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const dataset_model& model = *parts[i].model();
+      if (!model.classes().empty() || model.size() == 0) continue;
+      if (!model.find_column(class_column_) && !model.find_field(class_column_)) continue;
+      throw error(errc::usage,
+                  str_cat("concat: the parts name different classes, which gives them new numbers, and part ", i,
+                          " has class numbers without names that cannot follow; give it class names, or "
+                          "join parts of equal classes"));
+    }
+    classes_.assign(names.begin(), names.end());
+  }
+
+  void add(const dataset& added) {
+    joined_part part;
+    part.model = added.model();
+    add_fields(part);
+    add_columns(part);
+    for (const auto& source : part.model->sources()) {
+      // A source that two parts share is connected once.
+      const auto known = std::find(sources_.begin(), sources_.end(), source);
+      part.outer_source.push_back(static_cast<std::uint32_t>(known - sources_.begin()));
+      if (known == sources_.end()) sources_.push_back(source);
+    }
+    if (!part.model->classes().empty() && part.model->classes() != classes_) {
+      for (const std::string& name : part.model->classes()) {
+        // Sorted: as soon as two parts differ, they come from a set.
+        part.class_numbers.push_back(std::lower_bound(classes_.begin(), classes_.end(), name) - classes_.begin());
+      }
+    }
+    defects_ += part.model->defects();
+    guarded_ = std::max(guarded_, part.model->guarded());
+    notes_.insert(notes_.end(), part.model->notes().begin(), part.model->notes().end());
+    ends_.push_back(size() + part.model->size());
+    parts_.push_back(std::move(part));
+  }
+
+  void add_fields(joined_part& part) {
+    const std::span<const field_info> inner = part.model->fields();
+    for (std::uint16_t number = 0; number < inner.size(); ++number) {
+      const field_info& field = inner[number];
+      std::optional<std::uint16_t> known = find_field(field.name);
+      if (!known) {
+        if (fields_.size() >= std::numeric_limits<std::uint16_t>::max()) {
+          throw error(errc::limit, "concat: more than 65,536 different fields");
+        }
+        known = static_cast<std::uint16_t>(fields_.size());
+        fields_.push_back(field);
+        forms_.push_back(part.model->forms(number));
+        for (joined_part& before : parts_) before.inner_field.push_back(-1);
+      } else {
+        check_same(field, *known);
+        if (const auto kind = joined_kind(field, fields_[*known])) {
+          fields_[*known].kind = *kind;
+          fields_[*known].type = dtype::u8;
+        }
+        if (field.kind == field_kind::tokens) check_same_windows(*part.model, *known);
+        field_info& whole = fields_[*known];
+        const std::uint64_t whole_read_max = whole.read_bytes_max();
+        forms_[*known] |= part.model->forms(number);
+        whole.samples += field.samples;
+        whole.bytes_max = std::max(whole.bytes_max, field.bytes_max);
+        whole.bytes_total += field.bytes_total;
+        whole.alignment = std::min(whole.alignment, field.alignment);
+        // Where only one of them expands, the other's bytes are as stored, and no fewer are read.
+        const bool expands = whole.expands() || field.expands();
+        whole.stored_block_bytes_max = expands ? std::max(whole_read_max, field.read_bytes_max()) : 0;
+        whole.decoded_block_bytes_max = std::max(whole.decoded_block_bytes_max, field.decoded_block_bytes_max);
+        whole.expand_bytes_max = std::max(whole.expand_bytes_max, field.expand_bytes_max);
+        whole.chunked = whole.chunked || field.chunked;
+        whole.blocks_max = std::max(whole.blocks_max, field.blocks_max);
+        if (!(whole.chunk == field.chunk)) whole.chunk = {};
+        if (whole.filters != field.filters) whole.filters.clear();
+      }
+      part.outer_field.push_back(*known);
+    }
+    part.inner_field.assign(fields_.size(), -1);
+    for (std::size_t number = 0; number < part.outer_field.size(); ++number) {
+      part.inner_field[part.outer_field[number]] = static_cast<std::int32_t>(number);
+    }
+  }
+
+  // Of values that are characters, or any bytes, in both, where they are called otherwise: a class that is a number here and a text there.
+  static std::optional<field_kind> joined_kind(const field_info& a, const field_info& b) noexcept {
+    const auto is_of_bytes = [](const field_info& each) {
+      return each.kind == field_kind::label ||
+             ((each.kind == field_kind::text || each.kind == field_kind::bytes) && each.type == dtype::u8);
+    };
+    if (a.kind == b.kind || !is_of_bytes(a) || !is_of_bytes(b)) return std::nullopt;
+    return a.kind == field_kind::bytes || b.kind == field_kind::bytes ? field_kind::bytes : field_kind::text;
+  }
+
+  void check_same(const field_info& field, std::uint16_t known) const {
+    const field_info& whole = fields_[known];
+    if (joined_kind(field, whole)) return;
+    if (field.kind != whole.kind || field.type != whole.type || !(field.shape == whole.shape)) {
+      throw error(errc::usage,
+                  str_cat("concat: the field '", field.name,
+                          "' differs in kind, dtype or shape between the parts; give one of them another name"));
+    }
+  }
+
+  // A loader's field asks the first sample how windows were cut, and takes the answer for all samples.
+  void check_same_windows(const dataset_model& added, std::uint16_t known) const {
+    for (const joined_part& before : parts_) {
+      if (before.inner_field[known] < 0 || before.model->size() == 0 || added.size() == 0) continue;
+      const token_windows* const theirs = before.model->window_of(0).of;
+      const token_windows* const ours = added.window_of(0).of;
+      if (theirs == nullptr && ours == nullptr) return;
+      if (theirs != nullptr && ours != nullptr && theirs->rule() == ours->rule()) return;
+      throw error(errc::usage,
+                  str_cat("concat: the field '", fields_[known].name,
+                          "' was cut into windows by another rule, or not at all, in one of the parts; give all of "
+                          "them to cut_windows() with the same length, windows and documents, or join them uncut"));
+    }
+  }
+
+  void add_columns(joined_part& part) {
+    const std::span<const std::string> inner = part.model->columns();
+    for (const std::string& name : inner) {
+      if (find_column(name)) continue;
+      columns_.push_back(name);
+      for (joined_part& before : parts_) before.inner_column.push_back(-1);
+    }
+    part.inner_column.assign(columns_.size(), -1);
+    for (std::size_t number = 0; number < inner.size(); ++number) {
+      part.inner_column[*find_column(inner[number])] = static_cast<std::int32_t>(number);
+    }
+  }
+
+  std::vector<joined_part> parts_;
+  std::vector<std::uint64_t> ends_;
+  std::vector<field_info> fields_;
+  std::vector<part_forms> forms_;
+  std::vector<std::string> columns_;
+  std::vector<std::string> classes_;
+  std::string class_column_ = "cls";
+  std::vector<std::string> notes_;
+  std::vector<std::shared_ptr<const io::source_description>> sources_;
+  std::uint64_t defects_ = 0;
+  guard guarded_ = guard::none;
+};
+
+}  // namespace
+}  // namespace datasets
+
+dataset concat(std::span<const dataset> parts) {
+  if (parts.empty()) throw error(errc::usage, "concat: no data set was given");
+  if (parts.size() == 1) return parts.front();
+  return dataset(std::make_shared<datasets::concat_model>(parts));
+}
+
+dataset concat(std::initializer_list<dataset> parts) {
+  return concat(std::span<const dataset>(parts.begin(), parts.size()));
+}
+
+}  // namespace leat

@@ -1,0 +1,290 @@
+#include "datasets/wire/proto_value.hpp"
+
+#include "base/text.hpp"
+#include "datasets/files/cursor.hpp"
+#include "datasets/model/number_text.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace leat::datasets {
+namespace {
+
+const std::string no_file = "the record";
+
+enum class wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+/// Members of a message, one after another.
+class message {
+ public:
+  explicit message(std::span<const std::byte> bytes, std::uint64_t offset = 0) : at_(no_file, bytes, offset) {}
+
+  // False at the end. Each is taken before the next one is asked for.
+  bool next() {
+    if (at_.left() == 0) return false;
+    const std::uint64_t tag = at_.varint();
+    number_ = tag >> 3;
+    type_ = static_cast<wire>(tag & 7);
+    switch (type_) {
+      case wire::varint:
+        integer_ = at_.varint();
+        return true;
+      case wire::fixed64:
+        bytes_ = at_.take(8);
+        return true;
+      case wire::fixed32:
+        bytes_ = at_.take(4);
+        return true;
+      case wire::bytes:
+        bytes_ = at_.take(at_.varint());
+        return true;
+    }
+    at_.fail("a member of no type that protocol buffers have");
+  }
+  [[nodiscard]] bool is(std::uint64_t number, wire type) const noexcept { return number_ == number && type_ == type; }
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  [[nodiscard]] wire type() const noexcept { return type_; }
+  [[nodiscard]] std::uint64_t integer() const noexcept { return integer_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  cursor at_;
+  std::uint64_t number_ = 0;
+  wire type_ = wire::varint;
+  std::uint64_t integer_ = 0;
+  std::span<const std::byte> bytes_;
+};
+
+// The list of a Feature, as it lies there.
+struct feature_list {
+  example_feature::list holds = example_feature::list::none;
+  std::span<const std::byte> bytes;
+};
+
+feature_list read_feature(std::span<const std::byte> feature) {
+  feature_list found;
+  message list(feature);
+  while (list.next()) {
+    if (list.type() != wire::bytes || list.number() < 1 || list.number() > 3) continue;
+    found.holds = static_cast<example_feature::list>(list.number());
+    found.bytes = list.bytes();
+  }
+  return found;
+}
+
+// Calls each(name, feature) until that says to end.
+template <class Each>
+void for_each_feature(std::span<const std::byte> record, const Each& each) {
+  message example(record);
+  while (example.next()) {
+    if (!example.is(1, wire::bytes)) continue;
+    message features(example.bytes());
+    while (features.next()) {
+      if (!features.is(1, wire::bytes)) continue;
+      message entry(features.bytes());
+      std::string_view name;
+      std::span<const std::byte> feature;
+      while (entry.next()) {
+        if (entry.is(1, wire::bytes)) {
+          name = {reinterpret_cast<const char*>(entry.bytes().data()), entry.bytes().size()};
+        } else if (entry.is(2, wire::bytes)) {
+          feature = entry.bytes();
+        }
+      }
+      if (each(name, feature)) return;
+    }
+  }
+}
+
+float float_of(std::span<const std::byte> bytes) {
+  float value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+// Packed or one by one.
+bool add_floats(std::span<const std::byte> list, number_text& text) {
+  message values(list);
+  while (values.next()) {
+    if (values.is(1, wire::fixed32) && !text.add(float_of(values.bytes()))) return false;
+    if (!values.is(1, wire::bytes)) continue;
+    cursor at(no_file, values.bytes(), 0);
+    while (at.left() != 0) {
+      if (!text.add(at.number<float>())) return false;
+    }
+  }
+  return true;
+}
+
+bool add_integers(std::span<const std::byte> list, number_text& text) {
+  message values(list);
+  while (values.next()) {
+    if (values.is(1, wire::varint) && !text.add(static_cast<std::int64_t>(values.integer()))) return false;
+    if (!values.is(1, wire::bytes)) continue;
+    cursor at(no_file, values.bytes(), 0);
+    while (at.left() != 0) {
+      if (!text.add(static_cast<std::int64_t>(at.varint()))) return false;
+    }
+  }
+  return true;
+}
+
+std::size_t count_numbers(const feature_list& list) {
+  std::size_t count = 0;
+  for (message values(list.bytes); values.next();) {
+    if (values.is(1, wire::varint) || values.is(1, wire::fixed32)) ++count;
+    if (!values.is(1, wire::bytes)) continue;
+    const std::span<const std::byte> packed = values.bytes();
+    // The last byte of a varint has no highest bit.
+    count += list.holds == example_feature::list::floats
+                 ? packed.size() / sizeof(float)
+                 : static_cast<std::size_t>(std::count_if(packed.begin(), packed.end(), [](std::byte each) {
+                     return (each & std::byte{0x80}) == std::byte{0};
+                   }));
+  }
+  return count;
+}
+
+std::optional<value_fault> copy(std::span<const std::byte> value, std::span<std::byte>& into) {
+  if (!value.empty()) std::memcpy(into.data(), value.data(), value.size());
+  into = into.first(value.size());
+  return std::nullopt;
+}
+
+class feature_picker final : public value_picker {
+ public:
+  explicit feature_picker(std::string name) : name_(std::move(name)) {}
+
+  // A number of one byte becomes up to three digits and a space; a float of four bytes fifteen characters.
+  std::uint64_t room(std::uint64_t record_bytes) const noexcept override { return 4 * record_bytes; }
+
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+    try {
+      feature_list found;
+      for_each_feature(record, [&](std::string_view name, std::span<const std::byte> feature) {
+        if (name != name_) return false;
+        found = read_feature(feature);
+        return true;
+      });
+      return put(found, into);
+    } catch (const error& damage) {
+      return damage.what();
+    }
+  }
+  std::string what() const override { return str_cat("feature ", name_); }
+
+ private:
+  [[nodiscard]] std::optional<value_fault> put(const feature_list& found, std::span<std::byte>& into) const {
+    if (found.holds == example_feature::list::none) {
+      return value_fault(str_cat("the Example has no feature '", name_, "'"), corrupt_kinds::incomplete);
+    }
+    if (found.holds == example_feature::list::bytes) {
+      std::span<const std::byte> value;
+      std::size_t count = 0;
+      for (message values(found.bytes); values.next();) {
+        if (values.is(1, wire::bytes) && count++ == 0) value = values.bytes();
+      }
+      if (count == 1) return copy(value, into);
+      return str_cat("the feature '", name_, "' has ", count, " values of bytes where one is expected");
+    }
+    number_text text(into);
+    const bool fits =
+        found.holds == example_feature::list::floats ? add_floats(found.bytes, text) : add_integers(found.bytes, text);
+    if (!fits) return str_cat("the numbers of '", name_, "' are longer than the record");
+    into = into.first(text.bytes());
+    return std::nullopt;
+  }
+
+  std::string name_;
+};
+
+class datum_picker final : public value_picker {
+ public:
+  explicit datum_picker(bool label) : label_(label) {}
+
+  std::uint64_t room(std::uint64_t record_bytes) const noexcept override { return label_ ? 20 : record_bytes; }
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+    const std::optional<datum> found = read_datum(record);
+    if (!found) return "no Datum of Caffe";
+    if (!label_) return copy(found->data, into);
+    if (!found->has_label) return value_fault("the Datum has no label", corrupt_kinds::incomplete);
+    number_text text(into);
+    if (!text.add(found->label)) return "the label is longer than its room";
+    into = into.first(text.bytes());
+    return std::nullopt;
+  }
+  std::string what() const override { return label_ ? "label of a Datum" : "data of a Datum"; }
+
+ private:
+  bool label_;
+};
+
+}  // namespace
+
+std::optional<std::vector<example_feature>> read_example(std::span<const std::byte> record) {
+  constexpr std::size_t features_max = 4096;
+  std::vector<example_feature> found;
+  try {
+    for_each_feature(record, [&](std::string_view name, std::span<const std::byte> feature) {
+      const feature_list list = read_feature(feature);
+      example_feature one{.holds = list.holds, .name = name, .first = {}};
+      if (list.holds == example_feature::list::bytes) {
+        for (message values(list.bytes); values.next();) {
+          if (values.is(1, wire::bytes) && one.values++ == 0) one.first = values.bytes();
+        }
+      } else {
+        one.values = count_numbers(list);
+      }
+      found.push_back(one);
+      return found.size() == features_max;
+    });
+  } catch (const error&) {
+    return std::nullopt;
+  }
+  if (found.empty()) return std::nullopt;
+  return found;
+}
+
+std::optional<datum> read_datum(std::span<const std::byte> record) {
+  enum { channels = 1, height, width, data, label, float_data, encoded };
+  datum found;
+  bool has_data = false;
+  try {
+    message members(record);
+    while (members.next()) {
+      const auto integer = static_cast<std::int64_t>(members.integer());
+      if (members.is(channels, wire::varint)) {
+        found.channels = integer;
+      } else if (members.is(height, wire::varint)) {
+        found.height = integer;
+      } else if (members.is(width, wire::varint)) {
+        found.width = integer;
+      } else if (members.is(data, wire::bytes)) {
+        found.data = members.bytes();
+        has_data = true;
+      } else if (members.is(label, wire::varint)) {
+        found.label = integer;
+        found.has_label = true;
+      } else if (members.is(encoded, wire::varint)) {
+        found.encoded = integer != 0;
+      } else if (members.number() != float_data) {
+        return std::nullopt;
+      }
+    }
+  } catch (const error&) {
+    return std::nullopt;
+  }
+  if (!has_data) return std::nullopt;
+  return found;
+}
+
+std::shared_ptr<const value_picker> pick_feature(std::string name) {
+  return std::make_shared<feature_picker>(std::move(name));
+}
+std::shared_ptr<const value_picker> pick_datum_data() { return std::make_shared<datum_picker>(false); }
+std::shared_ptr<const value_picker> pick_datum_label() { return std::make_shared<datum_picker>(true); }
+
+}  // namespace leat::datasets

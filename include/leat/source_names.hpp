@@ -1,0 +1,35 @@
+// The names of what is opened.
+#pragma once
+
+#include <concepts>
+#include <filesystem>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat {
+
+/// One path or address, or several: a text, a list of texts, or strings one after another. Each may be a brace list
+/// (a-{000..127}.tar) or a glob.
+class source_names {
+ public:
+  template <std::convertible_to<std::string_view> Text>
+  source_names(const Text& one) : names_{std::string(std::string_view(one))} {}  // NOLINT(google-explicit-constructor)
+  source_names(const std::filesystem::path& one) : names_{one.string()} {}       // NOLINT(google-explicit-constructor)
+  source_names(std::initializer_list<std::string_view> several) : names_(several.begin(), several.end()) {}
+  template <std::convertible_to<std::span<const std::string>> Strings>
+  source_names(const Strings& several) {  // NOLINT(google-explicit-constructor)
+    const std::span<const std::string> names = several;
+    names_.assign(names.begin(), names.end());
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return names_.empty(); }
+  [[nodiscard]] const std::vector<std::string>& all() const noexcept { return names_; }
+
+ private:
+  std::vector<std::string> names_;
+};
+
+}  // namespace leat

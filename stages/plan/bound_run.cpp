@@ -1,0 +1,239 @@
+#include "stages/plan/bound_run.hpp"
+
+#include "base/option_words.hpp"
+#include "base/random.hpp"
+#include "base/text.hpp"
+#include "stages/device/mix.hpp"
+#include "stages/order/launchers.hpp"
+#include "stages/order/order_error.hpp"
+#include "stages/order/order_model.hpp"
+#include "stages/plan/shared_members.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace leat::stages {
+namespace {
+
+// Rows in boxes are put together where they stay if they are the program's rows as they are, or crops of them; else in a staging row.
+std::size_t staging_row_bytes_of(const field_program& program, const datasets::dataset_model& dataset) {
+  if (program.verbatim() || program.crop() != nullptr) return 0;
+  std::uint64_t bytes = 0;
+  for (const std::uint16_t field : program.reads()) {
+    if (dataset.forms(field).has(datasets::part_form::box)) bytes = std::max(bytes, dataset.fields()[field].bytes_max);
+  }
+  return bytes;
+}
+
+std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& fields,
+                                                     const datasets::dataset_model& dataset, finished_by finished) {
+  std::vector<std::unique_ptr<field_program>> programs;
+  programs.reserve(fields.size());
+  for (const field& each : fields) each.model().bind(dataset, finished, programs);
+  number_views(programs);
+  return programs;
+}
+
+std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& dataset,
+                                            const std::vector<std::unique_ptr<field_program>>& programs,
+                                            const batch_mix& mix, std::uint32_t rows_max) {
+  std::vector<output_spec> outputs;
+  std::vector<std::size_t> staging;
+  for (const auto& program : programs) {
+    staging.push_back(staging_row_bytes_of(*program, dataset));
+    outputs.insert(outputs.end(), program->outputs().begin(), program->outputs().end());
+    outputs.back().read_into = reads_into_rows(dataset, *program);
+  }
+  add_mix_outputs(outputs, mix);
+  return std::make_shared<const batch_layout>(std::move(outputs), rows_max, staging);
+}
+
+std::shared_ptr<const sampler> order_of(const loader_options& options, const dataset& samples) {
+  const order chosen = options.order                 ? *options.order
+                       : options.shuffle_blocks != 0 ? shuffled_blocks(options.shuffle_blocks)
+                       : options.shuffle             ? shuffled()
+                                                     : sequential();
+  return chosen.model().bind(samples, {.seed = options.seed,
+                                       .batch_size = global_batch_size(options),
+                                       .last = options.drop_last ? last_batch::drop : options.last,
+                                       .nodes = machines_of(options.world)});
+}
+
+// The order's nodes, where this world may have them.
+std::uint32_t nodes_of(const sampler& order, const world& here) {
+  const std::uint32_t nodes = std::max(order.nodes(), 1U);
+  if (nodes == 1) return 1;
+  if (here.size % nodes != 0 && nodes % here.size != 0) {
+    throw order_error(option_id::order_sticky, nodes, " nodes, and a world of ", here.size,
+                      " ranks; give each node the same number of ranks");
+  }
+  if (machines_of(here) != 0 && here.size >= nodes && here.rank % here.local_size != here.local_rank) {
+    throw order_error(option_id::order_sticky, "rank ", here.rank, " is number ", here.local_rank, " of ",
+                      here.local_size,
+                      " on its machine; the ranks of a machine have to follow one another (srun --distribution=block, "
+                      "mpirun --map-by slot)");
+  }
+  return nodes;
+}
+
+}  // namespace
+
+loader_options checked(loader_options options) {
+  if (options.batch_size == 0)
+    throw error(errc::usage, str_cat(spelled(option_id::batch_size), " is 0; give at least 1"), option_id::batch_size);
+  if (options.drop_last && options.last == last_batch::pad) {
+    throw error(errc::usage, "drop_last is the short form of last = drop, and last is pad; give one of them");
+  }
+  if (options.shuffle_blocks != 0 && options.order) {
+    throw error(
+        errc::usage,
+        str_cat(spelled(option_id::shuffle_blocks), " is a short form of order, and both are given; give one of them"),
+        option_id::shuffle_blocks);
+  }
+  check_world(options.world, "loader_options::world");
+  // A run that goes on in another world keeps its global batches; another batch_size is refused, as any other option.
+  if (options.resume && options.global_batch_size == 0 && options.resume->batch_size == options.batch_size) {
+    options.global_batch_size = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(options.resume->global_batch_size, std::numeric_limits<std::uint32_t>::max()));
+  }
+  const std::uint64_t of_all = std::uint64_t{options.world.size} * options.batch_size;
+  if (options.global_batch_size == 0 && of_all > std::numeric_limits<std::uint32_t>::max()) {
+    throw error(errc::usage,
+                str_cat("a global batch of ", options.world.size, " ranks with a ", spelled(option_id::batch_size),
+                        " of ", options.batch_size, " has ", of_all, " rows, and may have ",
+                        std::numeric_limits<std::uint32_t>::max(), "; lower ", spelled(option_id::batch_size)),
+                option_id::batch_size);
+  }
+  if (options.decode_threads > 1024) {
+    throw error(errc::usage,
+                str_cat(spelled(option_id::decode_threads), " is ", options.decode_threads, "; give at most 1024"),
+                option_id::decode_threads);
+  }
+  if (!(options.corrupt_max.share >= 0 && options.corrupt_max.share <= 1)) {
+    throw error(errc::usage,
+                str_cat(spelled(option_id::corrupt_max), ".share is ", options.corrupt_max.share,
+                        "; give a share of an epoch's samples, from 0 to 1"),
+                option_id::corrupt_max);
+  }
+  if (options.on_corrupt == corrupt_policy::raise && options.corrupt_max != corrupt_bound()) {
+    throw error(
+        errc::usage,
+        str_cat(spelled(option_id::corrupt_max), " says how many corrupt samples are passed over, and ",
+                spelled(option_id::on_corrupt, "raise"), " passes over none; give skip or substitute, or leave ",
+                spelled(option_id::corrupt_max), " out"),
+        option_id::corrupt_max);
+  }
+  return options;
+}
+
+std::uint32_t global_batch_size(const loader_options& options) noexcept {
+  return options.global_batch_size != 0 ? options.global_batch_size : options.world.size * options.batch_size;
+}
+
+bound_run::bound_run(const leat::dataset& samples, const std::vector<field>& fields, const loader_options& options,
+                     finished_by finished)
+    : samples_(samples),
+      world_(options.world),
+      batches_max_(options.batches_max),
+      order_(order_of(options, samples_)),
+      nodes_(nodes_of(*order_, world_)),
+      programs_(bind_all(fields, dataset(), finished)),
+      layout_(lay_out(dataset(), programs_, options.mix, world_.rows_max(order_->rows_max()))),
+      planner_(dataset(), programs_, *layout_,
+               {.substitutes = options.on_corrupt == corrupt_policy::substitute,
+                .repeats = order_->repeats(),
+                .in_order = order_->in_order(),
+                .seed = options.seed}) {}
+
+std::uint64_t bound_run::batches(std::uint32_t epoch) const {
+  const std::uint64_t all = order_->batches(epoch);
+  return batches_max_ != 0 ? std::min(all, batches_max_) : all;
+}
+
+std::uint64_t bound_run::epoch_samples() const {
+  const std::uint64_t batches = this->batches(0);
+  if (world_.size == 1 && batches == order_->batches(0)) return order_->samples(0);
+  std::uint64_t rows = 0;
+  for (std::uint64_t batch = 0; batch < batches; ++batch) {
+    const std::uint32_t of_all = order_->rows(0, batch);
+    rows += world_.row_end(of_all) - world_.row_begin(of_all);
+  }
+  return rows;
+}
+
+std::uint64_t bound_run::epoch_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const std::uint16_t field : planner_.wanted()) bytes += dataset().fields()[field].bytes_total;
+  return bytes;
+}
+
+void bound_run::check(const pick& chosen, std::uint32_t epoch, std::uint64_t index, std::uint64_t row,
+                      std::string_view what) const {
+  if (chosen.sample < dataset().size() && chosen.draw < draws_end) return;
+  description named;
+  order_->describe(named);
+  const auto name = std::find_if(named.entries().begin(), named.entries().end(),
+                                 [](const description::entry& each) { return each.key == "order"; });
+  const std::string given = str_cat(name == named.entries().end() ? "the sampler" : str_cat("order ", name->value),
+                                    " gives, as ", what, " ", row, " of batch ", index, " of epoch ", epoch, ", ");
+  if (chosen.sample >= dataset().size()) {
+    throw error(errc::usage,
+                str_cat(given, "sample ", chosen.sample, "; the dataset has ", dataset().size(), ", numbered from 0"));
+  }
+  throw error(errc::usage, str_cat(given, "the draw ", chosen.draw, "; draws are less than 2^48"));
+}
+
+std::uint32_t bound_run::rows_of_all(std::uint32_t epoch, std::uint64_t index) const {
+  const std::uint32_t count = order_->rows(epoch, index);
+  const std::uint32_t most = order_->rows_max();
+  if (count == 0 || count > most) {
+    throw error(errc::usage, str_cat("the sampler gives batch ", index, " of epoch ", epoch, " ", count,
+                                     " rows; a batch has 1 to ", most, ", its rows_max()"));
+  }
+  return count;
+}
+
+void bound_run::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const {
+  const std::uint32_t of_all = rows_of_all(epoch, index);
+  const std::uint32_t begin = world_.row_begin(of_all);
+  const std::uint32_t end = world_.row_end(of_all);
+  rows.resize(end - begin);
+  if (begin != end) order_->picks(epoch, index, begin, end, rows);
+  for (std::uint32_t row = begin; row < end; ++row) check(rows[row - begin], epoch, index, row, "row");
+}
+
+std::uint32_t bound_run::padded(std::uint32_t epoch, std::uint64_t index) const {
+  const std::uint32_t of_all = rows_of_all(epoch, index);
+  const std::uint32_t counted = of_all - std::min(order_->padded(epoch, index), of_all);
+  const std::uint32_t end = world_.row_end(of_all);
+  return end - std::clamp(counted, world_.row_begin(of_all), end);
+}
+
+std::uint64_t bound_run::substitutes(std::uint32_t epoch, std::uint64_t index) const {
+  return order_->substitutes(epoch, index) / nodes_;
+}
+
+pick bound_run::substitute(std::uint32_t epoch, std::uint64_t index, std::uint32_t row, std::uint64_t n) const {
+  const std::uint32_t of_all = rows_of_all(epoch, index);
+  const std::uint64_t row_of_all = world_.row_begin(of_all) + std::uint64_t{row};
+  const std::uint64_t node = row_of_all * nodes_ / of_all;
+  const std::uint64_t number = node * substitutes(epoch, index) + n;
+  const pick drawn = order_->substitute(epoch, index, number);
+  check(drawn, epoch, index, number, "substitute");
+  return drawn;
+}
+
+batch_plan bound_run::plan(std::uint32_t epoch, std::uint64_t index) const {
+  batch_plan made;
+  made.epoch = epoch;
+  made.index = index;
+  pick_rows(epoch, index, made.picks);
+  made.padded = padded(epoch, index);
+  planner_.plan(made);
+  return made;
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,43 @@
+#include "stages/plan/described_plan.hpp"
+
+#include "base/text.hpp"
+#include "stages/batch/transfer.hpp"
+#include "stages/plan/block_uses.hpp"
+#include "stages/plan/bound_run.hpp"
+#include "stages/plan/cache_use.hpp"
+#include "stages/plan/memory_plan.hpp"
+#include "stages/plan/node_shares.hpp"
+#include "stages/plan/shared_members.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace leat::stages {
+
+loader_plan described_plan(const bound_run& run, const memory_plan& memory, const cache_use& cache, const transfer& to,
+                           const plan_surroundings& around) {
+  loader_plan plan = memory.shown;
+  if (cache.warning) plan.warnings.push_back(*cache.warning);
+  if (around.why_no_cache.starts_with("off: ")) {
+    plan.warnings.push_back(str_cat("the cache is not used: ", around.why_no_cache.substr(5)));
+  }
+  plan.notes = describe_shared_decodes(run.programs());
+  if (around.io_threads_asked == 0 && around.io_threads > 1) {
+    plan.notes.push_back(str_cat(around.io_threads, " I/O threads: a device decodes faster than one reads"));
+  }
+  if (std::optional<node_shares> shares = describe_node_shares(run)) {
+    (shares->warns ? plan.warnings : plan.notes).push_back(std::move(shares->text));
+  }
+  if (std::optional<std::string> uses = describe_block_uses(run, memory)) plan.notes.push_back(*std::move(uses));
+  if (const device_report device = to.report(); device.batches != 0) {
+    const std::size_t scratch = run.layout()->scratch_bytes();
+    plan.device = {device.use.use, device.bytes,
+                   str_cat(device.batches, " x ", bytes_text((device.bytes - scratch) / device.batches),
+                           " of its memory: what is copied, and the pictures it makes of it",
+                           scratch == 0 ? "" : str_cat("; ", bytes_text(scratch), " to decode in"))};
+  }
+  return plan;
+}
+
+}  // namespace leat::stages

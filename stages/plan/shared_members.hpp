@@ -1,0 +1,27 @@
+// Fields that read the same member of a sample: which view of it each field is, and which fields share one decode.
+#pragma once
+
+#include "stages/batch/field_model.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::stages {
+
+/// Numbers the random programs of each member, so that the second draws as the second view, and so on.
+void number_views(std::span<const std::unique_ptr<field_program>> programs);
+
+/// For each program the number of the program that decodes for it: its own, or an earlier one.
+[[nodiscard]] std::vector<std::uint16_t> decode_leaders(std::span<const std::unique_ptr<field_program>> programs);
+
+/// The scratch memory that decoding a usual sample takes, per thread.
+[[nodiscard]] std::size_t scratch_bytes_of(std::span<const std::unique_ptr<field_program>> programs);
+
+/// Sentences for loader_plan::notes: which outputs share a decode, and which views of one member do not.
+[[nodiscard]] std::vector<std::string> describe_shared_decodes(
+    std::span<const std::unique_ptr<field_program>> programs);
+
+}  // namespace leat::stages

@@ -1,0 +1,391 @@
+#include "stages/run/decode.hpp"
+
+#include "base/cpu_clock.hpp"
+#include "base/exception_text.hpp"
+#include "base/text.hpp"
+#include "stages/batch/range.hpp"
+#include "stages/plan/shared_members.hpp"
+#include "stages/state/digest.hpp"
+#include "stages/state/journal.hpp"
+
+#include <absl/container/inlined_vector.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <exception>
+
+namespace leat::stages {
+namespace {
+
+// In batch_in_flight::encoded: the program's row was made when its block was expanded.
+constexpr std::byte made_of_block_mark{};
+
+}  // namespace
+
+decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
+                 const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
+                 std::uint32_t threads)
+    : dataset_(dataset),
+      programs_(programs),
+      layout_(layout),
+      leaders_(decode_leaders(programs)),
+      followers_(programs.size(), 0),
+      settings_(settings),
+      threads_(threads) {
+  std::size_t outputs = 0;
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    if (leaders_[p] != p) ++followers_[leaders_[p]];
+    first_output_.push_back(outputs);
+    outputs += programs_[p]->outputs().size();
+  }
+  for (thread_state& own : threads_) {
+    for (std::size_t p = 0; p < programs_.size(); ++p) {
+      own.scratch.push_back(leaders_[p] == p ? programs_[p]->make_scratch(budget) : nullptr);
+    }
+    own.produced.resize(programs_.size());
+    own.encoded.resize(programs_.size());
+    own.rows.resize(outputs);
+    own.made.resize(outputs);
+    for (std::size_t o = 0; o < outputs && settings_.digests; ++o) {
+      const output_spec& spec = layout_.outputs()[o].spec;
+      if (spec.made_by == nullptr) continue;
+      own.made[o].resize(scratch_behind(spec.row_bytes()) + spec.made_by->make_row_bytes());
+    }
+  }
+}
+
+void decoder::run(sample_in_flight& sample, std::uint32_t thread, const std::atomic<bool>& stop) {
+  const range profiled(work_of::decode);
+  thread_state& own = threads_[thread];
+  if (!sample.corrupt && !sample.out_of_memory() && !sample.threw()) decode_fields(sample, own, stop);
+  if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.
+  if (sample.out_of_memory()) return describe_out_of_memory(sample);
+  if (sample.corrupt) return describe_corrupt(sample);
+  if (settings_.digests) add_digest(sample, own);
+  if (settings_.names) sample.owner->names[sample.row] = dataset_.name(sample.pick().sample);
+}
+
+std::uint64_t decoder::bytes_copied() const noexcept {
+  std::uint64_t bytes = 0;
+  for (const thread_state& each : threads_) bytes += each.bytes_copied.load(std::memory_order_relaxed);
+  return bytes;
+}
+
+// Where each output's row lies.
+void decoder::place_rows(const sample_in_flight& sample, thread_state& own) const {
+  const batch_in_flight& batch = *sample.owner;
+  std::byte* const base = batch.memory.bytes().data();
+  const std::span<const batch_plan::ragged_row> ragged = batch.ragged_of(sample.row);
+  for (std::size_t output = 0; output < own.rows.size(); ++output) {
+    const batch_layout::output_place& place = layout_.outputs()[output];
+    const std::size_t r = place.ragged_index;
+    own.rows[output] =
+        place.spec.ragged
+            ? row_target{.bytes = {base + batch.plan.buffers[r].offset + ragged[r].offset, ragged[r].capacity}}
+            : row_target{.bytes = {base + place.offset + sample.row * place.row_bytes, place.row_bytes}};
+  }
+}
+
+// The bytes that were read for the program, expanded where they are stored in another form, or those that a call makes: once for all
+// programs that read the field. Returns a reason where there are none.
+std::optional<value_fault> decoder::find_encoded(const sample_in_flight& sample, std::size_t program,
+                                                 thread_state& own) const {
+  const batch_in_flight& batch = *sample.owner;
+  const std::size_t first = sample.row * programs_.size();
+  const std::uint16_t field = batch.plan.fields[first + program];
+  own.encoded[program] = batch.encoded[first + program];
+  if (field == batch_plan::no_field) return std::nullopt;
+  switch (batch.plan.forms[first + program]) {
+    case datasets::part_form::stored:
+    case datasets::part_form::awaited:
+    case datasets::part_form::value:  // its row was made when its block was expanded
+      return std::nullopt;
+    case datasets::part_form::box:
+      own.encoded[program] = boxes_of(sample, program, own);
+      return std::nullopt;
+    case datasets::part_form::coded:
+    case datasets::part_form::produced:
+      break;
+  }
+  for (std::size_t before = 0; before < program; ++before) {
+    if (batch.plan.fields[first + before] != field) continue;
+    own.encoded[program] = own.encoded[before];
+    return std::nullopt;
+  }
+  if (batch.plan.forms[first + program] == datasets::part_form::coded) return expand(sample, program, field, own);
+  own.encoded[program] = dataset_.produce(sample.pick().sample, field, own.produced[program]);
+  return std::nullopt;
+}
+
+// Where they were put together.
+std::span<const std::byte> decoder::boxes_of(const sample_in_flight& sample, std::size_t program,
+                                             thread_state& own) const {
+  const batch_in_flight& batch = *sample.owner;
+  const auto staged = layout_.staging_row(batch.memory.bytes().subspan(batch.plan.staging), program, sample.row);
+  return staged.empty() ? rows_of(program, own).front().bytes : staged;
+}
+
+// A block that is a whole row becomes that row; any other goes to this thread's memory.
+std::optional<value_fault> decoder::expand(const sample_in_flight& sample, std::size_t program, std::uint16_t field,
+                                           thread_state& own) const {
+  const pick& row = sample.pick();
+  const datasets::need wanted[] = {{.field = field, .seed = settings_.seed, .draw = row.draw, .epoch = row.epoch}};
+  datasets::part_list parts;
+  dataset_.parts(row.sample, wanted, parts);
+  assert(parts.size() == 1);
+  const datasets::part& part = parts.front();
+  std::span<std::byte> to = rows_of(program, own).front().bytes;
+  if (!programs_[program]->verbatim() || to.size() != part.where.decoded_bytes) {
+    own.produced[program].resize(part.where.decoded_bytes);
+    to = own.produced[program];
+  }
+  std::optional<value_fault> fault = dataset_.expand(row.sample, part, own.encoded[program], to);
+  own.encoded[program] = to;
+  return fault;
+}
+
+// The rows of all that are decoded with `leader`, where one pass over the picture makes them.
+bool decoder::decode_together(std::size_t leader, const decode_input& input, thread_state& own) const {
+  own.together.clear();
+  for (std::size_t p = leader; p < programs_.size(); ++p) {
+    if (leaders_[p] == leader) own.together.push_back({programs_[p].get(), rows_of(p, own)});
+  }
+  return programs_[leader]->decode_together(*own.scratch[leader], input, own.together);
+}
+
+decode_input decoder::input_of(const sample_in_flight& sample, std::size_t program, const thread_state& own,
+                               const std::atomic<bool>& stop) const {
+  const pick& row = sample.pick();
+  return {.sample = row.sample,
+          .draw = row.draw,
+          .epoch = row.epoch,
+          .seed = settings_.seed,
+          .dataset = &dataset_,
+          .encoded = own.encoded[program],
+          .present = sample.owner->plan.field_of(sample.row, program) != batch_plan::no_field,
+          .stop = &stop};
+}
+
+void decoder::count_made(batch_in_flight& batch, std::uint32_t row, std::size_t program, std::size_t encoded_bytes,
+                         thread_state& own) const {
+  if (const std::size_t copied = programs_[program]->bytes_copied(encoded_bytes); copied != 0) {
+    own.bytes_copied.store(own.bytes_copied.load(std::memory_order_relaxed) + copied, std::memory_order_relaxed);
+  }
+  const std::span<row_target> rows = rows_of(program, own);
+  for (std::size_t o = 0; o < rows.size(); ++o) {
+    const batch_layout::output_place& place = layout_.outputs()[first_output_[program] + o];
+    if (place.spec.ragged) batch.ragged_used(row)[place.ragged_index] = rows[o].used;
+  }
+}
+
+void decoder::make_of_block(block_in_flight& block, const block_in_flight::use& use,
+                            std::span<const std::byte> expanded, std::uint32_t thread, const std::atomic<bool>& stop) {
+  if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.
+  thread_state& own = threads_[thread];
+  batch_in_flight& batch = *block.owner;
+  const sample_in_flight& sample = batch.samples[use.row];
+  const std::size_t p = use.program;
+  const std::uint16_t field = batch.plan.field_of(use.row, p);
+  const auto fault = [&](const failure& why, std::exception_ptr thrown) {
+    block.faults.push_back({.row = use.row,
+                            .reason = str_cat(programs_[p]->outputs().front().name, ": ", why.reason),
+                            .kind = why.counted_as(),
+                            .bytes_needed = why.bytes_needed,
+                            .out_of_memory = why.kind == outcome_kind::no_memory,
+                            .failure = std::move(thrown)});
+  };
+  try {
+    const pick& row = sample.pick();
+    const datasets::need wanted{.field = field, .seed = settings_.seed, .draw = row.draw, .epoch = row.epoch};
+    datasets::part_list parts;
+    dataset_.parts(row.sample, {&wanted, 1}, parts);
+    assert(parts.size() == 1);
+    own.produced[p].resize(parts.front().value_bytes);
+    dataset_.copy_box(row.sample, parts.front(), nullptr, expanded, own.produced[p]);
+    own.encoded[p] = own.produced[p];
+    place_rows(sample, own);
+    const decode_input input = input_of(sample, p, own, stop);
+    const outcome<void> result = programs_[p]->decode(*own.scratch[leaders_[p]], input, rows_of(p, own));
+    if (!result) return fault(result.error(), nullptr);
+    count_made(batch, use.row, p, input.encoded.size(), own);
+    batch.encoded[use.row * programs_.size() + p] = {&made_of_block_mark, 0};
+  } catch (...) {
+    fault(corrupt(current_exception_text()), std::current_exception());
+  }
+}
+
+void decoder::join_pieces(batch_in_flight& batch, const sample_in_flight& sample) {
+  for (const std::uint32_t number : sample.reads) {
+    const read_in_flight& rows = batch.reads[number];
+    if (!rows.inside) continue;
+    const read_in_flight& first = batch.reads[*rows.inside];
+    for (const read_part& part : first.parts) {
+      if (part.offset + part.bytes <= rows.offset) continue;  // of a member before it
+      const std::byte* const head = first.data.data() + (part.offset - first.offset);
+      std::byte* const memory = first.into.bytes.data();
+      std::byte* const begin = memory + (rows.data.data() - memory) - (rows.offset - part.offset);
+      std::span<const std::byte>& encoded = batch.encoded[sample.row * batch.plan.programs + part.program];
+      if (encoded.data() == head) std::memmove(begin, head, first.offset + first.bytes - part.offset);
+      for (const read_part& each : first.parts) {
+        if (each.offset != part.offset) continue;
+        batch.encoded[sample.row * batch.plan.programs + each.program] = {begin, each.bytes};
+      }
+    }
+  }
+}
+
+void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
+  batch_in_flight& batch = *sample.owner;
+  join_pieces(batch, sample);
+  place_rows(sample, own);
+  absl::InlinedVector<bool, 8> made;  // of each program: by the decode of one before
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    const field_program& program = *programs_[p];
+    const std::span<row_target> rows = rows_of(p, own);
+    const std::uint16_t field = batch.plan.field_of(sample.row, p);
+    if (!made.empty() && made[p]) continue;
+    if (batch.encoded[sample.row * programs_.size() + p].data() == &made_of_block_mark) {
+      for (std::size_t o = 0; o < rows.size(); ++o) {
+        const batch_layout::output_place& place = layout_.outputs()[first_output_[p] + o];
+        if (place.spec.ragged) rows[o].used = batch.ragged_used(sample.row)[place.ragged_index];
+      }
+      continue;
+    }
+    std::optional<value_fault> missing;
+    try {
+      missing = find_encoded(sample, p, own);
+    } catch (const std::exception& problem) {
+      missing = problem.what();
+    } catch (...) {
+      missing = current_exception_text();
+    }
+    if (missing) {
+      sample.corrupt = true;
+      sample.in_trouble().field_at_fault = field;
+      sample.trouble->reason = str_cat(program.outputs().front().name, ": ", missing->reason);
+      sample.trouble->kind = missing->kind;
+      return;
+    }
+    const decode_input input = input_of(sample, p, own, stop);
+    const bool as_read = program.verbatim() || program.crop() != nullptr;
+    if (as_read && input.present && input.encoded.data() == rows.front().bytes.data()) {
+      continue;  // read into it
+    }
+    if (followers_[p] != 0 && decode_together(p, input, own)) {
+      made.resize(programs_.size(), false);
+      for (std::size_t q = p; q < programs_.size(); ++q) made[q] = made[q] || leaders_[q] == p;
+      continue;
+    }
+    const outcome<void> result = program.decode(*own.scratch[leaders_[p]], input, rows);
+    if (!result) {
+      (result.kind() == outcome_kind::no_memory ? sample.in_trouble().out_of_memory : sample.corrupt) = true;
+      sample.in_trouble().field_at_fault = field;
+      sample.trouble->reason = str_cat(program.outputs().front().name, ": ", result.reason());
+      sample.trouble->kind = result.error().counted_as();
+      sample.trouble->bytes_needed = result.error().bytes_needed;
+      return;
+    }
+    count_made(batch, sample.row, p, input.encoded.size(), own);
+  }
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    std::optional<std::string> wrong = programs_[p]->check(std::span(own.rows).subspan(first_output_[p]));
+    if (!wrong) continue;
+    sample.corrupt = true;
+    sample.in_trouble().field_at_fault = batch.plan.field_of(sample.row, p);
+    sample.trouble->reason = std::move(*wrong);
+    return;
+  }
+}
+
+// The row is still in this core's cache.
+void decoder::add_digest(sample_in_flight& sample, thread_state& own) {
+  const std::uint64_t begin_ns = thread_cpu_ns();
+  absl::InlinedVector<row_output, 8> outputs;
+  for (std::size_t o = 0; o < own.rows.size(); ++o) {
+    const batch_layout::output_place& place = layout_.outputs()[o];
+    const output_spec& spec = place.spec;
+    if (spec.of_batch) continue;
+    if (spec.ragged) {
+      const auto bytes = own.rows[o].bytes.first(own.rows[o].used);
+      outputs.push_back({spec.name, spec.type, spec.ragged_shape(bytes.size()), bytes});
+    } else if (spec.made_by != nullptr) {
+      outputs.push_back({spec.name, spec.type, spec.row_shape, made_row(o, own)});
+    } else if (!place.hidden) {
+      outputs.push_back({spec.name, spec.type, spec.row_shape, own.rows[o].bytes});
+    }
+  }
+  sample.owner->row_digests[sample.row] = row_digest(sample.pick().sample, outputs);
+  digest_ns_.fetch_add(thread_cpu_ns() - begin_ns, std::memory_order_relaxed);
+}
+
+// What the device will make of the row: the digest is of what the trainer sees.
+std::span<const std::byte> decoder::made_row(std::size_t output, thread_state& own) const {
+  const batch_layout::output_place& place = layout_.outputs()[output];
+  absl::InlinedVector<const std::byte*, 4> from;
+  for (const std::size_t other : place.made_from) {
+    if (other < own.rows.size()) from.push_back(own.rows[other].bytes.data());  // else not the field's own
+  }
+  const std::span<std::byte> made = own.made[output];
+  const std::size_t row_bytes = place.spec.row_bytes();
+  place.spec.made_by->make_row(from, 0, made.data(), made.data() + scratch_behind(row_bytes));
+  return made.first(row_bytes);
+}
+
+// On a decode thread, because the name of a sample in a shard may have to be read from the shard.
+decoder::address decoder::find(const pick& of, std::uint16_t field_at_fault) const {
+  address found;
+  try {
+    found.name = dataset_.name(of.sample);
+  } catch (const std::exception&) {
+    found.name = str_cat("sample ", of.sample);  // The shard that holds its name is damaged too.
+  }
+  if (const auto defect = dataset_.defects() != 0 ? dataset_.defect_of(of.sample) : std::nullopt) {
+    found.source = dataset_.sources()[defect->source]->file_name(defect->file);
+    found.offset = defect->offset;
+    return found;
+  }
+  // Every field, as the plan would ask: where a window of tokens lies is drawn.
+  std::vector<datasets::need> needs;
+  for (std::uint16_t field = 0; field < dataset_.fields().size(); ++field) {
+    needs.push_back({.field = field, .seed = settings_.seed, .draw = of.draw, .epoch = of.epoch});
+  }
+  datasets::part_list parts;
+  dataset_.parts(of.sample, needs, parts);
+  const auto lies_nowhere = [](const datasets::part& each) { return each.is_made(); };
+  parts.erase(std::remove_if(parts.begin(), parts.end(), lies_nowhere), parts.end());
+  if (parts.empty()) return found;
+  // The member that is to blame; where one is missing, the sample's first.
+  auto blamed = std::find_if(parts.begin(), parts.end(),
+                             [&](const datasets::part& each) { return each.field == field_at_fault; });
+  if (blamed == parts.end()) blamed = parts.begin();
+  found.source = dataset_.sources()[blamed->where.source]->file_name(blamed->where.file);
+  found.offset = dataset_.header_offset(of.sample, blamed->where);
+  return found;
+}
+
+// For the journal.
+void decoder::describe_corrupt(sample_in_flight& sample) const {
+  sample_trouble& trouble = sample.in_trouble();
+  if (trouble.quarantined) return;  // A substitute: it will be counted in its own place.
+  trouble.quarantined = true;
+  trouble.planned_reason = trouble.reason;
+  trouble.planned_kind = trouble.kind;
+  trouble.planned_bytes_needed = trouble.bytes_needed;
+  trouble.planned_field_at_fault = trouble.field_at_fault;
+  trouble.planned_read_failure = trouble.read_failure;
+  trouble.planned_unreadable = trouble.unreadable;
+  address found = find(sample.planned(), trouble.field_at_fault);
+  trouble.planned_name = std::move(found.name);
+  trouble.planned_source = std::move(found.source);
+  trouble.planned_offset = found.offset;
+}
+
+// For the error that ends the run.
+void decoder::describe_out_of_memory(sample_in_flight& sample) const {
+  sample_trouble& trouble = sample.in_trouble();
+  const address found = find(sample.pick(), trouble.field_at_fault);
+  trouble.reason = str_cat("sample ", found.name, place_text(found.source, found.offset), ": ", trouble.reason);
+}
+
+}  // namespace leat::stages

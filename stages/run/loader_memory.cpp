@@ -1,0 +1,282 @@
+#include "stages/run/loader_memory.hpp"
+
+#include "base/cores_quota.hpp"
+#include "base/text.hpp"
+#include "io/arena/budget_refusal.hpp"
+#include "io/files/direct_policy.hpp"
+#include "io/files/queue_depth.hpp"
+#include "io/files/source.hpp"
+#include "stages/device/mix.hpp"
+#include "stages/pixels/scratch.hpp"
+#include "stages/plan/array_crop.hpp"
+#include "stages/plan/shared_members.hpp"
+#include "stages/run/batch_in_flight.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace leat::stages {
+namespace {
+
+bool reads_in_pieces(const datasets::dataset_model& dataset, const field_program& program) {
+  return std::any_of(program.reads().begin(), program.reads().end(),
+                     [&](std::uint16_t field) { return datasets::reads_of_value_max(dataset.fields()[field]) > 1; });
+}
+
+// A sample counts what it waits for in 16 bits, and reads are among it.
+constexpr std::uint64_t blocks_of_sample_max = 60'000;
+
+// The most blocks that a sample's field lies in. A crop lies in fewer of them, wherever it begins.
+std::uint64_t blocks_wanted(const field_info& field, const array_crop* crop) {
+  const std::size_t axes = field.shape.size();
+  if (crop == nullptr || field.chunk.size() != axes + 1 || crop->shape().size() != axes) return field.blocks_max;
+  std::uint64_t of_crop = 1;
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    const std::int64_t chunk = field.chunk[axis + 1];
+    const std::int64_t all = (field.shape[axis] + chunk - 1) / chunk;
+    of_crop *= static_cast<std::uint64_t>(std::min(all, (crop->shape()[axis] - 1) / chunk + 2));
+  }
+  return std::min(field.blocks_max, of_crop);
+}
+
+// Rows are planned some at a time, and a read that waits for memory keeps those behind it from being planned: reads are no
+// more than have memory, and one step's. Those that need none, and those of ragged rows, which are planned at once, are as
+// many as there are.
+bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, const memory_needs& needs) {
+  const datasets::dataset_model& dataset = run.dataset();
+  const batch_layout& layout = *run.layout();
+  const planner& plan = run.planner();
+  std::vector<bool> fetched(dataset.fields().size(), false);
+  bool leased = plan.in_steps();
+  std::size_t blocks = 0;
+  std::uint64_t blocks_of_sample = 0;
+  std::size_t in_two = 0;  // values that may be read in two pieces
+  for (const auto& program : run.programs()) {
+    if (program->reads().empty()) continue;
+    const std::uint16_t first = program->reads().front();
+    fetched[first] = !dataset.forms(first).only(datasets::forms_made);
+    std::uint64_t in_row = 0;
+    for (const std::uint16_t field : program->reads()) {
+      in_row = std::max(in_row, blocks_wanted(dataset.fields()[field], program->crop()));
+    }
+    blocks_of_sample += in_row;
+    if (blocks_of_sample > blocks_of_sample_max) {
+      throw error(errc::limit,
+                  str_cat("a sample lies in ", blocks_of_sample, " chunks of its fields together; leat has up to ",
+                          blocks_of_sample_max, ": take fewer fields or a crop, or write them anew in larger chunks"));
+    }
+    blocks += layout.rows_max() * in_row;
+    leased = leased && !reads_into_rows(dataset, *program);
+    if (reads_in_pieces(dataset, *program) && in_two < fetched.size()) ++in_two;
+  }
+  const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true)) + in_two;
+  bookkeeping all{.rows = layout.rows_max(),
+                  .reads = reads * layout.rows_max(),
+                  .programs = run.programs().size(),
+                  .ragged = layout.ragged_count(),
+                  .blocks = blocks,
+                  .digests = options.digests,
+                  .names = options.names};
+  all.planned = plan.in_steps() ? std::min<std::size_t>(all.reads, reads * planner::rows_at_once) : all.reads;
+  if (leased) {
+    const std::size_t with_memory = read_bytes_wanted(needs, needs.decode_threads) / io::alignment_max_bytes;
+    all.reads = std::min(all.reads, with_memory + reads * planner::rows_at_once);
+  }
+  return all;
+}
+
+// What a decode thread holds of a program's blocks: the largest one expanded, but where it is the row itself, and what expanding it takes.
+std::uint64_t expanded_bytes_of(const datasets::dataset_model& dataset, const field_program& program,
+                                std::uint64_t value_bytes_max) {
+  std::uint64_t largest = 0;
+  for (const std::uint16_t field : program.reads()) {
+    const std::uint64_t block = std::min(dataset.fields()[field].decoded_block_bytes_max, value_bytes_max);
+    const bool is_row = program.verbatim() && block == program.outputs().front().row_bytes();
+    largest = std::max(largest, (is_row ? 0 : block) + dataset.fields()[field].expand_bytes_max);
+  }
+  return largest;
+}
+
+// Orders that take blocks one pool after the other say of how many the samples of neighbouring batches are. Any other order comes back to
+// all of them, which are kept where they are few: a packed member of an archive is one.
+//   each   blocks that hold one of the order's: of each chunked field, as many as a row lies in
+void keep_blocks(const bound_run& run, std::uint64_t each, memory_needs& needs) {
+  constexpr std::uint64_t share = 2;  // of the budget
+  needs.blocks_kept = run.order().blocks_near() * run.nodes_of_rank() * each;
+  needs.blocks_by_order = run.order().blocks_near() > 1;
+  if (needs.blocks_kept != 0) return;
+  const std::uint64_t budget = needs.host_bytes_max != 0 ? needs.host_bytes_max : host_bytes_usual;
+  const std::uint64_t blocks = run.share_of_rank(run.dataset().blocks().size()) * each;
+  if (blocks <= budget / share / needs.block_bytes_max) needs.blocks_kept = blocks;
+}
+
+// Of the dataset's sources, what keeps the one busy that takes most.
+io::source_depth depth_of(const datasets::dataset_model& dataset) {
+  io::source_depth most;
+  for (const auto& each : dataset.sources()) {
+    const io::source_depth one = each->in_flight();
+    most.reads = std::max(most.reads, one.reads);
+    most.bytes = std::max(most.bytes, one.bytes);
+  }
+  return most;
+}
+
+void count_sources(const datasets::dataset_model& dataset, std::uint32_t io_threads, memory_needs& needs) {
+  std::size_t sources = 0;
+  for (const auto& each : dataset.sources()) {
+    const io::source_memory one = each->memory();
+    if (one.bytes_wanted == 0) continue;
+    needs.source_bytes_least += one.bytes_least * io_threads;
+    needs.source_bytes_wanted += one.bytes_wanted * io_threads;
+    if (sources++ == 0) needs.source_what = one.what;
+  }
+  if (sources * io_threads > 1) {
+    needs.source_what = str_cat(io_threads, io_threads == 1 ? " I/O thread x " : " I/O threads x ", sources,
+                                sources == 1 ? " source x (" : " sources x (", needs.source_what, ")");
+  }
+}
+
+// Nothing where the budget is too small all the same.
+template <class Plan>
+std::optional<memory_plan> plan_without_largest(const Plan& plan) {
+  try {
+    return plan();
+  } catch (const io::budget_refusal&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::uint32_t io_threads_of(const bound_run& run, const loader_options& options) {
+  if (options.reader.io_threads != 0) return options.reader.io_threads;
+  const auto& programs = run.programs();
+  const bool leaves_packs = std::any_of(programs.begin(), programs.end(), [&](const auto& program) {
+    const std::optional<decodes_left> left = program->decodes_left_to_device();
+    return left && left->packs && reads_in_pieces(run.dataset(), *program);
+  });
+  // A network's sources take memory for each thread, and are not bound by copies from the page cache.
+  const auto& sources = run.dataset().sources();
+  const bool local = std::none_of(sources.begin(), sources.end(),
+                                  [](const auto& source) { return source->memory().bytes_wanted != 0; });
+  return leaves_packs && local ? io_threads_for_device(cores_of_local_rank(options.world.local_size)) : 1;
+}
+
+memory_needs needs_of(const bound_run& run, const loader_options& options, const memory_available& available,
+                      std::uint64_t batches_to_come) {
+  const datasets::dataset_model& dataset = run.dataset();
+  const batch_layout& layout = *run.layout();
+  memory_needs needs{.host_bytes_max = options.host_bytes_max,
+                     .keeps_pool = options.shuffle_blocks != 0,
+                     .decode_threads = options.decode_threads != 0 ? options.decode_threads
+                                                                   : cores_of_local_rank(options.world.local_size),
+                     .threads_automatic = options.decode_threads == 0,
+                     .prefetch_batches = options.prefetch_batches};
+  const std::uint64_t value_bytes_max = run.planner().value_bytes_max();
+  std::uint64_t read_bytes_max = 0;
+  std::uint64_t expanded_bytes = 0;
+  std::uint64_t blocks_of_rows = 0;
+  std::uint64_t read_bytes_total = 0;
+  std::vector<bool> counted(dataset.fields().size(), false);
+  for (const auto& program : run.programs()) {
+    if (reads_into_rows(dataset, *program)) continue;
+    std::uint64_t largest = 0;
+    for (const std::uint16_t f : program->reads()) {
+      if (counted[f]) continue;
+      counted[f] = true;
+      const field_info& info = dataset.fields()[f];
+      // A block has a lease of its own, for what is read and what it becomes.
+      const datasets::part_forms forms = dataset.forms(f);
+      if (forms.any_of(datasets::forms_in_blocks)) {
+        blocks_of_rows += blocks_wanted(info, program->crop());
+        needs.block_bytes_max = std::max<std::size_t>(
+            needs.block_bytes_max, io::aligned_bytes(1, std::min(info.stored_block_bytes_max, value_bytes_max)) +
+                                       io::aligned_bytes(0, std::min(info.decoded_block_bytes_max, value_bytes_max)));
+      }
+      std::uint64_t of_read = 0;
+      if (forms.has(datasets::part_form::coded)) of_read = info.read_bytes_max();
+      if (!forms.only(datasets::forms_in_blocks | datasets::part_form::coded)) {
+        of_read = std::max(of_read, info.bytes_max);
+      }
+      // What is awaited takes a lease of bytes_max, whatever is left out.
+      if (!forms.has(datasets::part_form::awaited)) of_read = std::min(of_read, value_bytes_max);
+      largest = std::max(largest, of_read);
+      read_bytes_total += info.bytes_total;
+    }
+    read_bytes_max += largest;
+    expanded_bytes += expanded_bytes_of(dataset, *program, value_bytes_max);
+  }
+  if (needs.block_bytes_max != 0) keep_blocks(run, blocks_of_rows, needs);
+  needs.scratch_bytes_per_thread = scratch_bytes_of(run.programs());
+  needs.expanded_bytes_per_thread = expanded_bytes;
+  needs.scratch_bytes_per_thread += expanded_bytes;
+  if (options.digests) needs.scratch_bytes_per_thread += layout.made_row_bytes();
+  needs.scratch_bytes_per_thread += mixer::scratch_bytes(layout, options.mix, options.digests);
+  needs.batch_bytes = layout.bytes(run.planner().largest_ragged_batch());
+  // Unaligned at both ends, and neighbours read together with what lies between them.
+  needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + run.programs().size() * planner::gap_bytes_max;
+  const std::uint64_t mean = read_bytes_total / std::max<std::uint64_t>(dataset.size(), 1);
+  needs.read_bytes_mean = std::max(io::aligned_bytes(1, mean), needs.block_bytes_max);
+  needs.read_bytes_max = std::max(needs.read_bytes_max, needs.block_bytes_max);
+  if (run.order().in_order() && read_bytes_max != 0) {
+    constexpr std::uint64_t joined = io::aligned_bytes(1, planner::joined_bytes_max);
+    needs.read_bytes_max = std::max<std::uint64_t>(needs.read_bytes_max, joined);
+    needs.read_bytes_mean = std::max<std::uint64_t>(needs.read_bytes_mean, joined);
+  }
+  const io::source_depth wanted = depth_of(dataset);
+  const auto depth_at = [&](std::uint64_t read_bytes) {
+    return options.reader.queue_depth != 0 ? options.reader.queue_depth
+                                           : io::queue_depth::of(read_bytes, wanted.bytes, wanted.reads);
+  };
+  const std::uint32_t depth = depth_at(needs.read_bytes_mean);
+  const std::uint32_t io_threads = io_threads_of(run, options);
+  needs.queue_depth = depth * io_threads;
+  needs.batch_bookkeeping_bytes = bookkeeping_of(run, options, needs).bytes();
+  const std::uint32_t rows_max = layout.rows_max();
+  // In order, a batch's neighbours are few reads; at random each row is one.
+  const std::uint64_t batch_read_bytes = run.epoch_bytes() / std::max<std::uint64_t>(dataset.size(), 1) * rows_max;
+  const std::uint64_t reads = run.order().in_order()
+                                  ? 1 + std::min<std::uint64_t>(batch_read_bytes / planner::joined_bytes_max, rows_max)
+                                  : rows_max;
+  const std::uint64_t reads_in_flight = depth_at(batch_read_bytes / reads);
+  needs.batches_in_flight = (reads_in_flight * io_threads + reads - 1) / reads;
+  io::direct_policy direct(options.reader.direct);
+  direct.set_epoch_bytes(run.epoch_bytes(), available);
+  // What comes over a network waits as for a drive, and no page cache has it.
+  needs.direct = direct.wants_direct() || wanted.bytes > io::queue_depth::bytes;
+  needs.batches_to_come = batches_to_come;
+  count_sources(dataset, io_threads, needs);
+  return needs;
+}
+
+memory_plan memory_of(bound_run& run, const loader_options& options, const memory_available& available,
+                      std::uint64_t batches_to_come, std::optional<std::uint64_t> decided) {
+  const auto plan = [&] {
+    return plan_memory(needs_of(run, options, available, batches_to_come), available, options.world.local_size);
+  };
+  if (decided && *decided != planner::no_limit) run.leave_out_above(*decided);
+  if (decided || options.on_corrupt == corrupt_policy::raise) return plan();
+  try {
+    return plan();
+  } catch (const io::budget_refusal&) {
+    const std::uint64_t budget = options.host_bytes_max != 0 ? options.host_bytes_max
+                                 : available.bytes != 0 ? std::min<std::uint64_t>(host_bytes_usual, available.bytes / 2)
+                                                        : host_bytes_usual;
+    run.leave_out_above(pixels::scratch_budget::sample_bytes_max(budget));
+    std::optional<memory_plan> without = plan_without_largest(plan);
+    if (!without) throw;
+    without->shown.warnings.push_back(
+        str_cat("samples with a value of more than ", bytes_text(run.planner().value_bytes_max()),
+                " are corrupt: a quarter of host_bytes_max, which would have to be larger "
+                "for a batch of the largest ones"));
+    return *std::move(without);
+  }
+}
+
+}  // namespace leat::stages

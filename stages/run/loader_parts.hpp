@@ -1,0 +1,67 @@
+// A loader some of whose parts its maker brings along: tests and benchmarks, which watch how batches get to the trainer, or need
+// no GPU for it; and one batch without a loader. Not installed.
+#pragma once
+
+#include "stages/observe/windows.hpp"
+
+#include <leat/field.hpp>
+#include <leat/loading.hpp>
+#include <leat/samples.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace leat::stages {
+
+class transfer;      // stages/batch/transfer.hpp
+class device_calls;  // stages/device/device.hpp
+
+/// A batch's place in its run, from 0.
+struct batch_place {
+  std::uint32_t epoch = 0;
+  std::uint64_t index = 0;
+};
+
+/// What stands in the place of what loader_options::device asks for; null is that itself.
+///   transfer       how batches get to the trainer
+///   device_calls   the device's table of calls; where there is a transfer it is not looked at
+///   windows        how long windows are
+///   only           the one batch that is delivered, by itself; with names it has its picks, too
+///   value_bytes_max   of a line that makes a batch of another one's run: above how many bytes that leaves values out
+struct loader_parts {
+  std::shared_ptr<stages::transfer> transfer = {};
+  std::shared_ptr<stages::device_calls> device_calls = {};
+  std::optional<batch_place> only = {};
+  std::optional<std::uint64_t> value_bytes_max = {};
+  window_options windows = {};
+};
+
+/// How deep a line works.
+///   batches          that there may be at once: with the consumer, under way and ready. A consumer that holds so many gets no other
+///                    before it lets one go
+///   queue_depth      reads that each ring gives the kernel at a time; 0: by bytes. Without io_uring it says nothing
+///   decode_threads   that take part
+struct line_depths {
+  std::uint32_t batches = 1;
+  std::uint32_t queue_depth = 0;
+  std::uint32_t decode_threads = 1;
+
+  friend bool operator==(const line_depths&, const line_depths&) = default;
+};
+
+/// What a loader works with now, and the most that it has planned for. Thread: any.
+[[nodiscard]] line_depths depths_of(const loader& line);
+[[nodiscard]] line_depths depths_max(const loader& line);
+/// Changes them while the loader runs: for tests, and for whoever tunes it. What is under way goes on, and no byte of any batch depends on
+/// it. Thread: any.
+///   throws   error{errc::usage} for none, or more than depths_max()
+void set_depths(loader& line, const line_depths& depths);
+
+/// As the loader's constructor.
+///   throws   as that; error{errc::usage} where there is no such batch as `only`, with how many there are
+[[nodiscard]] loader make_loader(dataset samples, loader_options options, std::vector<field> fields,
+                                 loader_parts parts);
+
+}  // namespace leat::stages

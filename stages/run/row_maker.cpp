@@ -1,0 +1,127 @@
+#include "stages/run/row_maker.hpp"
+
+#include "base/clock.hpp"
+#include "base/option_words.hpp"
+#include "base/text.hpp"
+#include "stages/run/hand_over.hpp"
+#include "stages/run/read.hpp"
+
+#include <exception>
+#include <utility>
+
+namespace leat::stages {
+
+row_maker::row_maker(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
+                     const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
+                     std::uint32_t threads, io::io_threads& loops, async::posted_functions& posted,
+                     const run_flags& flags)
+    : placement_(dataset, programs, settings.digests || settings.names),
+      threads_(threads),
+      loops_(loops),
+      posted_(posted),
+      flags_(flags),
+      expander_(dataset, programs, layout, settings.seed),
+      decoder_(dataset, programs, layout, settings, budget,
+               threads + (placement_.io_threads_write() ? loops.size() : 0)),
+      turns_(loops.size()),
+      decoders_({.thread_count = threads,
+                 .name = "leat-decode",
+                 .what = "decode thread",
+                 .remedy = str_cat("or give fewer ", spelled(option_id::decode_threads))}) {
+  for (std::size_t loop = 0; loop < turns_.size(); ++loop) turns_[loop].loop = loop;
+}
+
+void row_maker::ready(sample_in_flight& sample, std::size_t loop) noexcept {
+  turn_of_loop& turn = turns_[loop];
+  turn.read.add(1);
+  if (placement_.of(sample) == row_placement::thread::io) {
+    turn.on_loop.push_back(&sample);
+  } else {
+    turn.jobs.push_back(sample);
+  }
+  if (turn.posted) return;
+  // Once per turn of the loop: what else becomes ready in this turn goes along.
+  turn.posted = true;
+  posted_.post(loops_.executor(static_cast<std::uint32_t>(loop)), [this, &turn] { make_ready(turn); });
+}
+
+void row_maker::ready(block_in_flight& block, std::size_t loop) noexcept {
+  block.batch_loop = loop;
+  block.posted_ns = now_ns();
+  decoders_.post(block);
+}
+
+// Its rows may be ready then, which their loop finds out: it counts what each waits for, and says what is wrong.
+void row_maker::expand(block_in_flight& block, std::size_t thread) noexcept {
+  // Others may wait for what becomes of a shared one.
+  const bool is_wanted = block.expands_shared ? !flags_.stopping() : !is_unwanted(*block.owner);
+  if (is_wanted && !block.damaged) {
+    expander_.run(block, decoder_, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
+  }
+  posted_.post(loops_.executor(static_cast<std::uint32_t>(block.batch_loop)),
+               [&block] { block.stage->settle_block(block); });
+}
+
+void row_maker::make_ready(turn_of_loop& turn) noexcept {
+  turn.posted = false;
+  if (!turn.jobs.empty()) decoders_.post(std::exchange(turn.jobs, {}));
+  if (turn.on_loop.empty()) return;
+  const std::uint64_t begin_ns = now_ns();
+  for (sample_in_flight* const each : turn.on_loop) make_on_loop(*each, turn.loop);
+  turn.on_loop_ns.add(now_ns() - begin_ns);
+  turn.on_loop.clear();
+}
+
+void row_maker::decode(sample_in_flight& sample, std::size_t thread) noexcept {
+  try {
+    if (!is_unwanted(*sample.owner)) decoder_.run(sample, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
+  } catch (...) {
+    // It ends the run in the batch's turn, and so at the same place with every number of threads.
+    sample.in_trouble().failure = std::current_exception();
+  }
+  made(sample);
+}
+
+// What turns out to be corrupt is a decode thread's task after all.
+void row_maker::make_on_loop(sample_in_flight& sample, std::size_t loop) noexcept {
+  try {
+    if (!sample.read_into && !is_unwanted(*sample.owner) &&
+        !decoder_.make_rows(sample, threads_ + static_cast<std::uint32_t>(loop), flags_.stopping_flag())) {
+      return decoders_.post(sample);
+    }
+  } catch (...) {
+    sample.in_trouble().failure = std::current_exception();
+  }
+  made(sample);
+}
+
+// The end of a sample's work, on the thread that made its row.
+void row_maker::made(sample_in_flight& sample) noexcept {
+  batch_in_flight& batch = *sample.owner;
+  reader_stage::release(sample);
+  // Before the batch can be handed out: who has all batches sees all samples counted.
+  samples_.fetch_add(1, std::memory_order_relaxed);
+  if (batch.samples_missing.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  posted_.post(loops_.executor(0), [&batch] { batch.ended_by->rows_made(batch); });
+}
+
+row_maker::counters row_maker::count() const noexcept {
+  counters now{.read = 0,
+               .samples = samples_.load(std::memory_order_relaxed),
+               .pool = decoders_.count(),
+               .on_loop_ns = 0,
+               .bytes_copied = decoder_.bytes_copied(),
+               .digest_ns = decoder_.digest_ns(),
+               .expanded = expander_.count()};
+  for (const turn_of_loop& each : turns_) {
+    now.read += each.read.get();
+    now.on_loop_ns += each.on_loop_ns.get();
+  }
+  return now;
+}
+
+void block_in_flight::run(async::worker_context& worker) noexcept { owner->rows_by->expand(*this, worker.index); }
+
+void sample_in_flight::run(async::worker_context& worker) noexcept { owner->rows_by->decode(*this, worker.index); }
+
+}  // namespace leat::stages

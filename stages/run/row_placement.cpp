@@ -1,0 +1,28 @@
+#include "stages/run/row_placement.hpp"
+
+#include <algorithm>
+
+namespace leat::stages {
+namespace {
+
+bool is_cheap(const datasets::dataset_model& dataset, const field_program& program) {
+  std::size_t bytes = 0;
+  for (const output_spec& output : program.outputs()) {
+    if (!output.copied || output.ragged) return false;
+    bytes += output.row_bytes();
+  }
+  const auto reads = program.reads();
+  return bytes <= row_placement::cheap_row_bytes && std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
+           return dataset.forms(field).only(datasets::part_form::stored);
+         });
+}
+
+}  // namespace
+
+row_placement::row_placement(const datasets::dataset_model& dataset,
+                             std::span<const std::unique_ptr<field_program>> programs, bool read_again)
+    : read_again_(read_again),
+      cheap_(!read_again && std::all_of(programs.begin(), programs.end(),
+                                        [&](const auto& program) { return is_cheap(dataset, *program); })) {}
+
+}  // namespace leat::stages
