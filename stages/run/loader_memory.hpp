@@ -14,7 +14,7 @@
 namespace leat::stages {
 
 /// For what a device decodes: one thread copies 50,000 values a second out of the page cache, where a device decodes 160,000
-/// (docs/gpu.md#measured).
+/// (benchmarks/results/gpu-nvidia-h200-2026-11-27.md).
 [[nodiscard]] constexpr std::uint32_t io_threads_for_device(std::uint32_t cores) noexcept {
   return std::clamp(cores / 4, 1U, 4U);
 }
