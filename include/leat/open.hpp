@@ -39,7 +39,8 @@ struct open_options {
 ///             pictures, as open_folder()
 ///   file      what its first bytes and the files beside it say (.npy, .npz, HDF5, Parquet, Arrow, LMDB, TFRecord,
 ///             references, records, tokens), or its name (.jsonl, .csv, .tsv). Else: a tar shard
-///   address   https://, http:// and s3:// are read by ranges; one that ends with a slash is a folder (docs/remote.md)
+///   address   https://, http:// and s3:// are read by ranges; one that ends with a slash is a folder. See
+///             docs/guides/object-storage.md
 ///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported}
 ///            an address that leat does not read (hf://), or a file of a kind that leat does not read;
 ///            error{errc::usage} names a folder of classes and one without, whose pictures would have no label, and a

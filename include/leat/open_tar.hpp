@@ -21,9 +21,9 @@ struct tar_options {
 /// Tar shards of WebDataset. A sample is a run of members with one key: the path up to the first dot of the file name.
 /// What follows the dot, in lower case, is the field. Members that are no regular files are skipped, and notes() counts
 /// them. Shards are in the order given, those of a glob sorted.
-///   shards   paths, brace lists (a-{000..127}.tar, {train,val}.tar) and globs; or addresses (docs/remote.md): https://
-///            with brace lists, s3:// with globs too. One call takes paths or addresses, not both. So do the functions
-///            below
+///   shards   paths, brace lists (a-{000..127}.tar, {train,val}.tar) and globs; or addresses: https:// with
+///            brace lists, s3:// with globs too (docs/guides/object-storage.md). One call takes paths or addresses, not
+///            both. So do the functions below
 ///   throws   error{errc::not_found} a shard is missing or a pattern matches none; error{errc::format} a damaged
 ///            header, with shard and offset; error{errc::unsupported} sparse members and hard links, by name,
 ///            compressed archives and files of another kind. A field given twice, or a shard that ends inside a member,

@@ -12,7 +12,7 @@ namespace leat {
 ///   ca_file          a file of certificates (PEM) to trust besides those of the system. Servers are always verified
 ///   allow_http       true: allow http:// as well. Others on the network may then read and change the data. Default:
 ///                    false
-///   connections_max  the most connections of each I/O thread. Default: 256
+///   connections_max  the most connections of each I/O thread, and an eighth of `ulimit -n`. Default: 256
 ///   silence_max      repeat a request if the server sends nothing for so long. Default: 30 s
 ///   patience         how long to wait for a store that answers nothing of use; and for one read of a store that does, with
 ///                    a second more for each 64 KiB. Default: 2 minutes
@@ -23,13 +23,14 @@ namespace leat {
 ///   cache_block_bytes   bytes that are fetched at once, a multiple of 4096. Default: 4 MiB. Each I/O thread has memory
 ///                       for 16 blocks
 ///   headers          "https://host Name: value": a line that goes with each request to this server, and to no other one
-/// For s3://; what is not set comes from AWS's environment variables and profile files:
-///   endpoint         https://host:port of a store that is not AWS. https://{bucket}.host: each bucket is a host of its own
+///   endpoint         of s3://: https://host:port of a store that is not AWS, https://{bucket}.host if buckets are hosts.
+///                    What is not set here and below comes from AWS's environment variables and profiles
 ///   region           the region at AWS. Empty (default), and not set elsewhere: us-east-1
 ///   anonymous        true: do not sign requests, for public buckets. Default: false
 ///   requester_pays   true: whoever reads pays, as such buckets want it. Default: false
-///   access_key_id, secret_access_key, session_token
-///                    keys, which come before those of the environment and the files
+///   access_key_id    a key, which comes before those of the environment and the files
+///   secret_access_key   its secret
+///   session_token    its token, if it is a temporary one
 ///   profile          a profile, which comes before the keys of the environment
 struct remote_options {
   std::string ca_file = {};
