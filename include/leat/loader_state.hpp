@@ -125,7 +125,7 @@ struct loader_state {
   ///            newer leat, or by one whose batches hold other bytes
   [[nodiscard]] static loader_state load(const std::filesystem::path& path);
 
-  /// The bytes of its file (docs/order.md): 256 bytes, and at most 64 KiB more.
+  /// The bytes of its file (docs/internals/orders.md): 256 bytes, and at most 64 KiB more.
   [[nodiscard]] std::vector<std::byte> bytes() const;
   ///   name     the name of the state in messages
   ///   throws   as load()

@@ -179,8 +179,8 @@ struct loader_plan {
 };
 
 /// Loads batches ahead of the trainer. The bytes of a batch depend on the dataset, the fields, the options that decide
-/// bytes (docs/order.md), the epoch and the place in it. They never depend on threads, timing or the machine. The
-/// number of ranks changes mixed rows only.
+/// bytes (docs/guides/ranks-and-resume.md), the epoch and the place in it. They never depend on threads, timing or the
+/// machine. The number of ranks changes mixed rows only.
 ///
 /// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), windows(), reads_under_way() and
 /// stop() from any.

@@ -19,7 +19,7 @@ namespace stages {
 class order_model;  // stages/order/order_model.hpp: what an order becomes inside the loader
 }
 
-/// Any order, for loader_options::order. docs/order.md says what each guarantees and costs.
+/// Any order, for loader_options::order. docs/guides/ranks-and-resume.md helps to choose one.
 class order {
  public:
   explicit order(std::shared_ptr<const stages::order_model> model);

@@ -24,7 +24,7 @@ struct run_shape {
   std::uint32_t world_size = 1;
 };
 
-/// Those options that decide bytes; docs/order.md lists them, and those that decide nothing.
+/// Those options that decide bytes; docs/guides/ranks-and-resume.md lists them, and those that decide nothing.
 [[nodiscard]] description describe_options(const loader_options& options, const run_shape& shape);
 
 /// Made once for a loader, when its first state is asked for: some milliseconds for a million loose files. `fields` in the loader's
