@@ -110,8 +110,8 @@ struct random_flip {
   double probability = 0.5;
 };
 
-// Colour. Each step takes u8 and gives u8, as torchvision.transforms.v2 on u8 tensors; docs/design.md ("What a pixel
-// is") has the rules. Steps act in the order written, after the picture was cropped, scaled and flipped.
+// Colour. Each step takes u8 and gives u8, as torchvision.transforms.v2 on u8 tensors; docs/internals/pixels.md has the
+// rules. Steps act in the order written, after the picture was cropped, scaled and flipped.
 //   factor   drawn uniformly in [from, to]; {1.3, 1.3} is always 1.3
 
 /// Black at 0, as it is at 1. From 0.

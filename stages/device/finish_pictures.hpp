@@ -1,5 +1,5 @@
 // The last of a picture's stages where it is done on the device: u8 pixels, which are a quarter of the bytes on the bus, to
-// what the trainer asked for. The same bits as store_line() on the host (docs/design.md, "What a pixel is"):
+// what the trainer asked for. The same bits as store_line() on the host (docs/internals/pixels.md):
 //
 //   f32 = round(round(u8 * scale[c]) + bias[c])   two roundings, never a fused multiply-add
 //   f16, bf16 = that f32, rounded to nearest even
