@@ -63,25 +63,29 @@ std::vector<listed_file> listed_folder::files_below() const {
 
 bool is_unlisted_folder(const std::string& address) {
   const std::string shown = io::redacted(address);
-  return !io::is_s3(address) && (shown.ends_with('/') || shown.ends_with(".zarr"));
+  return !io::has_keys(address) && (shown.ends_with('/') || shown.ends_with(".zarr"));
 }
 
 listed_folder list_folder(const std::string& address, const remote_options& options) {
   const auto with_slash = [](const std::string& path) { return path.ends_with('/') ? path : str_cat(path, "/"); };
-  if (!io::is_s3(address)) refuse_to_list(with_slash(io::redacted(address)));
+  if (!io::has_keys(address)) refuse_to_list(with_slash(io::redacted(address)));
   return *find_listed_folder({.address = with_slash(address)}, options);
 }
 
 std::optional<listed_folder> find_listed_folder(const io::named_object& named, const remote_options& options) {
   const std::string& address = named.address;
   // What a listing has told of is an object.
-  if (!io::is_s3(address) || !named.etag.empty()) return std::nullopt;
+  if (!io::has_keys(address) || !named.etag.empty()) return std::nullopt;
   const bool is_told = address.ends_with('/');
   if (!is_told && !may_be_folder(address)) return std::nullopt;
   std::string path = is_told ? address.substr(0, address.size() - 1) : address;
+  if (path.ends_with('/')) {
+    throw error(errc::usage,
+                str_cat(address, ": this names no folder; name one of the store's, as ", address, "train/"));
+  }
   std::vector<io::named_object> objects;
   try {
-    objects = io::list_objects(path, options);
+    objects = io::list_objects(str_cat(path, "/"), options);
   } catch (const error& refused) {
     // Who may read objects need not be allowed to list them.
     const errc why = refused.code();

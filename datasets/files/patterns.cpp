@@ -256,10 +256,11 @@ void refuse_address(std::string_view source) {
           ? "leat::open() reads it; else download it, as with `curl -LO`, and give the path"
           : "copy or mount it, and give the path";
   const bool is_read = scheme == "s3" || scheme == "http" || scheme == "https";
-  throw error(errc::unsupported, str_cat(is_pipe ? std::string(source) : io::redacted(source),
-                                         is_read ? ": this reads and writes local files only, so far; "
-                                                 : ": leat reads local files, https:// and s3:// only, so far; ",
-                                         remedy));
+  throw error(errc::unsupported,
+              str_cat(is_pipe ? std::string(source) : io::redacted(source),
+                      is_read ? ": this reads and writes local files only, so far; "
+                              : ": leat reads local files, https:// and s3://, and stores that a program registers; ",
+                      remedy));
 }
 
 std::vector<std::string> expand_paths(std::string_view pattern) {

@@ -20,7 +20,7 @@ namespace leat::datasets {
 namespace {
 
 std::size_t query_of(std::string_view address) {
-  return io::is_s3(address) ? address.size() : std::min(address.find('?'), address.size());
+  return io::has_keys(address) ? address.size() : std::min(address.find('?'), address.size());
 }
 
 }  // namespace
@@ -84,7 +84,7 @@ bool is_remote(std::string_view source) noexcept { return io::is_address(source)
 void refuse_folder(const std::string& address) {
   const std::string shown = io::redacted(address);
   if (!shown.ends_with('/')) return;
-  if (!io::is_s3(address)) refuse_to_list(shown);
+  if (!io::has_keys(address)) refuse_to_list(shown);
   throw error(errc::usage, str_cat(shown, ": a folder, where files are named; name those in it, as ", shown, "*"));
 }
 
@@ -151,7 +151,7 @@ std::vector<io::named_object> find_objects(std::string_view pattern, const remot
   const std::size_t query = query_of(pattern);
   std::vector<io::named_object> all;
   for (std::string& each : expand_braces(pattern.substr(0, query))) {
-    if (io::is_s3(pattern)) {
+    if (io::has_keys(pattern)) {
       if (each.find_first_of("*?[") == std::string::npos) {
         all.push_back({.address = std::move(each)});
         continue;

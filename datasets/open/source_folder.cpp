@@ -173,7 +173,7 @@ std::unique_ptr<source_folder> folder_asked_for(const std::string& address, cons
 }
 
 std::unique_ptr<source_folder> folder_at(const std::string& address, const remote_options& options) {
-  if (io::is_s3(address)) return folder_of_listing(list_folder(address, options), options);
+  if (io::has_keys(address)) return folder_of_listing(list_folder(address, options), options);
   return folder_asked_for(address, options);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/percent.hpp"
 #include "base/text.hpp"
+#include "io/store/registered_stores.hpp"
 
 #include <leat/error.hpp>
 
@@ -84,11 +85,13 @@ std::string address::host_header() const {
 
 bool is_s3(std::string_view text) noexcept { return text.starts_with("s3://"); }
 
-bool is_address(std::string_view text) noexcept { return is_web(text) || is_s3(text); }
+bool has_keys(std::string_view text) noexcept { return is_s3(text) || is_registered(text); }
+
+bool is_address(std::string_view text) noexcept { return is_web(text) || has_keys(text); }
 
 bool has_user(std::string_view text) noexcept {
   const std::size_t scheme = text.find("://");
-  if (scheme == std::string_view::npos || is_s3(text)) return false;
+  if (scheme == std::string_view::npos || has_keys(text)) return false;
   const std::string_view rest = text.substr(scheme + 3);
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
   if (authority.find('@') != std::string_view::npos) return true;
@@ -99,7 +102,7 @@ bool has_user(std::string_view text) noexcept {
 }
 
 std::string redacted(std::string_view text) {
-  if (is_s3(text)) return printable(std::string(text));
+  if (has_keys(text)) return printable(std::string(text));
   const std::size_t scheme = text.find("://");
   const std::size_t begin = scheme == std::string_view::npos ? 0 : scheme + 3;
   std::string_view rest = text.substr(begin);

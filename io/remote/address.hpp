@@ -22,9 +22,11 @@ struct address {
   [[nodiscard]] std::string host_header() const;
 };
 
-/// Whether leat reads from such an address: http://, https:// or s3://.
+/// Whether leat reads from such an address: http://, https://, s3://, or of a store that the program has registered.
 [[nodiscard]] bool is_address(std::string_view text) noexcept;
 [[nodiscard]] bool is_s3(std::string_view text) noexcept;
+/// Whether what follows the scheme is a key as it is, without a query, and objects may be listed: s3:// and registered stores.
+[[nodiscard]] bool has_keys(std::string_view text) noexcept;
 /// Whether there is a user or a password before the host; also one with an unencoded '/', '?' or '#' in it.
 [[nodiscard]] bool has_user(std::string_view text) noexcept;
 /// `text` without query, fragment, user and password: what may be shown. (s3://bucket/key has none of them.)

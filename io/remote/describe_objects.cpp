@@ -1,25 +1,39 @@
 #include "io/remote/describe_objects.hpp"
 
-#include "base/option_words.hpp"
 #include "base/text.hpp"
-#include "io/remote/address.hpp"
-#include "io/remote/remote_source.hpp"
-#include "io/remote/s3.hpp"
+#include "io/remote/web_objects.hpp"
+#include "io/store/registered_stores.hpp"
+#include "io/store/store_source.hpp"
 
-#include <leat/error.hpp>
-
-#include <cassert>
-#include <optional>
-#include <utility>
-#include <vector>
+#include <algorithm>
 
 namespace leat::io {
+namespace {
 
-static std::vector<const named_object*> pointers_to(std::span<const named_object> objects) {
+std::vector<const named_object*> pointers_to(std::span<const named_object> objects) {
   std::vector<const named_object*> all;
   all.reserve(objects.size());
   for (const named_object& each : objects) all.push_back(&each);
   return all;
+}
+
+std::vector<named_object> as_objects(std::vector<listed_object> listed) {
+  std::vector<named_object> all;
+  all.reserve(listed.size());
+  for (listed_object& each : listed)
+    all.push_back({std::move(each.name), each.facts.size_bytes, str_cat(each.facts.version)});
+  return all;
+}
+
+}  // namespace
+
+std::shared_ptr<const source_description> describe_objects(std::span<const named_object* const> objects,
+                                                           const remote_options& options, caching how) {
+  const auto is_stored = [](const named_object* each) { return is_registered(each->address); };
+  if (std::none_of(objects.begin(), objects.end(), is_stored)) return describe_web_objects(objects, options, how);
+  std::vector<std::string> addresses;
+  for (const named_object* const each : objects) addresses.push_back(each->address);
+  return std::make_shared<const store_description>(addresses);
 }
 
 std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
@@ -34,42 +48,12 @@ std::shared_ptr<const source_description> describe_objects(std::span<const named
   return describe_objects(pointers_to(objects), options);
 }
 
-std::shared_ptr<const source_description> describe_objects(std::span<const named_object* const> named,
-                                                           const remote_options& options, caching how) {
-  std::vector<remote_object> objects;
-  objects.reserve(named.size());
-  std::optional<s3_access> store;
-  for (const named_object* const object : named) {
-    const std::string& each = object->address;
-    if (is_s3(each)) {
-      const s3_name name = parse_s3_name(each);
-      if (!store) store = find_s3_access(options);
-      objects.push_back({.where = address_of(name, *store), .is_in_store = true});
-      if (!object->etag.empty()) {
-        objects.back().size_bytes = object->size_bytes;
-        objects.back().listed_etag = object->etag;
-      }
-      continue;
-    }
-    address where = parse_address(each);
-    if (!where.tls && !options.allow_http) {
-      throw error(
-          errc::usage,
-          str_cat(where.shown, ": what comes over http:// can be read and changed on its way; give https://, or ",
-                  spelled(option_id::allow_http)),
-          option_id::allow_http);
-    }
-    objects.push_back({.where = std::move(where)});
-  }
-  return std::make_shared<const remote_description>(std::move(objects), options, retry_options(), std::move(store),
-                                                    how);
+std::vector<named_object> match_objects(const std::string& pattern, const remote_options& options) {
+  return is_registered(pattern) ? as_objects(match_in_store(pattern)) : match_s3_objects(pattern, options);
 }
 
-void hand_on_facts(const source_description& from, std::uint32_t file, const source_description& to, std::uint32_t as) {
-  const auto* const opened = dynamic_cast<const remote_description*>(&from);
-  const auto* const other = dynamic_cast<const remote_description*>(&to);
-  assert(opened != nullptr && other != nullptr);
-  other->take_facts(as, *opened, file);
+std::vector<named_object> list_objects(const std::string& folder, const remote_options& options) {
+  return is_registered(folder) ? as_objects(list_store(folder)) : list_s3_objects(folder, options);
 }
 
 }  // namespace leat::io

@@ -2,8 +2,8 @@
 
 #include "base/percent.hpp"
 #include "base/text.hpp"
-#include "io/remote/describe_objects.hpp"
 #include "io/remote/list_bucket.hpp"
+#include "io/remote/web_objects.hpp"
 
 #include <leat/error.hpp>
 
@@ -175,7 +175,7 @@ std::optional<s3_page> parse_s3_page(std::string_view xml) {
   return page;
 }
 
-std::vector<named_object> match_objects(const std::string& pattern, const remote_options& options) {
+std::vector<named_object> match_s3_objects(const std::string& pattern, const remote_options& options) {
   const s3_name name = parse_s3_name(pattern);
   const std::string prefix = name.key.substr(0, name.key.find_first_of("*?[\\"));
   std::vector<named_object> found;
@@ -189,7 +189,7 @@ std::vector<named_object> match_objects(const std::string& pattern, const remote
   return found;
 }
 
-std::vector<named_object> list_objects(const std::string& folder, const remote_options& options) {
+std::vector<named_object> list_s3_objects(const std::string& folder, const remote_options& options) {
   // A bucket by itself is no name of an object.
   s3_name below = parse_s3_name(str_cat(folder, folder.ends_with('/') ? "*" : "/*"));
   below.key.pop_back();

@@ -1,8 +1,8 @@
 // In the place of all else in this folder, in a build without OpenSSL.
 #include "base/text.hpp"
 #include "io/remote/address.hpp"
-#include "io/remote/describe_objects.hpp"
 #include "io/remote/store_probe.hpp"
+#include "io/remote/web_objects.hpp"
 
 #include <leat/error.hpp>
 
@@ -19,24 +19,14 @@ namespace {
 
 }  // namespace
 
-std::shared_ptr<const source_description> describe_objects(std::span<const std::string> addresses,
-                                                           const remote_options&, caching) {
-  refuse(addresses.empty() ? "an address" : addresses.front());
-}
-
-std::shared_ptr<const source_description> describe_objects(std::span<const named_object> objects,
-                                                           const remote_options&) {
-  refuse(objects.empty() ? "an address" : objects.front().address);
-}
-
-std::shared_ptr<const source_description> describe_objects(std::span<const named_object* const> objects,
-                                                           const remote_options&, caching) {
+std::shared_ptr<const source_description> describe_web_objects(std::span<const named_object* const> objects,
+                                                               const remote_options&, caching) {
   refuse(objects.empty() ? "an address" : objects.front()->address);
 }
 
-std::vector<named_object> match_objects(const std::string& pattern, const remote_options&) { refuse(pattern); }
+std::vector<named_object> match_s3_objects(const std::string& pattern, const remote_options&) { refuse(pattern); }
 
-std::vector<named_object> list_objects(const std::string& folder, const remote_options&) { refuse(folder); }
+std::vector<named_object> list_s3_objects(const std::string& folder, const remote_options&) { refuse(folder); }
 
 void ask_for_facts(std::span<named_object> objects, const remote_options&) {
   if (!objects.empty()) refuse(objects.front().address);

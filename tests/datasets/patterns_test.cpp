@@ -80,7 +80,8 @@ TEST(patterns, an_address_says_how_to_come_by_a_file) {
     return testing::message_of(errc::unsupported, [&] { static_cast<void>(expand_paths(pattern)); });
   };
   EXPECT_THAT(said("hf://datasets/a/b"),
-              AllOf(HasSubstr("local files, https:// and s3:// only"), HasSubstr("hf download")));
+              AllOf(HasSubstr("local files, https:// and s3://, and stores that a program registers"),
+                    HasSubstr("hf download")));
   EXPECT_THAT(said("s3://bucket/{000..003}.tar"), HasSubstr("aws s3 sync"));
   EXPECT_THAT(said("gs://bucket/a.tar"), HasSubstr("gcloud storage"));
   EXPECT_THAT(said("https://host/a.tar"), HasSubstr("curl"));

@@ -1,0 +1,28 @@
+// The stores that a program has registered, by the scheme of their addresses.
+#pragma once
+
+#include <leat/object_store.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::io {
+
+/// The store of an address and the object's name in it.
+struct name_in_store {
+  std::shared_ptr<const object_store> store;  ///< null: the address is of no registered store
+  std::string scheme;                         ///< with "://"
+  std::string name;
+};
+/// Thread: any.
+[[nodiscard]] name_in_store find_in_store(std::string_view address);
+[[nodiscard]] bool is_registered(std::string_view address) noexcept;
+
+/// The objects below a folder, or that a pattern with * ? [ stands for, by their whole addresses and sorted.
+///   throws   error{errc::not_found} there is none, or the store lists no objects; what the store throws
+[[nodiscard]] std::vector<listed_object> list_store(const std::string& folder);
+[[nodiscard]] std::vector<listed_object> match_in_store(const std::string& pattern);
+
+}  // namespace leat::io
