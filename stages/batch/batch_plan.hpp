@@ -14,6 +14,16 @@
 
 namespace leat::stages {
 
+/// What is done for one program's row, once its reads have ended.
+enum class row_step : std::uint8_t {
+  none,        ///< nothing was read for it alone; where it has a field, the row is made when its block is expanded
+  take,        ///< its bytes are as they were read
+  await,       ///< a coroutine has fetched them
+  take_boxes,  ///< blocks have filled its row, or its staging row
+  expand,      ///< what was read is expanded
+  produce      ///< a call makes them
+};
+
 /// No lease, no operation, no thread. The planner fills it, all rows at once or some rows at a time.
 struct batch_plan {
   /// In `fields`: the program reads none of the dataset's fields for this row.
@@ -70,6 +80,7 @@ struct batch_plan {
     bool whole_row = false;
     std::uint32_t first_row = 0;
 
+    [[nodiscard]] bool has_values() const noexcept { return form == datasets::part_form::value; }
     friend bool operator==(const block&, const block&) = default;
   };
   /// What one program's row gets out of a block.
@@ -113,16 +124,16 @@ struct batch_plan {
 
   std::uint32_t epoch = 0;
   std::uint64_t index = 0;
-  std::uint32_t padded = 0;                ///< rows at the end that only fill the batch
-  std::size_t programs = 0;                ///< fields of the loader
-  bool in_blocks = false;                  ///< rows may have blocks
-  std::vector<pick> picks;                 ///< of the rows
-  std::vector<std::uint16_t> fields;       ///< [row * programs + program]: the dataset's field that serves the program
-  std::vector<datasets::part_form> forms;  ///< likewise, where there is a field: how its bytes are come by
-  std::vector<ragged_row> ragged;          ///< [row * ragged outputs + output]
-  std::vector<ragged_buffer> buffers;      ///< of the ragged outputs
-  std::size_t staging = 0;                 ///< where its staging rows begin (batch_layout)
-  std::size_t memory_bytes = 0;            ///< that the batch's memory has to have
+  std::uint32_t padded = 0;            ///< rows at the end that only fill the batch
+  std::size_t programs = 0;            ///< fields of the loader
+  bool in_blocks = false;              ///< rows may have blocks
+  std::vector<pick> picks;             ///< of the rows
+  std::vector<std::uint16_t> fields;   ///< [row * programs + program]: the dataset's field that serves the program
+  std::vector<row_step> steps;         ///< likewise: what decode does for it
+  std::vector<ragged_row> ragged;      ///< [row * ragged outputs + output]
+  std::vector<ragged_buffer> buffers;  ///< of the ragged outputs
+  std::size_t staging = 0;             ///< where its staging rows begin (batch_layout)
+  std::size_t memory_bytes = 0;        ///< that the batch's memory has to have
   // Of the rows planned so far. Whoever plans some rows at a time may clear these in between.
   std::vector<part> parts;  ///< row by row
   std::vector<read> reads;
@@ -134,9 +145,8 @@ struct batch_plan {
   [[nodiscard]] std::uint16_t field_of(std::uint32_t row, std::size_t program) const noexcept {
     return fields[row * programs + program];
   }
-  /// Where it has a field.
-  [[nodiscard]] datasets::part_form form_of(std::uint32_t row, std::size_t program) const noexcept {
-    return forms[row * programs + program];
+  [[nodiscard]] row_step step_of(std::uint32_t row, std::size_t program) const noexcept {
+    return steps[row * programs + program];
   }
 
   friend bool operator==(const batch_plan&, const batch_plan&) = default;

@@ -7,6 +7,7 @@
 #include "stages/order/launchers.hpp"
 #include "stages/order/order_error.hpp"
 #include "stages/order/order_model.hpp"
+#include "stages/plan/lowering.hpp"
 #include "stages/plan/shared_members.hpp"
 
 #include <leat/error.hpp>
@@ -17,16 +18,6 @@
 
 namespace leat::stages {
 namespace {
-
-// Rows in boxes are put together where they stay if they are the program's rows as they are, or crops of them; else in a staging row.
-std::size_t staging_row_bytes_of(const field_program& program, const datasets::dataset_model& dataset) {
-  if (program.verbatim() || program.crop() != nullptr) return 0;
-  std::uint64_t bytes = 0;
-  for (const std::uint16_t field : program.reads()) {
-    if (dataset.forms(field).has(datasets::part_form::box)) bytes = std::max(bytes, dataset.fields()[field].bytes_max);
-  }
-  return bytes;
-}
 
 std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& fields,
                                                      const datasets::dataset_model& dataset, finished_by finished) {
@@ -43,7 +34,7 @@ std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& datas
   std::vector<output_spec> outputs;
   std::vector<std::size_t> staging;
   for (const auto& program : programs) {
-    staging.push_back(staging_row_bytes_of(*program, dataset));
+    staging.push_back(staging_row_bytes_of(dataset, *program));
     outputs.insert(outputs.end(), program->outputs().begin(), program->outputs().end());
     outputs.back().read_into = reads_into_rows(dataset, *program);
   }

@@ -5,6 +5,7 @@
 #include "io/files/source.hpp"
 #include "stages/batch/range.hpp"
 #include "stages/plan/array_crop.hpp"
+#include "stages/plan/lowering.hpp"
 
 #include <leat/error.hpp>
 
@@ -103,18 +104,25 @@ void add_pieces(batch_plan& plan, std::uint32_t row, const placed_part& part, st
   make_room(plan, static_cast<std::uint32_t>(plan.reads.size() - 1), part.where.offset + part.where.stored_bytes);
 }
 
-}  // namespace
-
-bool reads_into_rows(const datasets::dataset_model& dataset, const field_program& program) {
-  if (!program.verbatim() || program.reads().empty()) return false;
-  const std::size_t row_bytes = program.outputs().front().row_bytes();
-  const auto reads = program.reads();
-  return std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
-    const field_info& info = dataset.fields()[field];
-    return dataset.forms(field).only(datasets::part_form::stored) && info.alignment == io::alignment_max_bytes &&
-           info.bytes_max == row_bytes && row_bytes % io::alignment_max_bytes == 0;
-  });
+row_step step_of(datasets::part_form form) noexcept {
+  switch (form) {
+    case datasets::part_form::stored:
+      return row_step::take;
+    case datasets::part_form::awaited:
+      return row_step::await;
+    case datasets::part_form::value:
+      return row_step::none;
+    case datasets::part_form::box:
+      return row_step::take_boxes;
+    case datasets::part_form::coded:
+      return row_step::expand;
+    case datasets::part_form::produced:
+      return row_step::produce;
+  }
+  return row_step::none;
 }
+
+}  // namespace
 
 planner::planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
                  const batch_layout& layout, settings how)
@@ -127,7 +135,7 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
     for (const std::uint16_t field : program->reads()) {
       if (std::find(wanted_.begin(), wanted_.end(), field) != wanted_.end()) continue;
       wanted_.push_back(field);
-      in_blocks_ = in_blocks_ || dataset_.forms(field).any_of(datasets::forms_in_blocks);
+      in_blocks_ = in_blocks_ || lower(dataset_, field).in_blocks;
     }
   }
   for (const std::uint16_t field : wanted_) {
@@ -193,21 +201,20 @@ void planner::draw(needs_of_row& needs, const pick& row) noexcept {
 
 void planner::places(const pick& row, std::vector<extent>& out) const {
   if (dataset_.defects() != 0 && dataset_.defect_of(row.sample)) return;
+  const auto add = [&](const extent& where) {
+    if (where.stored_bytes != 0) out.push_back(where);
+  };
   needs_of_row needs(needs_.begin(), needs_.end());
   draw(needs, row);
   datasets::part_list parts;
   dataset_.parts(row.sample, needs, parts);
-  for (const datasets::part& each : parts) {
-    if (each.where.stored_bytes != 0) out.push_back(each.where);
-  }
+  for (const datasets::part& each : parts) add(each.where);
   for (const auto& program : programs_) {
     if (program->crop() == nullptr) continue;
     for (const std::uint16_t field : program->reads()) {
       parts.clear();
       parts_of_crop(row, *program, field, parts);
-      for (const datasets::part& each : parts) {
-        if (each.where.stored_bytes != 0) out.push_back(place(each, *program, 0, row).where);
-      }
+      for (const datasets::part& each : parts) add(place(each, *program, 0, row).where);
     }
   }
 }
@@ -296,7 +303,7 @@ void planner::begin(batch_plan& plan) const {
   plan.programs = programs_.size();
   plan.in_blocks = in_blocks_;
   plan.fields.assign(plan.rows() * programs_.size(), batch_plan::no_field);
-  plan.forms.assign(plan.fields.size(), datasets::part_form::stored);
+  plan.steps.assign(plan.fields.size(), row_step::none);
   plan.ragged.assign(plan.rows() * layout_.ragged_count(), {});
   plan.buffers.assign(layout_.ragged_count(), {});
   plan.staging = layout_.fixed_bytes();
@@ -413,7 +420,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       if (first == of_row.end()) continue;
       if (is_too_large(field, of_row)) return corrupt_over_budget(field, of_row);
       chosen = field;
-      plan.forms[number * programs_.size() + p] = first->form;
+      plan.steps[number * programs_.size() + p] = step_of(first->form);
       bytes = datasets::size_of_value(dataset_.fields()[field], field, of_row).bytes;
       if (first->is_in_block()) {
         add_block_uses(plan, number, of_row, field, number_of_program, before);

@@ -33,10 +33,6 @@ struct placed_part {
   [[nodiscard]] bool in_pieces() const noexcept { return head_bytes != 0; }
 };
 
-/// Whether what `program` reads goes from the source straight to the rows of its output: the row is the stored bytes, and
-/// all of them lie where a source may be asked for them alone. Of the dataset and the program, and nothing else.
-[[nodiscard]] bool reads_into_rows(const datasets::dataset_model& dataset, const field_program& program);
-
 /// Thread: the I/O thread. Refers to its arguments, which the loader keeps.
 class planner {
  public:

@@ -361,9 +361,8 @@ struct bookkeeping {
     constexpr std::size_t name_bytes = 64;
     // Names and digests exist twice: in the line, and in the batch that was handed out.
     return sizeof(sample_in_flight) +
-           programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t) + sizeof(datasets::part_form)) +
-           sizeof(pick) + sizeof(std::uint64_t) +
-           reads_of_program_max * programs * sizeof(void*) / reads_in_flight::block_reads +
+           programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t) + sizeof(row_step)) + sizeof(pick) +
+           sizeof(std::uint64_t) + reads_of_program_max * programs * sizeof(void*) / reads_in_flight::block_reads +
            ragged * (sizeof(batch_plan::ragged_row) + sizeof(std::size_t)) + (digests ? 2 * sizeof(digest) : 0) +
            (names ? 2 * (sizeof(std::string) + name_bytes) : 0);
   }

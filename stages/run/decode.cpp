@@ -4,6 +4,7 @@
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
 #include "stages/batch/range.hpp"
+#include "stages/plan/lowering.hpp"
 #include "stages/plan/shared_members.hpp"
 #include "stages/state/digest.hpp"
 #include "stages/state/journal.hpp"
@@ -96,24 +97,15 @@ std::optional<value_fault> decoder::find_encoded(const sample_in_flight& sample,
   const std::uint16_t field = batch.plan.fields[first + program];
   own.encoded[program] = batch.encoded[first + program];
   if (field == batch_plan::no_field) return std::nullopt;
-  switch (batch.plan.forms[first + program]) {
-    case datasets::part_form::stored:
-    case datasets::part_form::awaited:
-    case datasets::part_form::value:  // its row was made when its block was expanded
-      return std::nullopt;
-    case datasets::part_form::box:
-      own.encoded[program] = boxes_of(sample, program, own);
-      return std::nullopt;
-    case datasets::part_form::coded:
-    case datasets::part_form::produced:
-      break;
-  }
+  const row_step step = batch.plan.step_of(sample.row, program);
+  if (step == row_step::take_boxes) own.encoded[program] = boxes_of(sample, program, own);
+  if (step != row_step::expand && step != row_step::produce) return std::nullopt;
   for (std::size_t before = 0; before < program; ++before) {
     if (batch.plan.fields[first + before] != field) continue;
     own.encoded[program] = own.encoded[before];
     return std::nullopt;
   }
-  if (batch.plan.forms[first + program] == datasets::part_form::coded) return expand(sample, program, field, own);
+  if (step == row_step::expand) return expand(sample, program, field, own);
   own.encoded[program] = dataset_.produce(sample.pick().sample, field, own.produced[program]);
   return std::nullopt;
 }
@@ -136,7 +128,7 @@ std::optional<value_fault> decoder::expand(const sample_in_flight& sample, std::
   assert(parts.size() == 1);
   const datasets::part& part = parts.front();
   std::span<std::byte> to = rows_of(program, own).front().bytes;
-  if (!programs_[program]->verbatim() || to.size() != part.where.decoded_bytes) {
+  if (!expands_into_row(*programs_[program], part.where.decoded_bytes)) {
     own.produced[program].resize(part.where.decoded_bytes);
     to = own.produced[program];
   }
@@ -268,8 +260,7 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
       return;
     }
     const decode_input input = input_of(sample, p, own, stop);
-    const bool as_read = program.verbatim() || program.crop() != nullptr;
-    if (as_read && input.present && input.encoded.data() == rows.front().bytes.data()) {
+    if (takes_bytes_as_they_are(program) && input.present && input.encoded.data() == rows.front().bytes.data()) {
       continue;  // read into it
     }
     if (followers_[p] != 0 && decode_together(p, input, own)) {

@@ -64,7 +64,7 @@ void expander::expand(block_in_flight& block, decoder& values, std::uint32_t thr
     bytes_.fetch_add(block.of.decoded_bytes, std::memory_order_relaxed);
   }
   for (const block_in_flight::use& use : block.uses) {
-    if (part.form == datasets::part_form::value) {
+    if (block.of.has_values()) {
       values.make_of_block(block, use, to, thread, stop);
     } else {
       fill(block, use, part, to);

@@ -8,7 +8,7 @@
 #include "io/files/source.hpp"
 #include "stages/device/mix.hpp"
 #include "stages/pixels/scratch.hpp"
-#include "stages/plan/array_crop.hpp"
+#include "stages/plan/lowering.hpp"
 #include "stages/plan/shared_members.hpp"
 #include "stages/run/batch_in_flight.hpp"
 
@@ -32,19 +32,6 @@ bool reads_in_pieces(const datasets::dataset_model& dataset, const field_program
 // A sample counts what it waits for in 16 bits, and reads are among it.
 constexpr std::uint64_t blocks_of_sample_max = 60'000;
 
-// The most blocks that a sample's field lies in. A crop lies in fewer of them, wherever it begins.
-std::uint64_t blocks_wanted(const field_info& field, const array_crop* crop) {
-  const std::size_t axes = field.shape.size();
-  if (crop == nullptr || field.chunk.size() != axes + 1 || crop->shape().size() != axes) return field.blocks_max;
-  std::uint64_t of_crop = 1;
-  for (std::size_t axis = 0; axis < axes; ++axis) {
-    const std::int64_t chunk = field.chunk[axis + 1];
-    const std::int64_t all = (field.shape[axis] + chunk - 1) / chunk;
-    of_crop *= static_cast<std::uint64_t>(std::min(all, (crop->shape()[axis] - 1) / chunk + 2));
-  }
-  return std::min(field.blocks_max, of_crop);
-}
-
 // Rows are planned some at a time, and a read that waits for memory keeps those behind it from being planned: reads are no
 // more than have memory, and one step's. Those that need none, and those of ragged rows, which are planned at once, are as
 // many as there are.
@@ -60,10 +47,10 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
   for (const auto& program : run.programs()) {
     if (program->reads().empty()) continue;
     const std::uint16_t first = program->reads().front();
-    fetched[first] = !dataset.forms(first).only(datasets::forms_made);
+    fetched[first] = lower(dataset, first).is_fetched;
     std::uint64_t in_row = 0;
     for (const std::uint16_t field : program->reads()) {
-      in_row = std::max(in_row, blocks_wanted(dataset.fields()[field], program->crop()));
+      in_row = std::max(in_row, blocks_wanted(dataset.fields()[field], *program));
     }
     blocks_of_sample += in_row;
     if (blocks_of_sample > blocks_of_sample_max) {
@@ -89,18 +76,6 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
     all.reads = std::min(all.reads, with_memory + reads * planner::rows_at_once);
   }
   return all;
-}
-
-// What a decode thread holds of a program's blocks: the largest one expanded, but where it is the row itself, and what expanding it takes.
-std::uint64_t expanded_bytes_of(const datasets::dataset_model& dataset, const field_program& program,
-                                std::uint64_t value_bytes_max) {
-  std::uint64_t largest = 0;
-  for (const std::uint16_t field : program.reads()) {
-    const std::uint64_t block = std::min(dataset.fields()[field].decoded_block_bytes_max, value_bytes_max);
-    const bool is_row = program.verbatim() && block == program.outputs().front().row_bytes();
-    largest = std::max(largest, (is_row ? 0 : block) + dataset.fields()[field].expand_bytes_max);
-  }
-  return largest;
 }
 
 // Orders that take blocks one pool after the other say of how many the samples of neighbouring batches are. Any other order comes back to
@@ -192,20 +167,15 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
       counted[f] = true;
       const field_info& info = dataset.fields()[f];
       // A block has a lease of its own, for what is read and what it becomes.
-      const datasets::part_forms forms = dataset.forms(f);
-      if (forms.any_of(datasets::forms_in_blocks)) {
-        blocks_of_rows += blocks_wanted(info, program->crop());
+      const lowered_field how = lower(dataset, f);
+      if (how.in_blocks) {
+        blocks_of_rows += blocks_wanted(info, *program);
         needs.block_bytes_max = std::max<std::size_t>(
             needs.block_bytes_max, io::aligned_bytes(1, std::min(info.stored_block_bytes_max, value_bytes_max)) +
                                        io::aligned_bytes(0, std::min(info.decoded_block_bytes_max, value_bytes_max)));
       }
-      std::uint64_t of_read = 0;
-      if (forms.has(datasets::part_form::coded)) of_read = info.read_bytes_max();
-      if (!forms.only(datasets::forms_in_blocks | datasets::part_form::coded)) {
-        of_read = std::max(of_read, info.bytes_max);
-      }
       // What is awaited takes a lease of bytes_max, whatever is left out.
-      if (!forms.has(datasets::part_form::awaited)) of_read = std::min(of_read, value_bytes_max);
+      const std::uint64_t of_read = how.is_awaited ? how.read_bytes_max : std::min(how.read_bytes_max, value_bytes_max);
       largest = std::max(largest, of_read);
       read_bytes_total += info.bytes_total;
     }

@@ -4,6 +4,7 @@
 #include "base/clock.hpp"
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
+#include "stages/plan/lowering.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -67,7 +68,7 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
   }
   for (const auto& program : programs_) {
     for (const std::uint16_t field : program->reads()) {
-      awaits_ = awaits_ || dataset_.forms(field).has(datasets::part_form::awaited);
+      awaits_ = awaits_ || lower(dataset_, field).is_awaited;
     }
   }
 }
@@ -127,7 +128,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     absl::InlinedVector<std::uint16_t, 4> fetched;  // programs
     for (std::size_t p = 0; awaits_ && p < programs_.size() && !sample.corrupt; ++p) {
       const std::uint16_t field = batch.plan.field_of(row, p);
-      if (field == batch_plan::no_field || batch.plan.form_of(row, p) != datasets::part_form::awaited) continue;
+      if (batch.plan.step_of(row, p) != row_step::await) continue;
       const auto serves = [&](std::uint16_t before) { return batch.plan.field_of(row, before) == field; };
       if (std::any_of(fetched.begin(), fetched.end(), serves)) continue;
       fetched.push_back(static_cast<std::uint16_t>(p));

@@ -1,5 +1,7 @@
 #include "stages/run/row_placement.hpp"
 
+#include "stages/plan/lowering.hpp"
+
 #include <algorithm>
 
 namespace leat::stages {
@@ -12,9 +14,8 @@ bool is_cheap(const datasets::dataset_model& dataset, const field_program& progr
     bytes += output.row_bytes();
   }
   const auto reads = program.reads();
-  return bytes <= row_placement::cheap_row_bytes && std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
-           return dataset.forms(field).only(datasets::part_form::stored);
-         });
+  return bytes <= row_placement::cheap_row_bytes &&
+         std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) { return lower(dataset, field).as_stored; });
 }
 
 }  // namespace
