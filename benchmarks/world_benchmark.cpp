@@ -10,7 +10,7 @@
 //     world_benchmark [--rounds 101] [--ranks 16384] [--samples 1000000000] [--toy]
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 
 #include <leat/error.hpp>
 #include <leat/loading.hpp>
@@ -37,7 +37,7 @@ using planned = std::vector<std::uint64_t>;  // the samples of the first batch
 planned start(const dataset& samples, const world& here) {
   loader_options options{.batch_size = 64, .seed = 7};
   options.world = here;
-  const stages::bound_run run(samples, {bytes("bytes")}, stages::checked(options));
+  const stages::run_spec run(samples, {bytes("bytes")}, stages::checked(options));
   const std::uint64_t batches = run.batches(0);
   const stages::batch_plan first = run.plan(0, 0);
   if (run.plan(0, batches / 2).picks.size() != first.picks.size() || run.planner().largest_ragged_batch().empty()) {

@@ -1,5 +1,5 @@
 // A loader builds what it needs, front to back, and hands references down; nothing is global. Each part owns its state: `prefetch`
-// starts batch after batch in a coroutine on the first I/O thread, `reader_stage` reads, `row_maker` makes rows, `hand_over` ends a
+// starts batch after batch in a coroutine on the first I/O thread, `reader_stage` reads, `decode_stage` makes rows, `hand_over` ends a
 // batch, `delivery` hands it out.
 #include "async/posted_functions.hpp"
 #include "async/thread_pool.hpp"
@@ -16,15 +16,16 @@
 #include "stages/batch/transfer.hpp"
 #include "stages/observe/windows.hpp"
 #include "stages/pixels/scratch.hpp"
-#include "stages/plan/bound_run.hpp"
 #include "stages/plan/cache_use.hpp"
 #include "stages/plan/described_plan.hpp"
 #include "stages/plan/memory_plan.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "stages/run/batch_table.hpp"
+#include "stages/run/concurrency_limits.hpp"
+#include "stages/run/decode_stage.hpp"
 #include "stages/run/delivery.hpp"
 #include "stages/run/device_choice.hpp"
 #include "stages/run/hand_over.hpp"
-#include "stages/run/line_depths.hpp"
 #include "stages/run/line_run.hpp"
 #include "stages/run/line_watch.hpp"
 #include "stages/run/loader_memory.hpp"
@@ -32,7 +33,6 @@
 #include "stages/run/prefetch.hpp"
 #include "stages/run/read.hpp"
 #include "stages/run/resumption.hpp"
-#include "stages/run/row_maker.hpp"
 #include "stages/run/run_flags.hpp"
 #include "stages/state/journal.hpp"
 
@@ -200,7 +200,7 @@ class loader::pipeline final : public line_events {
   const loader_options options_;
   // Shared with the batches handed out, which may outlive the loader.
   const std::shared_ptr<transfer> transfer_;
-  bound_run run_;
+  run_spec run_;
   const remote_stats remote_before_ = remote_counts(run_.dataset());  // what others have read of the same objects
   const resumption resumption_;
   const span_of_run span_;
@@ -216,7 +216,7 @@ class loader::pipeline final : public line_events {
   io::io_threads io_;
   async::posted_functions posted_;  // by the parts that follow
   pixels::scratch_budget scratch_;
-  row_maker rows_;
+  decode_stage rows_;
   hand_over ending_;
   const cache_use cache_use_;
   reader_stage reads_;
@@ -328,9 +328,11 @@ loader stages::make_loader(dataset samples, loader_options options, std::vector<
   return loader(std::make_unique<loader::pipeline>(samples, std::move(options), fields, parts));
 }
 
-stages::line_depths stages::depths_of(const loader& line) { return loader::pipeline::of(line).depths().now(); }
-stages::line_depths stages::depths_max(const loader& line) { return loader::pipeline::of(line).depths().most(); }
-void stages::set_depths(loader& line, const line_depths& depths) { loader::pipeline::of(line).depths().set(depths); }
+stages::concurrency_limits stages::depths_of(const loader& line) { return loader::pipeline::of(line).depths().now(); }
+stages::concurrency_limits stages::depths_max(const loader& line) { return loader::pipeline::of(line).depths().most(); }
+void stages::set_depths(loader& line, const concurrency_limits& depths) {
+  loader::pipeline::of(line).depths().set(depths);
+}
 
 loader::loader(loader&& other) noexcept = default;
 

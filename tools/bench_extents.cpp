@@ -1,7 +1,7 @@
 #include "tools/bench_extents.hpp"
 
 #include "datasets/model/model.hpp"
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 
 #include <leat/error.hpp>
 
@@ -38,7 +38,7 @@ class file_numbers {
 
 epoch_reads plan_epoch(const dataset& whole, const std::vector<field>& fields, const loader_options& options,
                        std::size_t reads_max) {
-  const stages::bound_run run(whole, fields, options);
+  const stages::run_spec run(whole, fields, options);
   epoch_reads made;
   made.samples_all = run.samples().size();
   file_numbers numbers(run.dataset(), made.files);

@@ -1,7 +1,7 @@
 // leat replay: what any batch of a run holds, and where each row comes from.
 #include "base/text.hpp"
 #include "stages/batch/batch_state.hpp"
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "stages/run/loader_parts.hpp"
 #include "tools/arguments.hpp"
 #include "tools/epoch_arguments.hpp"
@@ -64,7 +64,7 @@ struct replayed_batch {
   std::vector<replayed_row> left_out;
 };
 
-std::vector<row_part> parts_of(const stages::bound_run& run, const pick& what, std::uint64_t seed) {
+std::vector<row_part> parts_of(const stages::run_spec& run, const pick& what, std::uint64_t seed) {
   const datasets::dataset_model& dataset = run.dataset();
   std::vector<datasets::need> needs;
   for (const std::uint16_t field : run.planner().wanted()) {
@@ -82,7 +82,7 @@ std::vector<row_part> parts_of(const stages::bound_run& run, const pick& what, s
   return parts;
 }
 
-replayed_batch replay_batch(const stages::bound_run& run, const batch& found, std::uint64_t seed) {
+replayed_batch replay_batch(const stages::run_spec& run, const batch& found, std::uint64_t seed) {
   replayed_batch shown{.digest = found.content_digest()->hex(), .rows = {}, .left_out = {}};
   for (std::uint32_t row = 0; row < found.valid_rows(); ++row) {
     const pick& what = found.details().picks[row];
@@ -178,7 +178,7 @@ int replay(const replay_arguments& arguments, interruption& stop) {
     const leaving_at_once leaving(stop, leave);
     return alone.next_blocking();
   }();
-  const stages::bound_run run(samples, fields.all, options);
+  const stages::run_spec run(samples, fields.all, options);
   const replayed_batch shown = replay_batch(run, *found, options.seed);
   if (arguments.run.json) {
     print(report_text({{"epoch", arguments.epoch},

@@ -6,7 +6,7 @@
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/recipe.hpp"
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "stages/run/loader_parts.hpp"
 #include "tools/arguments.hpp"
 #include "tools/array_picture.hpp"
@@ -131,7 +131,7 @@ shown_batch load_shown(const dataset& samples, const show_arguments& arguments, 
   const stages::batch_place place{arguments.epoch, arguments.batch};
   shown_batch shown;
   if (place.epoch != 0 || place.index != 0) shown.words = str_cat("batch ", place.index, " of epoch ", place.epoch);
-  const stages::bound_run run(samples, fields.all, options);
+  const stages::run_spec run(samples, fields.all, options);
   if (run.batches(place.epoch) == 0) return shown;
 
   stages::loader_parts parts;
@@ -471,7 +471,7 @@ sheet sheet_of_sample(const dataset& samples, const show_arguments& arguments, c
   // What a loader refuses of the fields is refused here.
   loader_options options;
   set_order(options, arguments.order, arguments.pictures, arguments.choice, arguments.sources.size());
-  static_cast<void>(stages::bound_run(samples, fields.all, options));
+  static_cast<void>(stages::run_spec(samples, fields.all, options));
   const pick of{.sample = sample, .draw = sample, .epoch = arguments.epoch};
   sheet shown;
   shown.facts = {str_cat("sample ", sample, " in epoch ", arguments.epoch, ", seed ", arguments.order.seed)};

@@ -12,16 +12,16 @@ namespace leat {
 namespace detail {
 
 /// What leases are returned to.
-class lease_home {
+class lease_owner {
  public:
-  lease_home(const lease_home&) = delete;
-  lease_home& operator=(const lease_home&) = delete;
+  lease_owner(const lease_owner&) = delete;
+  lease_owner& operator=(const lease_owner&) = delete;
   /// Thread: any.
   virtual void give_back(std::span<std::byte> memory) noexcept = 0;
 
  protected:
-  lease_home() = default;
-  ~lease_home() = default;
+  lease_owner() = default;
+  ~lease_owner() = default;
 };
 
 }  // namespace detail
@@ -57,18 +57,18 @@ class lease {
   void reset() noexcept {
     if (home_ == nullptr) return;
     // The home is released last: this lease may be the last that keeps it, and the memory, alive.
-    const std::shared_ptr<detail::lease_home> home = std::move(home_);
+    const std::shared_ptr<detail::lease_owner> home = std::move(home_);
     home->give_back(std::exchange(bytes_, {}));
   }
 
   /// For pools.
-  lease(std::span<std::byte> bytes, std::uint32_t piece, std::shared_ptr<detail::lease_home> home) noexcept
+  lease(std::span<std::byte> bytes, std::uint32_t piece, std::shared_ptr<detail::lease_owner> home) noexcept
       : bytes_(bytes), piece_(piece), home_(std::move(home)) {}
 
  private:
   std::span<std::byte> bytes_;
   std::uint32_t piece_ = 0xFFFFFFFFU;
-  std::shared_ptr<detail::lease_home> home_;
+  std::shared_ptr<detail::lease_owner> home_;
 };
 
 }  // namespace leat

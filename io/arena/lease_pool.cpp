@@ -117,7 +117,7 @@ class free_list {
 
 }  // namespace
 
-class lease_pool::state final : public leat::detail::lease_home,
+class lease_pool::state final : public leat::detail::lease_owner,
                                 public std::enable_shared_from_this<lease_pool::state> {
  public:
   state(std::shared_ptr<arena> memory, lease_pool_options options)

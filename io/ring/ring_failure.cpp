@@ -6,7 +6,7 @@
 #include "base/clock.hpp"
 #include "base/errno_table.hpp"
 #include "base/errno_words.hpp"
-#include "base/keep_for_ever.hpp"
+#include "base/leak_on_purpose.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "io/files/read_error.hpp"
@@ -124,15 +124,15 @@ void ring_loop::give_up_what_the_kernel_has() {
 
 /// Keeps slots and status queries for ever, since the kernel may write to them. Operations no longer use them.
 void ring_loop::keep_books() {
-  keep_for_ever(std::move(wake_value_));
+  leak_on_purpose(std::move(wake_value_));
   for (const auto& slot : slots_) {
     dequeue(*slot);
     if (slot->now != phase::open) continue;
     if (!direct_descriptors_) ::close(slot->descriptor);
     slot->now = phase::free;
   }
-  keep_for_ever(std::move(slots_));
-  keep_for_ever(std::move(queries_));
+  leak_on_purpose(std::move(slots_));
+  leak_on_purpose(std::move(queries_));
   wake_parked_ = false;
 }
 

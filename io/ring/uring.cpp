@@ -4,7 +4,7 @@
 #include "base/descriptor.hpp"
 #include "base/errno_table.hpp"
 #include "base/errno_words.hpp"
-#include "base/keep_for_ever.hpp"
+#include "base/leak_on_purpose.hpp"
 #include "base/text.hpp"
 #include "io/files/read_error.hpp"
 
@@ -154,7 +154,7 @@ void uring::check_reading() {
   const int submitted = insist([this] { return io_uring_submit_and_wait(&ring_, 1); });
   const int waited = submitted < 0 ? submitted : insist([&] { return io_uring_wait_cqe(&ring_, &completion); });
   if (waited < 0) {
-    keep_for_ever(std::move(found));  // The kernel may still write to it.
+    leak_on_purpose(std::move(found));  // The kernel may still write to it.
     throw uring_refusal{-waited, "io_uring_enter", hint_for(-waited)};
   }
   const int result = completion->res;

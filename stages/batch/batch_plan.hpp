@@ -45,7 +45,7 @@ struct batch_plan {
   /// One read: it serves one row, or rows that follow one another.
   ///   holder        the read, perhaps itself, whose lease it shares: all reads of a row share one lease. (If they took several, two
   ///                 rows could each hold one and wait for the other's.)
-  ///   straight_to   the offset in the batch's memory where its bytes become rows of an output; without it they go to a lease
+  ///   direct_to_row   the offset in the batch's memory where its bytes become rows of an output; without it they go to a lease
   ///   lease_bytes   room in that lease, also where the rows are read one by one
   ///   inside        a read before it, of a value's head: this one reads the rest that is wanted, to that one's room. It has none of its own
   struct read {
@@ -56,7 +56,7 @@ struct batch_plan {
     std::uint32_t first_row = 0;
     std::uint32_t rows = 1;
     std::uint32_t holder = 0;
-    std::optional<std::size_t> straight_to = {};
+    std::optional<std::size_t> direct_to_row = {};
     std::uint64_t lease_bytes = 0;
     std::optional<std::uint32_t> inside = {};
 

@@ -29,7 +29,7 @@ struct batch_hold {
   batch_hold& operator=(batch_hold&&) = delete;
   ~batch_hold() {
     on_device.reset();
-    if (way_home != nullptr && memory) way_home->give_back(std::move(memory));
+    if (returns_to != nullptr && memory) returns_to->give_back(std::move(memory));
     if (batches_out != nullptr) batches_out->remove(now_ns());
   }
 
@@ -40,7 +40,7 @@ struct batch_hold {
   io::lease memory;                                 ///< the block, until a device has taken it
   std::unique_ptr<stages::device_batch> on_device;  ///< set if the batch is on a device
   // Takes the memory back. Shared with the loader, since a batch may outlive it.
-  std::shared_ptr<stages::transfer> way_home;
+  std::shared_ptr<stages::transfer> returns_to;
   // Counts the batches in the consumer's hands, for stats(); shared for the same reason.
   std::shared_ptr<stages::occupancy> batches_out;
 };

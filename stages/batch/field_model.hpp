@@ -2,9 +2,9 @@
 // how one sample's encoded parts become one row.
 #pragma once
 
+#include "base/outcome.hpp"
 #include "datasets/model/model.hpp"
 #include "stages/batch/device_operation.hpp"
-#include "stages/pixels/outcome.hpp"
 
 #include <leat/description.hpp>
 #include <leat/field.hpp>

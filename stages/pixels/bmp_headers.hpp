@@ -1,8 +1,8 @@
 // A BMP's headers: where its pixels lie and what they mean.
 #pragma once
 
+#include "base/outcome.hpp"
 #include "stages/pixels/byte_reading.hpp"
-#include "stages/pixels/outcome.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,9 +1,9 @@
 // A GIF's blocks up to the data of its first frame, which is the picture.
 #pragma once
 
+#include "base/outcome.hpp"
 #include "stages/pixels/byte_reading.hpp"
 #include "stages/pixels/geometry.hpp"
-#include "stages/pixels/outcome.hpp"
 
 namespace leat::pixels {
 

@@ -1,8 +1,8 @@
 // Compares what a JPEG's headers claim with the number of its bytes, before memory is taken or a block decoded.
 #pragma once
 
+#include "base/outcome.hpp"
 #include "stages/pixels/libjpeg.hpp"
-#include "stages/pixels/outcome.hpp"
 
 #include <cstddef>
 #include <span>

@@ -1,7 +1,7 @@
 // Writes a JPEG anew as baseline, with the same coefficients: the same pixels, decoded with a third of the work.
 #pragma once
 
-#include "stages/pixels/outcome.hpp"
+#include "base/outcome.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What a reader of pictures hands on: a few decoded lines at a time.
 #pragma once
 
-#include "stages/pixels/outcome.hpp"
+#include "base/outcome.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // A photo pack's parts: docs/photo-pack.md.
 #pragma once
 
+#include "base/outcome.hpp"
 #include "stages/pixels/byte_reading.hpp"
-#include "stages/pixels/outcome.hpp"
 
 #include <array>
 #include <cstddef>

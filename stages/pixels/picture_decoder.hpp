@@ -2,8 +2,8 @@
 // it lies in the cache, and write every element once, where it stays.
 #pragma once
 
+#include "base/outcome.hpp"
 #include "stages/pixels/geometry.hpp"
-#include "stages/pixels/outcome.hpp"
 #include "stages/pixels/photo_layout.hpp"
 #include "stages/pixels/picture_info.hpp"
 #include "stages/pixels/recipe.hpp"

@@ -1,7 +1,7 @@
 // What the first bytes of a picture say about it, before anything is decoded.
 #pragma once
 
-#include "stages/pixels/outcome.hpp"
+#include "base/outcome.hpp"
 #include "stages/pixels/picture_format.hpp"
 
 #include <cstddef>

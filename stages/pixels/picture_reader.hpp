@@ -2,9 +2,9 @@
 // its own, for picture_decoder.
 #pragma once
 
+#include "base/outcome.hpp"
 #include "stages/pixels/geometry.hpp"
 #include "stages/pixels/lines.hpp"
-#include "stages/pixels/outcome.hpp"
 #include "stages/pixels/picture_info.hpp"
 
 #include <atomic>

@@ -3,7 +3,7 @@
 // inflate all data behind it, of any length.
 #pragma once
 
-#include "stages/pixels/outcome.hpp"
+#include "base/outcome.hpp"
 #include "stages/pixels/scratch.hpp"
 
 #include <zlib.h>

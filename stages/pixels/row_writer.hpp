@@ -1,11 +1,11 @@
 // From the lines of a resampled picture to its row: passes of colour, store, and the box that is erased.
 #pragma once
 
+#include "base/outcome.hpp"
 #include "stages/pixels/colour/kernels.hpp"
 #include "stages/pixels/colour/neighbours.hpp"
 #include "stages/pixels/colour/tables.hpp"
 #include "stages/pixels/line_sink.hpp"
-#include "stages/pixels/outcome.hpp"
 #include "stages/pixels/recipe.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/pixels/store.hpp"

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/mutex.hpp"
+#include "base/outcome.hpp"
 #include "base/sanitizers.hpp"
-#include "stages/pixels/outcome.hpp"
 
 #include <leat/error.hpp>
 

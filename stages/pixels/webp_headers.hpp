@@ -1,8 +1,8 @@
 // A WebP's container: the chunks of the picture and of its orientation.
 #pragma once
 
+#include "base/outcome.hpp"
 #include "stages/pixels/byte_reading.hpp"
-#include "stages/pixels/outcome.hpp"
 
 namespace leat::pixels {
 

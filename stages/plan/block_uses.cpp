@@ -21,7 +21,7 @@ double expansions_of(const block_order& of) noexcept {
   return of.kept + (1 - of.kept) * std::max(each_anew, 1.0);
 }
 
-std::optional<std::string> describe_block_uses(const bound_run& run, const memory_plan& memory) {
+std::optional<std::string> describe_block_uses(const run_spec& run, const memory_plan& memory) {
   if (!run.planner().in_blocks()) return std::nullopt;
   const sampler& order = run.order();
   const datasets::sample_blocks shared = run.dataset().blocks();

@@ -1,8 +1,8 @@
 // How often an order has the blocks that samples share expanded: what chunks of HDF5 and Zarr and packed columns cost in this run.
 #pragma once
 
-#include "stages/plan/bound_run.hpp"
 #include "stages/plan/memory_plan.hpp"
+#include "stages/plan/run_spec.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -28,6 +28,6 @@ struct block_order {
 [[nodiscard]] double expansions_of(const block_order& of) noexcept;
 
 /// A sentence for loader_plan::notes. Nothing where no field lies in blocks.
-[[nodiscard]] std::optional<std::string> describe_block_uses(const bound_run& run, const memory_plan& memory);
+[[nodiscard]] std::optional<std::string> describe_block_uses(const run_spec& run, const memory_plan& memory);
 
 }  // namespace leat::stages

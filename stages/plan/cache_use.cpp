@@ -3,7 +3,7 @@
 #include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "io/files/source.hpp"
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 
 #include <absl/container/inlined_vector.h>
 
@@ -72,7 +72,7 @@ struct spans {
   std::uint64_t all = 0;
   std::uint64_t window = 0;
 };
-spans spans_of(const bound_run& run, std::uint64_t block_bytes) {
+spans spans_of(const run_spec& run, std::uint64_t block_bytes) {
   const datasets::sample_blocks blocks = run.dataset().blocks();
   std::vector<std::uint64_t> bytes;
   bytes.reserve(blocks.size());
@@ -92,13 +92,13 @@ spans spans_of(const bound_run& run, std::uint64_t block_bytes) {
 }
 
 // Of expanded blocks a window is kept in memory, and each of them is one read.
-bool has_windows(const bound_run& run) {
+bool has_windows(const run_spec& run) {
   return run.order().blocks_near() != 0 && !run.order().in_order() && !run.planner().in_blocks();
 }
 
 // Half a window ahead, or what sources want: then the next window comes while this one is read. What is announced, and what batches under way
 // read, has to be there together, and with it the windows at both of its ends, whole. All ranks of a node go through them side by side.
-windows_in_cache room_for_windows(const bound_run& run, const line_depth& depth, const spans& read,
+windows_in_cache room_for_windows(const run_spec& run, const line_depth& depth, const spans& read,
                                   std::uint64_t ahead_bytes_least) {
   const std::uint64_t ranks = run.ranks_of_node();
   const std::uint64_t ahead = std::max(ahead_bytes_least * depth.io_threads, read.window / 2 / ranks);
@@ -114,7 +114,7 @@ windows_in_cache room_for_windows(const bound_run& run, const line_depth& depth,
 
 }  // namespace
 
-cache_use use_of_cache(const bound_run& run, const line_depth& depth) {
+cache_use use_of_cache(const run_spec& run, const line_depth& depth) {
   const shared_room room = room_of(run.dataset());
   const std::uint64_t bytes_read = run.share_of_rank(room.bytes_all);
   if (bytes_read <= room.bytes_max) return {};

@@ -7,7 +7,7 @@
 
 namespace leat::stages {
 
-class bound_run;
+class run_spec;
 
 /// Of a run whose order goes through the set in windows, so that each block is fetched once an epoch and makes way for others when its
 /// window was read. All zero where that is not to be had.
@@ -31,6 +31,6 @@ struct line_depth {
   std::uint32_t io_threads = 1;
 };
 
-[[nodiscard]] cache_use use_of_cache(const bound_run& run, const line_depth& depth);
+[[nodiscard]] cache_use use_of_cache(const run_spec& run, const line_depth& depth);
 
 }  // namespace leat::stages

@@ -3,10 +3,10 @@
 #include "base/text.hpp"
 #include "stages/batch/transfer.hpp"
 #include "stages/plan/block_uses.hpp"
-#include "stages/plan/bound_run.hpp"
 #include "stages/plan/cache_use.hpp"
 #include "stages/plan/memory_plan.hpp"
 #include "stages/plan/node_shares.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "stages/plan/shared_members.hpp"
 
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace leat::stages {
 
-loader_plan described_plan(const bound_run& run, const memory_plan& memory, const cache_use& cache, const transfer& to,
+loader_plan described_plan(const run_spec& run, const memory_plan& memory, const cache_use& cache, const transfer& to,
                            const plan_surroundings& around) {
   loader_plan plan = memory.shown;
   if (cache.warning) plan.warnings.push_back(*cache.warning);

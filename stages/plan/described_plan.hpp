@@ -8,7 +8,7 @@
 
 namespace leat::stages {
 
-class bound_run;
+class run_spec;
 class transfer;
 struct cache_use;
 struct memory_plan;
@@ -22,7 +22,7 @@ struct plan_surroundings {
 };
 
 ///   to   which is prepared
-[[nodiscard]] loader_plan described_plan(const bound_run& run, const memory_plan& memory, const cache_use& cache,
+[[nodiscard]] loader_plan described_plan(const run_spec& run, const memory_plan& memory, const cache_use& cache,
                                          const transfer& to, const plan_surroundings& around);
 
 }  // namespace leat::stages

@@ -9,7 +9,7 @@
 
 namespace leat::stages {
 
-std::optional<node_shares> describe_node_shares(const bound_run& run) {
+std::optional<node_shares> describe_node_shares(const run_spec& run) {
   if (run.nodes() == 1) return std::nullopt;
   constexpr double share_to_warn_of = 0.05;
   const std::uint64_t all = run.dataset().size();

@@ -1,7 +1,7 @@
 // What it costs that each node keeps to its share of the set, in words.
 #pragma once
 
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 
 #include <optional>
 #include <string>
@@ -15,6 +15,6 @@ struct node_shares {
 };
 
 /// A sentence for a person. Nothing where the order is not divided by nodes.
-[[nodiscard]] std::optional<node_shares> describe_node_shares(const bound_run& run);
+[[nodiscard]] std::optional<node_shares> describe_node_shares(const run_spec& run);
 
 }  // namespace leat::stages

@@ -621,7 +621,7 @@ void planner::add_straight_read(batch_plan& plan, std::uint32_t row, const place
   }
   known = add_read(plan, row, part);
   const batch_layout::output_place& place = place_of(part.program);
-  plan.reads[known].straight_to = place.offset + row * place.row_bytes;
+  plan.reads[known].direct_to_row = place.offset + row * place.row_bytes;
   add_part(plan, known, row, part);
 }
 

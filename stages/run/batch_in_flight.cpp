@@ -14,7 +14,7 @@ void read_in_flight::begin(batch_in_flight& batch, const batch_plan::read& plann
   data = {};
   failure = 0;
   holder = held_by;
-  straight_to = planned.straight_to;
+  direct_to_row = planned.direct_to_row;
   lease_bytes = planned.lease_bytes;
   inside.reset();
   first_row = planned.first_row;
@@ -23,7 +23,7 @@ void read_in_flight::begin(batch_in_flight& batch, const batch_plan::read& plann
   row_by_row = false;
   rows_settled = 0;
   rows_left.store(planned.rows, std::memory_order_relaxed);
-  users.store(planned.straight_to ? 0 : planned.rows, std::memory_order_relaxed);
+  users.store(planned.direct_to_row ? 0 : planned.rows, std::memory_order_relaxed);
 }
 
 void block_in_flight::begin(batch_in_flight& batch, const batch_plan::block& planned) {
@@ -116,7 +116,7 @@ void batch_in_flight::take_reads() {
     const std::uint32_t holder = number_of_[planned.holder];
     read.begin(*this, planned, holder);
     if (planned.inside) read.inside = number_of_[*planned.inside];
-    straight = straight || read.straight_to;
+    straight = straight || read.direct_to_row;
     // Nobody else has these reads yet.
     if (holder != number) reads[holder].users.fetch_add(read.rows, std::memory_order_relaxed);
     for (std::uint32_t row = read.first_row; row < read.end_row(); ++row) {
@@ -129,7 +129,7 @@ void batch_in_flight::take_reads() {
     reads[number_of_[part.read]].parts.push_back({part.row, part.program, part.offset, part.bytes});
     if (!straight) continue;
     sample_in_flight& sample = samples[part.row];
-    const auto is_straight = [&](std::uint32_t number) { return reads[number].straight_to.has_value(); };
+    const auto is_straight = [&](std::uint32_t number) { return reads[number].direct_to_row.has_value(); };
     sample.read_into =
         sample.reads.size() == plan.programs && std::all_of(sample.reads.begin(), sample.reads.end(), is_straight);
   }

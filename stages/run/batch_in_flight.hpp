@@ -32,7 +32,7 @@ namespace leat::stages {
 
 class hand_over;
 class reader_stage;
-class row_maker;
+class decode_stage;
 struct batch_in_flight;
 struct block_in_flight;
 struct sample_in_flight;
@@ -72,11 +72,11 @@ struct read_in_flight final : io::set_read {
 
   reader_stage* stage = nullptr;
   batch_in_flight* owner = nullptr;
-  std::uint32_t holder = 0;                ///< the read, perhaps this one, that holds the lease
-  std::optional<std::size_t> straight_to;  ///< as planned
-  std::uint64_t lease_bytes = 0;           ///< as planned
-  std::optional<std::uint32_t> inside;     ///< likewise, but the number of the read in flight
-  std::uint32_t first_row = 0;             ///< of the samples that wait for it; it is started with the first of them
+  std::uint32_t holder = 0;                  ///< the read, perhaps this one, that holds the lease
+  std::optional<std::size_t> direct_to_row;  ///< as planned
+  std::uint64_t lease_bytes = 0;             ///< as planned
+  std::optional<std::uint32_t> inside;       ///< likewise, but the number of the read in flight
+  std::uint32_t first_row = 0;               ///< of the samples that wait for it; it is started with the first of them
   std::uint32_t rows = 0;
   absl::InlinedVector<read_part, 2> parts;  ///< by row
   // Used by the thread of the loop that reads.
@@ -110,7 +110,7 @@ struct block_in_flight final : io::set_read, async::job {
   };
 
   void begin(batch_in_flight& batch, const batch_plan::block& planned);
-  void run(async::worker_context& worker) noexcept override;  // stages/run/row_maker.cpp
+  void run(async::worker_context& worker) noexcept override;  // stages/run/decode_stage.cpp
   void drop() noexcept override {}
 
   /// As dataset_model::expand() is asked.
@@ -131,7 +131,7 @@ struct block_in_flight final : io::set_read, async::job {
   std::vector<block_fault> faults;  ///< of single rows that were made of it
   bool unreadable = false;          ///< the fault is a file's: io::fault
   std::uint64_t posted_ns = 0;
-  /// Where batches share it (stages/run/kept_blocks.hpp): then its memory and what it becomes are there, and one of them expands it.
+  /// Where batches share it (stages/run/chunk_cache.hpp): then its memory and what it becomes are there, and one of them expands it.
   std::shared_ptr<shared_block> shared;
   bool expands_shared = false;
 };
@@ -184,7 +184,7 @@ struct sample_trouble {
 /// One row of a batch in flight, and the job that decodes it. There is one for each such row, so it is kept small: what few rows
 /// or few batches need is allocated apart.
 struct sample_in_flight final : async::job {
-  void run(async::worker_context& worker) noexcept override;  // stages/run/row_maker.cpp
+  void run(async::worker_context& worker) noexcept override;  // stages/run/decode_stage.cpp
   void drop() noexcept override {}
 
   [[nodiscard]] sample_trouble& in_trouble() {
@@ -302,7 +302,7 @@ struct batch_in_flight {
     return row_blocks.empty() ? blocks_of_row() : row_blocks[row];
   }
 
-  row_maker* rows_by = nullptr;
+  decode_stage* rows_by = nullptr;
   hand_over* ended_by = nullptr;
   std::uint64_t sequence = 0;  ///< among all deliveries of the run
   batch_plan plan;

@@ -4,7 +4,7 @@ namespace leat::stages {
 
 namespace asio = boost::asio;
 
-batch_table::batch_table(std::uint32_t batches, row_maker& rows, hand_over& ending) : free_count_(batches) {
+batch_table::batch_table(std::uint32_t batches, decode_stage& rows, hand_over& ending) : free_count_(batches) {
   for (std::uint32_t i = 0; i < batches; ++i) {
     batch_in_flight& added = batches_.emplace_back();
     added.rows_by = &rows;

@@ -5,8 +5,8 @@
 #include "base/text.hpp"
 #include "stages/batch/range.hpp"
 #include "stages/plan/array_crop.hpp"
+#include "stages/run/chunk_cache.hpp"
 #include "stages/run/decode.hpp"
-#include "stages/run/kept_blocks.hpp"
 
 #include <optional>
 #include <string>

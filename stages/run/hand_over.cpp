@@ -38,7 +38,7 @@ hand_over::hand_over(const parts& given)
       finishes_(std::any_of(run_.programs().begin(), run_.programs().end(),
                             [](const auto& program) { return program->finishes(); })) {}
 
-void hand_over::begin(reader_stage& reads, row_maker& rows, batch_table& batches, async::scope& children) noexcept {
+void hand_over::begin(reader_stage& reads, decode_stage& rows, batch_table& batches, async::scope& children) noexcept {
   reads_ = &reads;
   rows_ = &rows;
   batches_ = &batches;
@@ -158,7 +158,7 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
 
   const std::uint64_t begin_ns = now_ns();
   item.finished = collate(batch, run_.layout(), options_.digests, options_.names);
-  item.finished->way_home = transfer_;
+  item.finished->returns_to = transfer_;
   if (mixer_.on() || options_.names) {
     for (std::uint32_t row = 0; row < batch.rows(); ++row) {
       if (!batch.samples[row].corrupt) item.finished->picks.push_back(batch.samples[row].pick());

@@ -7,11 +7,11 @@
 #include "io/ring/io_threads.hpp"
 #include "stages/batch/transfer.hpp"
 #include "stages/device/mix.hpp"
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "stages/run/batch_in_flight.hpp"
+#include "stages/run/decode_stage.hpp"
 #include "stages/run/delivery.hpp"
 #include "stages/run/read.hpp"
-#include "stages/run/row_maker.hpp"
 #include "stages/run/run_flags.hpp"
 
 #include <leat/loading.hpp>
@@ -31,7 +31,7 @@ class batch_table;
 class hand_over {
  public:
   struct parts {
-    const bound_run& run;
+    const run_spec& run;
     const loader_options& options;
     const std::shared_ptr<stages::transfer>& transfer;
     stages::delivery& delivery;
@@ -57,7 +57,7 @@ class hand_over {
   ~hand_over() { posted_.assert_none(); }
 
   /// The line begins: substitutes are read by `reads`, in coroutines that `children` joins; batches that have ended go to `batches`.
-  void begin(reader_stage& reads, row_maker& rows, batch_table& batches, async::scope& children) noexcept;
+  void begin(reader_stage& reads, decode_stage& rows, batch_table& batches, async::scope& children) noexcept;
 
   /// All rows of the batch are there, or known not to be.
   void rows_made(batch_in_flight& batch) noexcept;
@@ -90,7 +90,7 @@ class hand_over {
   [[nodiscard]] static journal_entry describe(const batch_in_flight& batch, const sample_in_flight& sample,
                                               std::string_view action);
 
-  const bound_run& run_;
+  const run_spec& run_;
   const loader_options& options_;
   const std::shared_ptr<stages::transfer>& transfer_;
   stages::delivery& delivery_;
@@ -101,7 +101,7 @@ class hand_over {
   mixer mixer_;
   const bool finishes_;  // some program does
   reader_stage* reads_ = nullptr;
-  row_maker* rows_ = nullptr;
+  decode_stage* rows_ = nullptr;
   batch_table* batches_ = nullptr;
   async::scope* children_ = nullptr;
   std::atomic<std::uint64_t> collated_{0};

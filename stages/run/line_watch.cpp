@@ -12,8 +12,8 @@
 #include "stages/batch/transfer.hpp"
 #include "stages/observe/windows.hpp"
 #include "stages/pixels/scratch.hpp"
-#include "stages/plan/bound_run.hpp"
 #include "stages/plan/memory_plan.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "stages/run/device_choice.hpp"
 #include "stages/run/hand_over.hpp"
 #include "stages/run/prefetch.hpp"
@@ -74,7 +74,7 @@ line_setting line_watch::setting(const line_counts& counts) const {
                     .requests = remote.requests}};
 }
 
-line_counts line_watch::counts(const delivery::counters& handed, const row_maker::counters& made,
+line_counts line_watch::counts(const delivery::counters& handed, const decode_stage::counters& made,
                                const async::histogram_sum& read_times) const {
   const io::io_counters io = line_.loops.count();
   const hand_over::counters ended = line_.ending.count();
@@ -168,7 +168,7 @@ loader_stats line_watch::stats() const {
   now.epochs_finished = handed.epochs_finished;
   now.bytes_delivered = handed.bytes;
   const reader_stage::counters read = line_.reads.count();
-  const row_maker::counters made = line_.rows.count();
+  const decode_stage::counters made = line_.rows.count();
   const hand_over::counters ended = line_.ending.count();
   const async::histogram_sum times = read_times();
   const line_counts counted = counts(handed, made, times);

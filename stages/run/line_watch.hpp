@@ -2,8 +2,8 @@
 #pragma once
 
 #include "stages/observe/verdict.hpp"
+#include "stages/run/decode_stage.hpp"
 #include "stages/run/delivery.hpp"
-#include "stages/run/row_maker.hpp"
 
 #include <leat/loading.hpp>
 
@@ -24,7 +24,7 @@ class scratch_budget;
 
 namespace leat::stages {
 
-class bound_run;
+class run_spec;
 class hand_over;
 class prefetch;
 class reader_stage;
@@ -39,7 +39,7 @@ struct memory_plan;
 class line_watch {
  public:
   struct parts {
-    const bound_run& run;
+    const run_spec& run;
     const loader_options& options;
     const remote_stats& remote_before;
     const memory_plan& memory;
@@ -51,7 +51,7 @@ class line_watch {
     const io::lease_pool& batch_pool;
     const io::io_threads& loops;
     const pixels::scratch_budget& scratch;
-    const row_maker& rows;
+    const decode_stage& rows;
     const hand_over& ending;
     const reader_stage& reads;
     const stages::prefetch& prefetch;
@@ -69,7 +69,7 @@ class line_watch {
 
  private:
   [[nodiscard]] async::histogram_sum read_times() const;
-  [[nodiscard]] line_counts counts(const delivery::counters& handed, const row_maker::counters& made,
+  [[nodiscard]] line_counts counts(const delivery::counters& handed, const decode_stage::counters& made,
                                    const async::histogram_sum& read_times) const;
   [[nodiscard]] line_setting setting(const line_counts& counts) const;
   [[nodiscard]] std::vector<leat::thread_stats> thread_stats_now() const;

@@ -35,7 +35,7 @@ constexpr std::uint64_t blocks_of_sample_max = 60'000;
 // Rows are planned some at a time, and a read that waits for memory keeps those behind it from being planned: reads are no
 // more than have memory, and one step's. Those that need none, and those of ragged rows, which are planned at once, are as
 // many as there are.
-bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, const memory_needs& needs) {
+bookkeeping bookkeeping_of(const run_spec& run, const loader_options& options, const memory_needs& needs) {
   const datasets::dataset_model& dataset = run.dataset();
   const batch_layout& layout = *run.layout();
   const planner& plan = run.planner();
@@ -81,7 +81,7 @@ bookkeeping bookkeeping_of(const bound_run& run, const loader_options& options, 
 // Orders that take blocks one pool after the other say of how many the samples of neighbouring batches are. Any other order comes back to
 // all of them, which are kept where they are few: a packed member of an archive is one.
 //   each   blocks that hold one of the order's: of each chunked field, as many as a row lies in
-void keep_blocks(const bound_run& run, std::uint64_t each, memory_needs& needs) {
+void keep_blocks(const run_spec& run, std::uint64_t each, memory_needs& needs) {
   constexpr std::uint64_t share = 2;  // of the budget
   needs.blocks_kept = run.order().blocks_near() * run.nodes_of_rank() * each;
   needs.blocks_by_order = run.order().blocks_near() > 1;
@@ -129,7 +129,7 @@ std::optional<memory_plan> plan_without_largest(const Plan& plan) {
 
 }  // namespace
 
-std::uint32_t io_threads_of(const bound_run& run, const loader_options& options) {
+std::uint32_t io_threads_of(const run_spec& run, const loader_options& options) {
   if (options.reader.io_threads != 0) return options.reader.io_threads;
   const auto& programs = run.programs();
   const bool leaves_packs = std::any_of(programs.begin(), programs.end(), [&](const auto& program) {
@@ -143,7 +143,7 @@ std::uint32_t io_threads_of(const bound_run& run, const loader_options& options)
   return leaves_packs && local ? io_threads_for_device(cores_of_local_rank(options.world.local_size)) : 1;
 }
 
-memory_needs needs_of(const bound_run& run, const loader_options& options, const memory_available& available,
+memory_needs needs_of(const run_spec& run, const loader_options& options, const memory_available& available,
                       std::uint64_t batches_to_come) {
   const datasets::dataset_model& dataset = run.dataset();
   const batch_layout& layout = *run.layout();
@@ -225,7 +225,7 @@ memory_needs needs_of(const bound_run& run, const loader_options& options, const
   return needs;
 }
 
-memory_plan memory_of(bound_run& run, const loader_options& options, const memory_available& available,
+memory_plan memory_of(run_spec& run, const loader_options& options, const memory_available& available,
                       std::uint64_t batches_to_come, std::optional<std::uint64_t> decided) {
   const auto plan = [&] {
     return plan_memory(needs_of(run, options, available, batches_to_come), available, options.world.local_size);

@@ -43,21 +43,21 @@ struct loader_parts {
 ///                    before it lets one go
 ///   queue_depth      reads that each ring gives the kernel at a time; 0: by bytes. Without io_uring it says nothing
 ///   decode_threads   that take part
-struct line_depths {
+struct concurrency_limits {
   std::uint32_t batches = 1;
   std::uint32_t queue_depth = 0;
   std::uint32_t decode_threads = 1;
 
-  friend bool operator==(const line_depths&, const line_depths&) = default;
+  friend bool operator==(const concurrency_limits&, const concurrency_limits&) = default;
 };
 
 /// What a loader works with now, and the most that it has planned for. Thread: any.
-[[nodiscard]] line_depths depths_of(const loader& line);
-[[nodiscard]] line_depths depths_max(const loader& line);
+[[nodiscard]] concurrency_limits depths_of(const loader& line);
+[[nodiscard]] concurrency_limits depths_max(const loader& line);
 /// Changes them while the loader runs: for tests, and for whoever tunes it. What is under way goes on, and no byte of any batch depends on
 /// it. Thread: any.
 ///   throws   error{errc::usage} for none, or more than depths_max()
-void set_depths(loader& line, const line_depths& depths);
+void set_depths(loader& line, const concurrency_limits& depths);
 
 /// As the loader's constructor.
 ///   throws   as that; error{errc::usage} where there is no such batch as `only`, with how many there are

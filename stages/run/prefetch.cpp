@@ -26,7 +26,7 @@ error uneven(std::uint32_t epoch, std::uint64_t batches, std::uint64_t batches_o
 }
 
 // A run without an end cannot be asked about each.
-void check_empty(const bound_run& run, std::uint32_t epochs) {
+void check_empty(const run_spec& run, std::uint32_t epochs) {
   constexpr std::uint32_t asked_max = 1000;
   const std::uint32_t asked = epochs == 0 ? asked_max : std::min(epochs, asked_max);
   for (std::uint32_t epoch = 1; epoch < asked; ++epoch) {

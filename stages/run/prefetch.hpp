@@ -5,13 +5,13 @@
 #include "io/arena/lease_pool.hpp"
 #include "stages/batch/transfer.hpp"
 #include "stages/observe/occupancy.hpp"
-#include "stages/plan/bound_run.hpp"
 #include "stages/plan/memory_plan.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "stages/run/batch_table.hpp"
 #include "stages/run/delivery.hpp"
 #include "stages/run/hand_over.hpp"
-#include "stages/run/look_ahead.hpp"
 #include "stages/run/read.hpp"
+#include "stages/run/readahead.hpp"
 #include "stages/run/resumption.hpp"
 #include "stages/run/run_flags.hpp"
 
@@ -28,7 +28,7 @@ namespace leat::stages {
 class prefetch {
  public:
   struct parts {
-    const bound_run& run;
+    const run_spec& run;
     const loader_options& options;
     const span_of_run& span;
     const memory_plan& memory;
@@ -37,7 +37,7 @@ class prefetch {
     stages::transfer& transfer;
     stages::delivery& delivery;
     reader_stage& reads;
-    row_maker& rows;
+    decode_stage& rows;
     hand_over& ending;
     batch_table& batches;
   };
@@ -61,7 +61,7 @@ class prefetch {
   void plan_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end);
 
   const parts line_;
-  look_ahead ahead_;
+  readahead ahead_;
   occupancy waiting_;           // 0 or 1
   std::uint64_t sequence_ = 0;  // of deliveries: batches and ends of epochs
   std::uint64_t sent_ = 0;      // batches: the number of the next one at the transfer

@@ -110,9 +110,9 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     for (std::uint32_t i = 0; i < blocks.count; ++i) {
       block_in_flight& block = batch.blocks[blocks.first + i];
       block.stage = this;
-      const kept_blocks::state known = kept_.find(block);
-      if (known == kept_blocks::state::there) events_.ready(block, loop_of(batch));
-      if (known != kept_blocks::state::absent) continue;
+      const chunk_cache::state known = kept_.find(block);
+      if (known == chunk_cache::state::there) events_.ready(block, loop_of(batch));
+      if (known != chunk_cache::state::absent) continue;
       const std::size_t wanted = lease_bytes(block);
       std::optional<io::lease> memory;
       if (wanted != 0) {
@@ -144,7 +144,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     if (!fetched.empty()) sample.fetched = std::make_unique<fetched_field[]>(fetched.size());
     for (const std::uint32_t index : sample.reads) {
       const read_in_flight& read = batch.reads[index];
-      if (!read.straight_to && read.first_row == row) bytes += read.lease_bytes;
+      if (!read.direct_to_row && read.first_row == row) bytes += read.lease_bytes;
     }
     // One lease for all that the sample needs.
     std::optional<io::lease> memory;
@@ -194,7 +194,7 @@ asio::awaitable<io::lease> reader_stage::wait_for_memory(std::size_t bytes, std:
   if (memory) {
     co_await async::next_turn();
   } else {
-    const kept_blocks::starving waits(kept_);
+    const chunk_cache::starving waits(kept_);
     memory = try_lease(bytes);  // What has become ready since the last look is let go of, too.
     if (!memory) memory = co_await pool_.async_lease(bytes, asio::use_awaitable);
   }
@@ -213,8 +213,8 @@ void reader_stage::place_reads(batch_in_flight& batch, sample_in_flight& sample,
   for (const std::uint32_t index : sample.reads) {
     read_in_flight& read = batch.reads[index];
     if (read.first_row != sample.row) continue;
-    if (read.straight_to) {
-      read.into = space_in(batch.memory.bytes().subspan(*read.straight_to, read.bytes), batch.memory);
+    if (read.direct_to_row) {
+      read.into = space_in(batch.memory.bytes().subspan(*read.direct_to_row, read.bytes), batch.memory);
     } else if (read.inside) {
       // A page later than in the file: wherever in its first page a source puts the first byte, decoder::join_pieces() finds room for the
       // head as far before it as it is in the file, and behind the place where it was read.
@@ -435,7 +435,7 @@ asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_in_flig
 void reader_stage::release(sample_in_flight& sample) noexcept {
   for (const std::uint32_t index : sample.reads) {
     const read_in_flight& read = sample.owner->reads[index];
-    if (read.straight_to) continue;
+    if (read.direct_to_row) continue;
     read_in_flight& holder = sample.owner->reads[read.holder];
     if (holder.users.fetch_sub(1, std::memory_order_acq_rel) == 1) holder.memory = {};
   }

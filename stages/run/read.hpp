@@ -10,7 +10,7 @@
 #include "stages/batch/field_model.hpp"
 #include "stages/plan/cache_use.hpp"
 #include "stages/run/batch_in_flight.hpp"
-#include "stages/run/kept_blocks.hpp"
+#include "stages/run/chunk_cache.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
@@ -117,7 +117,7 @@ class reader_stage {
   /// Its lists of reads are the loops' own: those of the batches belong to the first loop, which may reuse a batch at any time.
   io::source_set sources_;
   io::lease_pool& pool_;
-  kept_blocks kept_;
+  chunk_cache kept_;
   std::vector<const batch_plan::block*> next_blocks_;  // of the rows that are being issued
   line_events& events_;
   bool awaits_ = false;  // some program's bytes may come from a coroutine

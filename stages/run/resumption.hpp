@@ -2,7 +2,7 @@
 #pragma once
 
 #include "stages/observe/run_progress.hpp"
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "stages/run/loader_parts.hpp"
 
 #include <leat/field.hpp>
@@ -27,7 +27,7 @@ struct span_of_run {
 /// Thread: const calls from any number of threads.
 class resumption {
  public:
-  resumption(const bound_run& run, const loader_options& options, const std::vector<field>& fields)
+  resumption(const run_spec& run, const loader_options& options, const std::vector<field>& fields)
       : run_(run), options_(options), fields_(fields) {}
 
   /// Where the run goes on (loader_options::resume), or its beginning.
@@ -45,7 +45,7 @@ class resumption {
  private:
   [[nodiscard]] const state_descriptions& descriptions() const;
 
-  const bound_run& run_;
+  const run_spec& run_;
   const loader_options& options_;
   const std::vector<field>& fields_;
   mutable std::once_flag described_;

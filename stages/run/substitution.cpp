@@ -12,7 +12,7 @@ constexpr std::uint32_t substitutions_max = 32;
 
 }  // namespace
 
-std::optional<std::string> draw_substitutes(batch_in_flight& batch, const bound_run& run, std::uint64_t seed,
+std::optional<std::string> draw_substitutes(batch_in_flight& batch, const run_spec& run, std::uint64_t seed,
                                             std::vector<std::uint32_t>& rows) {
   const std::uint64_t candidates = run.substitutes(batch.plan.epoch, batch.plan.index);
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {

@@ -1,7 +1,7 @@
 // Which samples take the rows of corrupt ones.
 #pragma once
 
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "stages/run/batch_in_flight.hpp"
 
 #include <cstdint>
@@ -15,9 +15,9 @@ namespace leat::stages {
 /// row was drawn for before (sample_trouble::substitutions).
 ///   rows      gets the rows that are to be read now
 ///   returns   why a row gets none, which ends the run
-///   throws    as bound_run::substitute()
+///   throws    as run_spec::substitute()
 /// Thread: the first I/O thread.
-[[nodiscard]] std::optional<std::string> draw_substitutes(batch_in_flight& batch, const bound_run& run,
+[[nodiscard]] std::optional<std::string> draw_substitutes(batch_in_flight& batch, const run_spec& run,
                                                           std::uint64_t seed, std::vector<std::uint32_t>& rows);
 
 }  // namespace leat::stages

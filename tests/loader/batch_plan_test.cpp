@@ -1,7 +1,7 @@
-// What bound_run::plan() says of a batch, and what a loader then reads.
+// What run_spec::plan() says of a batch, and what a loader then reads.
 #include "stages/batch/batch_plan.hpp"
 
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/watchdog.hpp"
@@ -17,7 +17,7 @@ namespace leat {
 namespace {
 
 using stages::batch_plan;
-using stages::bound_run;
+using stages::run_spec;
 using testing::fake_dataset;
 using testing::loader;
 using testing::loader_options;
@@ -25,10 +25,10 @@ using testing::small_options;
 
 TEST(batch_plan, of_any_batch_is_the_same_whenever_it_is_asked_for) {
   const fake_dataset set(testing::make_samples(1, 45));
-  const bound_run run(set, testing::all_fields(), small_options());
+  const run_spec run(set, testing::all_fields(), small_options());
   std::vector<batch_plan> plans;
   for (std::uint64_t batch = 0; batch < run.batches(1); ++batch) plans.push_back(run.plan(1, batch));
-  const bound_run again(set, testing::all_fields(), small_options());
+  const run_spec again(set, testing::all_fields(), small_options());
   for (std::uint64_t batch = run.batches(1); batch-- != 0;) {
     EXPECT_EQ(again.plan(1, batch), plans[batch]);
     EXPECT_EQ(plans[batch].epoch, 1U);
@@ -44,7 +44,7 @@ TEST(batch_plan, of_all_batches_together_is_what_a_loader_reads) {
       const fake_dataset set(testing::make_samples(2, 45), {.layout = layout, .disk = {}});
       loader_options options = small_options();
       options.shuffle = !in_order;
-      const bound_run run(set, testing::all_fields(), options);
+      const run_spec run(set, testing::all_fields(), options);
       std::uint64_t reads = 0;
       std::uint64_t rows = 0;
       std::uint64_t bytes = 0;

@@ -1,5 +1,5 @@
 // Depths that change while a loader runs: prefetch, reads in flight, decode threads.
-#include "stages/run/line_depths.hpp"
+#include "stages/run/concurrency_limits.hpp"
 #include "stages/run/loader_parts.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
@@ -22,9 +22,9 @@
 namespace leat {
 namespace {
 
+using stages::concurrency_limits;
 using stages::depths_max;
 using stages::depths_of;
-using stages::line_depths;
 using stages::set_depths;
 using testing::fake_dataset;
 using testing::loader;
@@ -44,7 +44,7 @@ std::uint32_t between(testing::seeded_random& random, std::uint32_t least, std::
   return least + static_cast<std::uint32_t>(random.below(most - least + 1));
 }
 
-line_depths some_depths(testing::seeded_random& random, const line_depths& most) {
+concurrency_limits some_depths(testing::seeded_random& random, const concurrency_limits& most) {
   return {.batches = between(random, 2, most.batches),
           .queue_depth = between(random, 0, most.queue_depth),
           .decode_threads = between(random, 1, most.decode_threads)};
@@ -54,7 +54,7 @@ line_depths some_depths(testing::seeded_random& random, const line_depths& most)
 std::vector<seen_batch> run_with_moving_depths(const dataset& samples, const loader_options& options,
                                                std::uint64_t seed) {
   loader train(samples, options, testing::all_fields());
-  const line_depths most = depths_max(train);
+  const concurrency_limits most = depths_max(train);
   EXPECT_EQ(most.decode_threads, options.decode_threads);
   EXPECT_EQ(most.batches, options.prefetch_batches + 1);
   std::atomic<bool> over{false};
@@ -62,7 +62,7 @@ std::vector<seen_batch> run_with_moving_depths(const dataset& samples, const loa
   std::thread mover([&] {
     testing::seeded_random random(seed);
     while (!over) {
-      const line_depths wanted = some_depths(random, most);
+      const concurrency_limits wanted = some_depths(random, most);
       set_depths(train, wanted);
       EXPECT_EQ(depths_of(train), wanted);
       ++moves;
@@ -111,7 +111,7 @@ TEST(depths, of_a_loader_that_stops_while_they_move_do_not_keep_it) {
     const fake_dataset set(samples, {.disk = {.seed = seed}});
     testing::seeded_random random(seed);
     loader train(set, deep_options(), testing::all_fields());
-    const line_depths most = depths_max(train);
+    const concurrency_limits most = depths_max(train);
     for (std::uint64_t k = random.below(8); k != 0; --k) {
       set_depths(train, some_depths(random, most));
       static_cast<void>(train.next_blocking());
@@ -147,12 +147,12 @@ TEST(depths, bound_the_batches_that_there_are) {
 TEST(depths, out_of_range_are_refused_with_the_range_and_change_nothing) {
   const fake_dataset set(testing::make_samples(9, 8));
   loader train(set, deep_options(), testing::label_only());
-  const line_depths before = depths_of(train);
-  const line_depths most = depths_max(train);
-  const auto refusal = [&](line_depths wanted) {
+  const concurrency_limits before = depths_of(train);
+  const concurrency_limits most = depths_max(train);
+  const auto refusal = [&](concurrency_limits wanted) {
     return testing::message_of(errc::usage, [&] { set_depths(train, wanted); });
   };
-  line_depths wanted = most;
+  concurrency_limits wanted = most;
   wanted.batches = most.batches + 1;
   EXPECT_THAT(refusal(wanted), ::testing::HasSubstr("batches is " + std::to_string(wanted.batches)));
   wanted.batches = 0;

@@ -1,5 +1,5 @@
 // Numbers in a row, as many as there are, or filled up to one length.
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/raw_files.hpp"
@@ -160,7 +160,7 @@ TEST(sequence, padded_rows_are_as_long_as_the_longest_planned_one_whoever_is_cor
   testing::for_each_seed(40, [](std::uint64_t seed) {
     const padded_run run(seed);
     const fake_dataset set(run.samples);
-    const stages::bound_run bound(set, run.fields(), run.options);
+    const stages::run_spec bound(set, run.fields(), run.options);
     loader train(set, run.options, run.fields());
     std::vector<testing::seen_batch> seen;
     loader_state middle;

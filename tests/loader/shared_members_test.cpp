@@ -248,7 +248,7 @@ TEST(shared_members, are_read_once_for_fields_of_every_kind) {
 }
 
 // A row that its bytes are read to is what the member's other fields are made of.
-TEST(shared_members, that_are_read_straight_to_a_row_serve_others_from_there) {
+TEST(shared_members, that_are_read_direct_to_row_a_row_serve_others_from_there) {
   const testing::watchdog dog("straight and shared");
   std::vector<fake_sample> some;
   for (std::size_t i = 0; i < 75; ++i) {

@@ -1,7 +1,7 @@
 // Each option changed alone: a run is refused by its name, or the option decides nothing and is listed as such.
 #include "stages/plan/describe_run.hpp"
 
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "tests/support/in_blocks.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -43,7 +43,7 @@ dataset pictures() {
 
 std::shared_ptr<const state_descriptions> described(const loader_options& options, const std::vector<field>& fields,
                                                     const dataset& of = pictures()) {
-  const bound_run run(of, fields, options);
+  const run_spec run(of, fields, options);
   return describe_run(options, {.global_batch_size = global_batch_size(options), .world_size = options.world.size},
                       run.samples(), fields, run.order());
 }
@@ -182,7 +182,7 @@ TEST(a_world_of_another_size, is_refused_only_where_rows_of_a_rank_are_mixed) {
   const auto of_two = [&](std::uint32_t world) {
     loader_options changed = options;
     changed.batch_size = 8 / world;
-    const bound_run run(pictures(), fields, options);
+    const run_spec run(pictures(), fields, options);
     return describe_run(changed, {.global_batch_size = 8, .world_size = world}, run.samples(), fields, run.order());
   };
   EXPECT_THAT(refusal(of_two(2), of_two(4)), HasSubstr("mix.world_size is 4, and was 2"));

@@ -278,7 +278,7 @@ TEST(plan, reads_samples_of_neighbouring_rows_together_where_they_come_in_order)
   const batch_plan::read& read = joined.batch.reads[0];
   EXPECT_EQ(read.offset, 0U);
   EXPECT_EQ(read.bytes, 10'000U);
-  EXPECT_FALSE(read.straight_to);
+  EXPECT_FALSE(read.direct_to_row);
   EXPECT_EQ(read.first_row, 0U);
   EXPECT_EQ(read.rows, 10U);
   ASSERT_EQ(joined.batch.parts.size(), 10U);
@@ -310,19 +310,19 @@ TEST(plan, joins_no_sample_that_needs_another_read_too) {
   EXPECT_EQ(p.batch.reads.size(), 6U);
 }
 
-TEST(plan, reads_what_lies_on_pages_and_stays_as_it_is_straight_to_its_rows) {
+TEST(plan, reads_what_lies_on_pages_and_stays_as_it_is_direct_to_row_its_rows) {
   const planned straight(equal_samples(3, 8192), {testing::verbatim("bin")}, fake_layout::columns);
   // Neighbours in the file and in the batch: one read, though nobody has said that they come in order.
   ASSERT_EQ(straight.batch.reads.size(), 1U);
-  EXPECT_EQ(straight.batch.reads[0].straight_to, std::size_t{0});
+  EXPECT_EQ(straight.batch.reads[0].direct_to_row, std::size_t{0});
   EXPECT_EQ(straight.batch.reads[0].bytes, 3 * 8192U);
   EXPECT_EQ(straight.batch.reads[0].rows, 3U);
 
   const planned odd(equal_samples(3, 8000), {testing::verbatim("bin")}, fake_layout::columns);
   ASSERT_EQ(odd.batch.reads.size(), 3U);
-  EXPECT_FALSE(odd.batch.reads[0].straight_to);
+  EXPECT_FALSE(odd.batch.reads[0].direct_to_row);
   const planned shifted(equal_samples(3, 8192), {testing::verbatim("bin")}, fake_layout::shards);
-  EXPECT_FALSE(shifted.batch.reads[0].straight_to);
+  EXPECT_FALSE(shifted.batch.reads[0].direct_to_row);
 }
 
 TEST(plan, reads_rows_together_only_where_they_follow_one_another_in_file_and_batch) {
@@ -333,7 +333,7 @@ TEST(plan, reads_rows_together_only_where_they_follow_one_another_in_file_and_ba
   ASSERT_EQ(p.batch.reads.size(), 4U);
   const auto expect = [&](std::size_t read, std::uint64_t offset, std::size_t to, std::size_t rows) {
     EXPECT_EQ(p.batch.reads[read].offset, offset);
-    EXPECT_EQ(p.batch.reads[read].straight_to, to);
+    EXPECT_EQ(p.batch.reads[read].direct_to_row, to);
     EXPECT_EQ(p.batch.reads[read].rows, rows);
     EXPECT_EQ(p.batch.reads[read].bytes, rows * 4096);
   };

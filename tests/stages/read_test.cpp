@@ -221,7 +221,7 @@ TEST(read, that_failed_for_several_samples_is_tried_again_for_each) {
   }
 }
 
-TEST(read, straight_to_rows_takes_no_read_buffer) {
+TEST(read, direct_to_row_rows_takes_no_read_buffer) {
   reading straight(std::vector<std::size_t>(7, 8192), {.layout = testing::fake_layout::columns, .verbatim = true});
   straight.start();
   while (!straight.issued()) straight.turn();

@@ -1,7 +1,7 @@
 // Nodes that keep to their shares: who has which samples, in every world, and what each epoch leaves out.
 #include "datasets/model/sample_blocks.hpp"
 #include "stages/order/order_model.hpp"
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/in_blocks.hpp"
@@ -247,7 +247,7 @@ loader_options of_world(const world& here, std::uint32_t nodes = 4) {
   return options;
 }
 
-stages::bound_run run_of(const dataset& samples, const loader_options& options) {
+stages::run_spec run_of(const dataset& samples, const loader_options& options) {
   return {samples, {label("cls")}, options};
 }
 
@@ -258,7 +258,7 @@ dataset labelled_shards() {
 
 TEST(sticky_order, has_the_same_rows_in_every_world_and_substitutes_of_the_row_s_own_node) {
   const dataset samples = labelled_shards();
-  const stages::bound_run alone = run_of(samples, of_world({}));
+  const stages::run_spec alone = run_of(samples, of_world({}));
   EXPECT_EQ(alone.nodes_of_rank(), 4U);
   EXPECT_EQ(alone.share_of_rank(101), 101U);
   const std::vector<std::uint64_t> borders{0, 17, 30, 50, 70};
@@ -268,7 +268,7 @@ TEST(sticky_order, has_the_same_rows_in_every_world_and_substitutes_of_the_row_s
       alone.pick_rows(1, batch, whole);
       picks joined;
       for (std::uint32_t rank = 0; rank < size; ++rank) {
-        const stages::bound_run run = run_of(samples, of_world({.rank = rank, .size = size}));
+        const stages::run_spec run = run_of(samples, of_world({.rank = rank, .size = size}));
         ASSERT_EQ(run.batches(1), alone.batches(1));
         ASSERT_EQ(run.nodes_of_rank(), size == 2 ? 2U : 1U);
         ASSERT_EQ(run.share_of_rank(101), size == 2 ? 51U : 26U);

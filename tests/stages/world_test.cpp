@@ -1,5 +1,5 @@
 // A rank's rows of a global batch, by arithmetic: for every world and every last batch they are the batch.
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "tests/support/fake_dataset.hpp"
 
 #include <leat/error.hpp>
@@ -87,11 +87,11 @@ TEST(world, a_run_of_a_rank_plans_its_rows_of_every_batch_and_no_others) {
   const testing::fake_dataset samples(testing::make_samples(1, 45));
   const std::vector<field> fields{label("cls")};
   for (const last_batch last : rules) {
-    const bound_run alone(samples, fields, of_world(0, 1, last, 8));
+    const run_spec alone(samples, fields, of_world(0, 1, last, 8));
     for (const std::uint32_t size : {2U, 3U, 8U, 11U}) {
       std::uint64_t planned = 0;
       for (std::uint32_t rank = 0; rank < size; ++rank) {
-        const bound_run run(samples, fields, of_world(rank, size, last, 8));
+        const run_spec run(samples, fields, of_world(rank, size, last, 8));
         ASSERT_EQ(run.batches(0), alone.batches(0));
         EXPECT_EQ(run.layout()->rows_max(), (8 + size - 1) / size);
         planned += run.epoch_samples();
@@ -101,7 +101,7 @@ TEST(world, a_run_of_a_rank_plans_its_rows_of_every_batch_and_no_others) {
         std::vector<pick> joined;
         std::uint32_t padded = 0;
         for (std::uint32_t rank = 0; rank < size; ++rank) {
-          const bound_run run(samples, fields, of_world(rank, size, last, 8));
+          const run_spec run(samples, fields, of_world(rank, size, last, 8));
           std::vector<pick> rows{{.sample = 99}};
           run.pick_rows(1, batch, rows);
           ASSERT_LE(rows.size(), run.layout()->rows_max());
@@ -125,9 +125,9 @@ TEST(world, a_run_of_a_rank_plans_its_rows_of_every_batch_and_no_others) {
 TEST(world, a_substitute_is_drawn_from_the_whole_order_by_every_rank) {
   const testing::fake_dataset samples(testing::make_samples(1, 45));
   const std::vector<field> fields{label("cls")};
-  const bound_run alone(samples, fields, of_world(0, 1, last_batch::keep, 8));
+  const run_spec alone(samples, fields, of_world(0, 1, last_batch::keep, 8));
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    const bound_run run(samples, fields, of_world(rank, 3, last_batch::keep, 8));
+    const run_spec run(samples, fields, of_world(rank, 3, last_batch::keep, 8));
     ASSERT_EQ(run.substitutes(0, 2), 45U);
     for (std::uint64_t n = 0; n < 45; ++n) EXPECT_EQ(run.substitute(0, 2, 0, n), alone.substitute(0, 2, 5, n));
   }

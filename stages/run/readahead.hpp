@@ -2,7 +2,7 @@
 // fetches in large blocks has them when they are asked for.
 #pragma once
 
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 #include "stages/run/read.hpp"
 
 #include <leat/extent.hpp>
@@ -17,7 +17,7 @@
 namespace leat::stages {
 
 /// Refers to its arguments, which the loader keeps. Thread: the first I/O thread.
-class look_ahead {
+class readahead {
  public:
   /// A batch that is about to be started.
   ///   sequence   of deliveries, which ends of epochs are among
@@ -31,7 +31,7 @@ class look_ahead {
 
   ///   epochs        0: endless
   ///   batches_max   of the whole run; 0: all of each epoch
-  look_ahead(const bound_run& run, reader_stage& reads, std::uint32_t epochs, std::uint64_t batches_max);
+  readahead(const run_spec& run, reader_stage& reads, std::uint32_t epochs, std::uint64_t batches_max);
 
   /// Whether go_on() has something to do: a source wants to know, and the run has not been gone through.
   [[nodiscard]] bool is_wanted() const noexcept { return !is_over_; }
@@ -51,7 +51,7 @@ class look_ahead {
   [[nodiscard]] bool find_next(place now);
   [[nodiscard]] boost::asio::awaitable<announced> announce_next();
 
-  const bound_run& run_;
+  const run_spec& run_;
   reader_stage& reads_;
   const std::uint32_t epochs_;
   std::uint64_t batches_left_;

@@ -34,14 +34,14 @@ namespace leat::stages {
 }
 
 /// Thread: const calls from any number of threads.
-class bound_run {
+class run_spec {
  public:
   ///   finished   who makes the last of pictures
   ///   throws     error{errc::usage}: fields that the dataset lacks, an order that cannot be
-  bound_run(const dataset& samples, const std::vector<field>& fields, const loader_options& options,
-            finished_by finished = finished_by::host);
-  bound_run(const bound_run&) = delete;
-  bound_run& operator=(const bound_run&) = delete;
+  run_spec(const dataset& samples, const std::vector<field>& fields, const loader_options& options,
+           finished_by finished = finished_by::host);
+  run_spec(const run_spec&) = delete;
+  run_spec& operator=(const run_spec&) = delete;
 
   /// The dataset that was given, or the windows of tokens in it.
   [[nodiscard]] const leat::dataset& samples() const noexcept { return samples_; }

@@ -1,4 +1,4 @@
-#include "stages/run/look_ahead.hpp"
+#include "stages/run/readahead.hpp"
 
 #include "async/turn.hpp"
 
@@ -10,14 +10,14 @@ namespace leat::stages {
 
 namespace asio = boost::asio;
 
-look_ahead::look_ahead(const bound_run& run, reader_stage& reads, std::uint32_t epochs, std::uint64_t batches_max)
+readahead::readahead(const run_spec& run, reader_stage& reads, std::uint32_t epochs, std::uint64_t batches_max)
     : run_(run),
       reads_(reads),
       epochs_(epochs),
       batches_left_(batches_max == 0 ? std::numeric_limits<std::uint64_t>::max() : batches_max),
       is_over_(reads.ahead_bytes() == 0) {}
 
-asio::awaitable<void> look_ahead::go_on(place now) {
+asio::awaitable<void> readahead::go_on(place now) {
   while (!ahead_.empty() && ahead_.front().at.sequence < now.sequence) {
     ahead_bytes_ -= ahead_.front().bytes;
     ahead_rows_ -= ahead_.front().rows;
@@ -37,14 +37,14 @@ asio::awaitable<void> look_ahead::go_on(place now) {
   }
 }
 
-void look_ahead::start_from(place now) {
+void readahead::start_from(place now) {
   batches_left_ += ahead_.size();
   ahead_.clear();
   ahead_bytes_ = ahead_rows_ = 0;
   next_ = now;
 }
 
-bool look_ahead::is_far_enough() const noexcept {
+bool readahead::is_far_enough() const noexcept {
   constexpr std::size_t batches_least = 2;
   // Of rows that read little or nothing: each is asked for its place, and each place is kept until its block is there.
   constexpr std::uint64_t rows_max = std::uint64_t{1} << 16;
@@ -53,7 +53,7 @@ bool look_ahead::is_far_enough() const noexcept {
 }
 
 // A sampler of the user's may throw, which ends the run where the batch is started.
-bool look_ahead::find_next(place now) {
+bool readahead::find_next(place now) {
   try {
     if (batches_left_ != 0 && next_.batch < run_.batches(next_.epoch)) return true;
     if (next_.epoch > now.epoch) return false;  // Orders keep some epochs that they have made, and no more.
@@ -70,7 +70,7 @@ bool look_ahead::find_next(place now) {
   return false;
 }
 
-asio::awaitable<look_ahead::announced> look_ahead::announce_next() {
+asio::awaitable<readahead::announced> readahead::announce_next() {
   picks_.clear();
   try {
     run_.pick_rows(next_.epoch, next_.batch, picks_);

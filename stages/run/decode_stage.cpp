@@ -1,4 +1,4 @@
-#include "stages/run/row_maker.hpp"
+#include "stages/run/decode_stage.hpp"
 
 #include "base/clock.hpp"
 #include "base/option_words.hpp"
@@ -11,10 +11,10 @@
 
 namespace leat::stages {
 
-row_maker::row_maker(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-                     const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
-                     std::uint32_t threads, io::io_threads& loops, async::posted_functions& posted,
-                     const run_flags& flags)
+decode_stage::decode_stage(const datasets::dataset_model& dataset,
+                           std::span<const std::unique_ptr<field_program>> programs, const batch_layout& layout,
+                           const decode_settings& settings, pixels::scratch_budget& budget, std::uint32_t threads,
+                           io::io_threads& loops, async::posted_functions& posted, const run_flags& flags)
     : placement_(dataset, programs, settings.digests || settings.names),
       threads_(threads),
       loops_(loops),
@@ -31,7 +31,7 @@ row_maker::row_maker(const datasets::dataset_model& dataset, std::span<const std
   for (std::size_t loop = 0; loop < turns_.size(); ++loop) turns_[loop].loop = loop;
 }
 
-void row_maker::ready(sample_in_flight& sample, std::size_t loop) noexcept {
+void decode_stage::ready(sample_in_flight& sample, std::size_t loop) noexcept {
   turn_of_loop& turn = turns_[loop];
   turn.read.add(1);
   if (placement_.of(sample) == row_placement::thread::io) {
@@ -45,14 +45,14 @@ void row_maker::ready(sample_in_flight& sample, std::size_t loop) noexcept {
   posted_.post(loops_.executor(static_cast<std::uint32_t>(loop)), [this, &turn] { make_ready(turn); });
 }
 
-void row_maker::ready(block_in_flight& block, std::size_t loop) noexcept {
+void decode_stage::ready(block_in_flight& block, std::size_t loop) noexcept {
   block.batch_loop = loop;
   block.posted_ns = now_ns();
   decoders_.post(block);
 }
 
 // Its rows may be ready then, which their loop finds out: it counts what each waits for, and says what is wrong.
-void row_maker::expand(block_in_flight& block, std::size_t thread) noexcept {
+void decode_stage::expand(block_in_flight& block, std::size_t thread) noexcept {
   // Others may wait for what becomes of a shared one.
   const bool is_wanted = block.expands_shared ? !flags_.stopping() : !is_unwanted(*block.owner);
   if (is_wanted && !block.damaged) {
@@ -62,7 +62,7 @@ void row_maker::expand(block_in_flight& block, std::size_t thread) noexcept {
                [&block] { block.stage->settle_block(block); });
 }
 
-void row_maker::make_ready(turn_of_loop& turn) noexcept {
+void decode_stage::make_ready(turn_of_loop& turn) noexcept {
   turn.posted = false;
   if (!turn.jobs.empty()) decoders_.post(std::exchange(turn.jobs, {}));
   if (turn.on_loop.empty()) return;
@@ -72,7 +72,7 @@ void row_maker::make_ready(turn_of_loop& turn) noexcept {
   turn.on_loop.clear();
 }
 
-void row_maker::decode(sample_in_flight& sample, std::size_t thread) noexcept {
+void decode_stage::decode(sample_in_flight& sample, std::size_t thread) noexcept {
   try {
     if (!is_unwanted(*sample.owner)) decoder_.run(sample, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
   } catch (...) {
@@ -83,7 +83,7 @@ void row_maker::decode(sample_in_flight& sample, std::size_t thread) noexcept {
 }
 
 // What turns out to be corrupt is a decode thread's task after all.
-void row_maker::make_on_loop(sample_in_flight& sample, std::size_t loop) noexcept {
+void decode_stage::make_on_loop(sample_in_flight& sample, std::size_t loop) noexcept {
   try {
     if (!sample.read_into && !is_unwanted(*sample.owner) &&
         !decoder_.make_rows(sample, threads_ + static_cast<std::uint32_t>(loop), flags_.stopping_flag())) {
@@ -96,7 +96,7 @@ void row_maker::make_on_loop(sample_in_flight& sample, std::size_t loop) noexcep
 }
 
 // The end of a sample's work, on the thread that made its row.
-void row_maker::made(sample_in_flight& sample) noexcept {
+void decode_stage::made(sample_in_flight& sample) noexcept {
   batch_in_flight& batch = *sample.owner;
   reader_stage::release(sample);
   // Before the batch can be handed out: who has all batches sees all samples counted.
@@ -105,7 +105,7 @@ void row_maker::made(sample_in_flight& sample) noexcept {
   posted_.post(loops_.executor(0), [&batch] { batch.ended_by->rows_made(batch); });
 }
 
-row_maker::counters row_maker::count() const noexcept {
+decode_stage::counters decode_stage::count() const noexcept {
   counters now{.read = 0,
                .samples = samples_.load(std::memory_order_relaxed),
                .pool = decoders_.count(),

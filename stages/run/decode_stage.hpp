@@ -19,7 +19,7 @@
 namespace leat::stages {
 
 /// Owns the decode threads and the decoder. Refers to its arguments, which the loader keeps.
-class row_maker {
+class decode_stage {
  public:
   struct counters {
     std::uint64_t read = 0;     ///< samples that have all that they read
@@ -33,12 +33,12 @@ class row_maker {
 
   ///   threads   decode threads
   ///   throws    std::system_error where the system gives no more threads
-  row_maker(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-            const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
-            std::uint32_t threads, io::io_threads& loops, async::posted_functions& posted, const run_flags& flags);
-  row_maker(const row_maker&) = delete;
-  row_maker& operator=(const row_maker&) = delete;
-  ~row_maker() { posted_.assert_none(); }
+  decode_stage(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
+               const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
+               std::uint32_t threads, io::io_threads& loops, async::posted_functions& posted, const run_flags& flags);
+  decode_stage(const decode_stage&) = delete;
+  decode_stage& operator=(const decode_stage&) = delete;
+  ~decode_stage() { posted_.assert_none(); }
 
   /// The sample's bytes are there, or it is known to be corrupt. Its row is made soon, with others that become ready in this turn of
   /// the loop. Thread: that of the I/O thread `loop`.

@@ -5,8 +5,8 @@
 #include "io/arena/lease_pool.hpp"
 #include "io/ring/io_threads.hpp"
 #include "stages/plan/memory_plan.hpp"
+#include "stages/run/decode_stage.hpp"
 #include "stages/run/loader_parts.hpp"
-#include "stages/run/row_maker.hpp"
 
 #include <cstddef>
 
@@ -16,20 +16,20 @@ namespace leat::stages {
 class depth_control {
  public:
   depth_control(const memory_plan& memory, std::uint32_t queue_depth, io::lease_pool& batch_pool, io::io_threads& loops,
-                row_maker& rows);
+                decode_stage& rows);
 
-  [[nodiscard]] line_depths most() const noexcept;
-  [[nodiscard]] line_depths now() const;
+  [[nodiscard]] concurrency_limits most() const noexcept;
+  [[nodiscard]] concurrency_limits now() const;
   ///   throws   error{errc::usage} where one is out of range, and changes none
-  void set(const line_depths& wanted);
+  void set(const concurrency_limits& wanted);
 
  private:
   const memory_plan& memory_;
   io::lease_pool& batch_pool_;
   io::io_threads& loops_;
-  row_maker& rows_;
+  decode_stage& rows_;
   mutable mutex mutex_;
-  line_depths now_ ABSL_GUARDED_BY(mutex_);
+  concurrency_limits now_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace leat::stages

@@ -28,7 +28,7 @@ struct shared_block {
 
 /// Blocks by what they are. Those whose next use is not known go first, beginning with the one that was used longest ago; then those whose
 /// next use is farthest away. Thread: any.
-class kept_blocks {
+class chunk_cache {
  public:
   enum class state : std::uint8_t {
     absent,   ///< nobody has it: it has to be read
@@ -37,7 +37,7 @@ class kept_blocks {
   };
 
   ///   bytes_max   of all leases that are held for them
-  explicit kept_blocks(std::size_t bytes_max) noexcept : bytes_max_(bytes_max) {}
+  explicit chunk_cache(std::size_t bytes_max) noexcept : bytes_max_(bytes_max) {}
 
   /// These blocks are asked for next, by find(), in this order; what was said before is forgotten. Rows are planned before they are read,
   /// so this is as far as anybody looks ahead.
@@ -61,13 +61,13 @@ class kept_blocks {
   /// As long as there is one of these somebody waits for memory, and nothing is kept.
   class [[nodiscard]] starving {
    public:
-    explicit starving(kept_blocks& of) : of_(of) { of_.add_starving(1); }
+    explicit starving(chunk_cache& of) : of_(of) { of_.add_starving(1); }
     starving(const starving&) = delete;
     starving& operator=(const starving&) = delete;
     ~starving() { of_.add_starving(-1); }
 
    private:
-    kept_blocks& of_;
+    chunk_cache& of_;
   };
 
  private:

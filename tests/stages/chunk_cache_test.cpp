@@ -1,5 +1,5 @@
 // Which of the expanded blocks stay.
-#include "stages/run/kept_blocks.hpp"
+#include "stages/run/chunk_cache.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ class store {
   bool use(std::uint64_t number) {
     block_in_flight block;
     block.of.number = number;
-    if (kept_.find(block) == kept_blocks::state::there) return true;
+    if (kept_.find(block) == chunk_cache::state::there) return true;
     kept_.begin(block, 1);
     if (block.expands_shared) EXPECT_TRUE(kept_.finish(block).empty());
     return false;
@@ -34,10 +34,10 @@ class store {
   bool let_go() { return kept_.let_go_of_one(); }
 
  private:
-  kept_blocks kept_;
+  chunk_cache kept_;
 };
 
-TEST(kept_blocks, those_that_are_asked_for_next_stay_as_long_as_there_are_others) {
+TEST(chunk_cache, those_that_are_asked_for_next_stay_as_long_as_there_are_others) {
   store kept(3);
   for (const std::uint64_t number : {1U, 2U, 3U}) EXPECT_FALSE(kept.use(number));
   kept.expect({4, 1, 9, 1});
@@ -50,7 +50,7 @@ TEST(kept_blocks, those_that_are_asked_for_next_stay_as_long_as_there_are_others
   for (const std::uint64_t number : {1U, 4U, 9U}) EXPECT_TRUE(kept.use(number)) << number;
 }
 
-TEST(kept_blocks, where_memory_lacks_those_go_first_that_nobody_asks_for_and_then_the_one_that_is_asked_for_last) {
+TEST(chunk_cache, where_memory_lacks_those_go_first_that_nobody_asks_for_and_then_the_one_that_is_asked_for_last) {
   store kept(4);
   for (const std::uint64_t number : {1U, 2U, 3U, 4U}) EXPECT_FALSE(kept.use(number));
   kept.expect({3, 2, 1});

@@ -1,4 +1,4 @@
-#include "stages/plan/bound_run.hpp"
+#include "stages/plan/run_spec.hpp"
 
 #include "base/option_words.hpp"
 #include "base/random.hpp"
@@ -124,8 +124,8 @@ std::uint32_t global_batch_size(const loader_options& options) noexcept {
   return options.global_batch_size != 0 ? options.global_batch_size : options.world.size * options.batch_size;
 }
 
-bound_run::bound_run(const leat::dataset& samples, const std::vector<field>& fields, const loader_options& options,
-                     finished_by finished)
+run_spec::run_spec(const leat::dataset& samples, const std::vector<field>& fields, const loader_options& options,
+                   finished_by finished)
     : samples_(samples),
       world_(options.world),
       batches_max_(options.batches_max),
@@ -139,12 +139,12 @@ bound_run::bound_run(const leat::dataset& samples, const std::vector<field>& fie
                 .in_order = order_->in_order(),
                 .seed = options.seed}) {}
 
-std::uint64_t bound_run::batches(std::uint32_t epoch) const {
+std::uint64_t run_spec::batches(std::uint32_t epoch) const {
   const std::uint64_t all = order_->batches(epoch);
   return batches_max_ != 0 ? std::min(all, batches_max_) : all;
 }
 
-std::uint64_t bound_run::epoch_samples() const {
+std::uint64_t run_spec::epoch_samples() const {
   const std::uint64_t batches = this->batches(0);
   if (world_.size == 1 && batches == order_->batches(0)) return order_->samples(0);
   std::uint64_t rows = 0;
@@ -155,14 +155,14 @@ std::uint64_t bound_run::epoch_samples() const {
   return rows;
 }
 
-std::uint64_t bound_run::epoch_bytes() const {
+std::uint64_t run_spec::epoch_bytes() const {
   std::uint64_t bytes = 0;
   for (const std::uint16_t field : planner_.wanted()) bytes += dataset().fields()[field].bytes_total;
   return bytes;
 }
 
-void bound_run::check(const pick& chosen, std::uint32_t epoch, std::uint64_t index, std::uint64_t row,
-                      std::string_view what) const {
+void run_spec::check(const pick& chosen, std::uint32_t epoch, std::uint64_t index, std::uint64_t row,
+                     std::string_view what) const {
   if (chosen.sample < dataset().size() && chosen.draw < draws_end) return;
   description named;
   order_->describe(named);
@@ -177,7 +177,7 @@ void bound_run::check(const pick& chosen, std::uint32_t epoch, std::uint64_t ind
   throw error(errc::usage, str_cat(given, "the draw ", chosen.draw, "; draws are less than 2^48"));
 }
 
-std::uint32_t bound_run::rows_of_all(std::uint32_t epoch, std::uint64_t index) const {
+std::uint32_t run_spec::rows_of_all(std::uint32_t epoch, std::uint64_t index) const {
   const std::uint32_t count = order_->rows(epoch, index);
   const std::uint32_t most = order_->rows_max();
   if (count == 0 || count > most) {
@@ -187,7 +187,7 @@ std::uint32_t bound_run::rows_of_all(std::uint32_t epoch, std::uint64_t index) c
   return count;
 }
 
-void bound_run::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const {
+void run_spec::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const {
   const std::uint32_t of_all = rows_of_all(epoch, index);
   const std::uint32_t begin = world_.row_begin(of_all);
   const std::uint32_t end = world_.row_end(of_all);
@@ -196,18 +196,18 @@ void bound_run::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<
   for (std::uint32_t row = begin; row < end; ++row) check(rows[row - begin], epoch, index, row, "row");
 }
 
-std::uint32_t bound_run::padded(std::uint32_t epoch, std::uint64_t index) const {
+std::uint32_t run_spec::padded(std::uint32_t epoch, std::uint64_t index) const {
   const std::uint32_t of_all = rows_of_all(epoch, index);
   const std::uint32_t counted = of_all - std::min(order_->padded(epoch, index), of_all);
   const std::uint32_t end = world_.row_end(of_all);
   return end - std::clamp(counted, world_.row_begin(of_all), end);
 }
 
-std::uint64_t bound_run::substitutes(std::uint32_t epoch, std::uint64_t index) const {
+std::uint64_t run_spec::substitutes(std::uint32_t epoch, std::uint64_t index) const {
   return order_->substitutes(epoch, index) / nodes_;
 }
 
-pick bound_run::substitute(std::uint32_t epoch, std::uint64_t index, std::uint32_t row, std::uint64_t n) const {
+pick run_spec::substitute(std::uint32_t epoch, std::uint64_t index, std::uint32_t row, std::uint64_t n) const {
   const std::uint32_t of_all = rows_of_all(epoch, index);
   const std::uint64_t row_of_all = world_.row_begin(of_all) + std::uint64_t{row};
   const std::uint64_t node = row_of_all * nodes_ / of_all;
@@ -217,7 +217,7 @@ pick bound_run::substitute(std::uint32_t epoch, std::uint64_t index, std::uint32
   return drawn;
 }
 
-batch_plan bound_run::plan(std::uint32_t epoch, std::uint64_t index) const {
+batch_plan run_spec::plan(std::uint32_t epoch, std::uint64_t index) const {
   batch_plan made;
   made.epoch = epoch;
   made.index = index;

@@ -1,4 +1,4 @@
-#include "stages/run/line_depths.hpp"
+#include "stages/run/concurrency_limits.hpp"
 
 #include "base/text.hpp"
 
@@ -9,29 +9,29 @@
 namespace leat::stages {
 
 depth_control::depth_control(const memory_plan& memory, std::uint32_t queue_depth, io::lease_pool& batch_pool,
-                             io::io_threads& loops, row_maker& rows)
+                             io::io_threads& loops, decode_stage& rows)
     : memory_(memory), batch_pool_(batch_pool), loops_(loops), rows_(rows) {
   now_ = most();
   now_.queue_depth = queue_depth;
 }
 
-line_depths depth_control::most() const noexcept {
+concurrency_limits depth_control::most() const noexcept {
   return {
       .batches = memory_.batches, .queue_depth = loops_.queue_depth_max(), .decode_threads = memory_.decode_threads};
 }
 
-line_depths depth_control::now() const {
+concurrency_limits depth_control::now() const {
   const mutex_lock lock(mutex_);
   return now_;
 }
 
-void depth_control::set(const line_depths& wanted) {
+void depth_control::set(const concurrency_limits& wanted) {
   const auto check = [](std::string_view what, std::uint32_t value, std::uint32_t least, std::uint32_t largest) {
     if (value >= least && value <= largest) return;
-    throw error(errc::usage, str_cat("line_depths::", what, " is ", value, "; give ", least, " to ", largest,
+    throw error(errc::usage, str_cat("concurrency_limits::", what, " is ", value, "; give ", least, " to ", largest,
                                      ", which is what this loader has planned for"));
   };
-  const line_depths largest = most();
+  const concurrency_limits largest = most();
   check("batches", wanted.batches, 1, largest.batches);
   check("queue_depth", wanted.queue_depth, 0, largest.queue_depth);
   check("decode_threads", wanted.decode_threads, 1, largest.decode_threads);

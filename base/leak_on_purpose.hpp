@@ -8,7 +8,7 @@ namespace leat {
 
 /// Takes `what`, and never destroys it. Thread: any.
 template <class T>
-void keep_for_ever(T what) {
+void leak_on_purpose(T what) {
   struct kept {
     T what;
     kept* before;

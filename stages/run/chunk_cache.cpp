@@ -1,10 +1,10 @@
-#include "stages/run/kept_blocks.hpp"
+#include "stages/run/chunk_cache.hpp"
 
 #include <utility>
 
 namespace leat::stages {
 
-void kept_blocks::expect(std::span<const batch_plan::block* const> next) {
+void chunk_cache::expect(std::span<const batch_plan::block* const> next) {
   if (bytes_max_ == 0) return;
   const mutex_lock lock(mutex_);
   for (const key& each : expected_) blocks_.find(each)->second.is_expected = false;
@@ -17,7 +17,7 @@ void kept_blocks::expect(std::span<const batch_plan::block* const> next) {
   }
 }
 
-kept_blocks::state kept_blocks::find(block_in_flight& block) {
+chunk_cache::state chunk_cache::find(block_in_flight& block) {
   if (bytes_max_ == 0 || block.to_row()) return state::absent;
   const mutex_lock lock(mutex_);
   const auto found = blocks_.find(key_of(block.of));
@@ -29,7 +29,7 @@ kept_blocks::state kept_blocks::find(block_in_flight& block) {
   return state::awaited;
 }
 
-void kept_blocks::begin(block_in_flight& block, std::size_t bytes) {
+void chunk_cache::begin(block_in_flight& block, std::size_t bytes) {
   if (bytes > bytes_max_ || block.to_row()) return;
   std::vector<std::shared_ptr<shared_block>> gone;  // Their memory goes home when nobody holds the mutex.
   const mutex_lock lock(mutex_);
@@ -47,7 +47,7 @@ void kept_blocks::begin(block_in_flight& block, std::size_t bytes) {
   bytes_ += bytes;
 }
 
-std::vector<block_in_flight*> kept_blocks::finish(block_in_flight& first) {
+std::vector<block_in_flight*> chunk_cache::finish(block_in_flight& first) {
   std::shared_ptr<shared_block> gone;
   const mutex_lock lock(mutex_);
   first.shared->ready = true;
@@ -56,7 +56,7 @@ std::vector<block_in_flight*> kept_blocks::finish(block_in_flight& first) {
   return waiters;
 }
 
-bool kept_blocks::let_go_of_one() {
+bool chunk_cache::let_go_of_one() {
   std::shared_ptr<shared_block> gone;
   const mutex_lock lock(mutex_);
   gone = take_oldest(by_use_);
@@ -64,24 +64,24 @@ bool kept_blocks::let_go_of_one() {
   return gone != nullptr;
 }
 
-void kept_blocks::add_starving(int waiters) {
+void chunk_cache::add_starving(int waiters) {
   const mutex_lock lock(mutex_);
   starving_ += waiters;
 }
 
-void kept_blocks::move_to_front(entry& used) {
+void chunk_cache::move_to_front(entry& used) {
   by_use_.splice(by_use_.begin(), used.is_expected ? expected_ : by_use_, used.used);
   used.is_expected = false;
 }
 
-std::shared_ptr<shared_block> kept_blocks::take_oldest(const std::list<key>& from) {
+std::shared_ptr<shared_block> chunk_cache::take_oldest(const std::list<key>& from) {
   for (auto each = from.rbegin(); each != from.rend(); ++each) {
     if (blocks_.find(*each)->second.block->ready) return take(key(*each));
   }
   return nullptr;
 }
 
-std::shared_ptr<shared_block> kept_blocks::take(const key& what) {
+std::shared_ptr<shared_block> chunk_cache::take(const key& what) {
   const auto found = blocks_.find(what);
   std::shared_ptr<shared_block> taken = std::move(found->second.block);
   bytes_ -= found->second.bytes;
