@@ -1,5 +1,5 @@
 // Photo packs: a JPEG without its Huffman codes. It decodes faster, to the same pixels, and can be unpacked to the same
-// file, byte for byte. leat::image reads packs as it reads JPEG. The format is docs/photo-pack.md.
+// file, byte for byte. leat::image reads packs as it reads JPEG. The format is docs/internals/photo-pack.md.
 #pragma once
 
 #include <cstddef>

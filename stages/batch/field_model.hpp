@@ -130,7 +130,7 @@ struct wanted_bytes {
 };
 
 /// Encoded values that decode() was given: those whose decoding it has left to the device, and those it has not.
-///   packs   it leaves packs (docs/photo-pack.md)
+///   packs   it leaves packs (docs/internals/photo-pack.md)
 struct decodes_left {
   bool packs = false;
   std::uint64_t packs_to_device = 0;

@@ -84,7 +84,7 @@ struct photo_on_device {
 };
 
 /// A row of the batch as the host writes it: this, and behind it either u8 pixels [height, width, 3], which begin at photo_slot_bytes; or
-/// a photo's tables, the ends of its rows of MCUs, and those rows, docs/photo-pack.md; or tables and a JPEG file, whose planes somebody else
+/// a photo's tables, the ends of its rows of MCUs, and those rows, docs/internals/photo-pack.md; or tables and a JPEG file, whose planes somebody else
 /// fills with the whole picture's red, green and blue before any thread looks at them.
 ///   is_pack                  not 0: a photo
 ///   tables, row_ends, rows   bytes from the slot's beginning; ends are of 32 bits each, counted from `rows`

@@ -1,4 +1,4 @@
-// What each thread of a device does to decode photo packs, docs/photo-pack.md: streams of a row of MCUs to samples, samples to pixels,
+// What each thread of a device does to decode photo packs, docs/internals/photo-pack.md: streams of a row of MCUs to samples, samples to pixels,
 // pixels to the row of the batch. The same bits as libjpeg-turbo and our resampler give on the host.
 //
 // nvcc compiles it for the device (decode_photos_cuda.cu), the host's compiler for the twin (decode_photos.cpp). A row of MCUs is one warp's.

@@ -1,4 +1,4 @@
-// A photo pack's parts: docs/photo-pack.md.
+// A photo pack's parts: docs/internals/photo-pack.md.
 #pragma once
 
 #include "base/outcome.hpp"

@@ -17,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "streams are read in the machine's own order");
 
-// What a nibble, a byte and two bytes hold: docs/photo-pack.md.
+// What a nibble, a byte and two bytes hold: docs/internals/photo-pack.md.
 constexpr int nibble_escape = 15;
 constexpr int first_of_byte = 17;
 constexpr int last_of_byte = 127;

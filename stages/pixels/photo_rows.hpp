@@ -1,4 +1,4 @@
-// Writes and reads the rows of a photo pack, docs/photo-pack.md. Reading uses the vector instructions that the processor has, chosen at
+// Writes and reads the rows of a photo pack, docs/internals/photo-pack.md. Reading uses the vector instructions that the processor has, chosen at
 // the first call. All ways of reading give the same bits.
 #pragma once
 

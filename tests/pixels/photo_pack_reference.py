@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Decodes photo packs, written from docs/photo-pack.md alone: photo_pack_reference.py PACK OUT
+"""Decodes photo packs, written from docs/internals/photo-pack.md alone: photo_pack_reference.py PACK OUT
 
 OUT gets the coefficients as i16, little-endian: rows of MCUs, MCUs, blocks, each 64 in natural order. Needs NumPy.
 """

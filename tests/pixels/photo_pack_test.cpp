@@ -286,7 +286,7 @@ TEST(photo_pack, reads_rows_alike_in_every_way_and_refuses_forged_ones_alike) {
   if (testing::seed_count(400) >= 100) EXPECT_GT(refused, 0);
 }
 
-// The decoder in Python, which was written from docs/photo-pack.md, reads what ours reads.
+// The decoder in Python, which was written from docs/internals/photo-pack.md, reads what ours reads.
 TEST(photo_pack, is_read_by_a_decoder_that_was_written_from_its_page) {
   const char* const sources = std::getenv("LEAT_SOURCES");
   if (sources == nullptr) GTEST_SKIP() << "LEAT_SOURCES is not set: ctest sets it to the sources";

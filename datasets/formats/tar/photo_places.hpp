@@ -1,5 +1,5 @@
 // The index of a shard's photo packs: what a plan has to know of each before it is read, so that it reads the rows of a crop and no
-// others. It is the shard's last member, which WebDataset skips: docs/photo-pack.md, "Index of a shard".
+// others. It is the shard's last member, which WebDataset skips: docs/internals/photo-pack.md, "Index of a shard".
 #pragma once
 
 #include <array>
