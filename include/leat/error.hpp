@@ -11,15 +11,15 @@ namespace leat {
 
 /// The kinds of failure a caller may want to tell apart.
 enum class errc {
-  usage,        ///< the call cannot be right: a bad option, two next() at a time, use after fork()
-  not_found,    ///< a file, field or member that is not there
-  permission,   ///< the system says no
-  io,           ///< a read, open or write failed, or outlived its timeout
+  usage,        ///< the call cannot be right: options that contradict, a field that is not there, use after fork()
+  not_found,    ///< a file, field or member that is not there: the message names the nearest one
+  permission,   ///< the user of the process may not read the file
+  io,           ///< a read, open or write failed, or took too long: a dead mount, a bad disk, a store that is away
   limit,        ///< memory budget, memlock, open files: the message says what would do
-  format,       ///< bytes that are not what they should be: a cut tar, a bad header
-  unsupported,  ///< well-formed, and not for this build or machine
-  device,       ///< a call of the GPU's runtime failed: the message names call, device and what to do
-  corrupt,      ///< a corrupt sample under the policy `raise`, or more of them than corrupt_max
+  format,       ///< bytes that are not what they should be, as of a file that was cut while it was copied
+  unsupported,  ///< well-formed, and not for this build or machine: a codec that leat lacks, no GPU
+  device,       ///< a call of the GPU's runtime failed: the message names call and device; the loader is over
+  corrupt,      ///< a corrupt sample under the policy `raise` (mend it, or use skip), or more than corrupt_max
   changed,      ///< files were written or replaced since the dataset was opened: open it again
   callback,     ///< a function of yours threw (leat::custom); what it threw is nested in the error
   cancelled     ///< the caller, or stop(), asked for it

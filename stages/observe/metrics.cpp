@@ -135,7 +135,9 @@ void add_stages(text_format& to, const loader_stats& now) {
                                 {"collate", &now.collate},
                                 {"transfer", &now.transfer},
                                 {"next", &now.next}};
-  to.begin("leat_stage_busy_seconds_total", "counter", "Time of work, summed over threads or reads in the kernel.");
+  to.begin("leat_stage_busy_seconds_total", "counter",
+           "Time of work, summed over threads or reads in the kernel; of transfer on a device 16 times the copies that "
+           "were timed; of next from a batch to the next call.");
   for (const auto& [name, of] : stages) to.line("leat_stage_busy_seconds_total", {{"stage", name}}, of->busy_s);
   to.begin("leat_stage_seconds", "histogram", "What one item takes; of next what a call waits.");
   for (const auto& [name, of] : stages) {
@@ -150,7 +152,8 @@ void add_stages(text_format& to, const loader_stats& now) {
     to.line("leat_stage_seconds_sum", {{"stage", name}}, of->items_s);
     to.line("leat_stage_seconds_count", {{"stage", name}}, below);
   }
-  to.begin("leat_wait_seconds_total", "counter", "Time that somebody waited: who, and for what.");
+  to.begin("leat_wait_seconds_total", "counter",
+           "Time that somebody waited: the consumer in next(), decode threads for work, the others for memory.");
   to.line("leat_wait_seconds_total", {{"side", "consumer"}}, now.stalled_s);
   to.line("leat_wait_seconds_total", {{"side", "decode"}}, now.decode.wait_s);
   to.line("leat_wait_seconds_total", {{"side", "read_memory"}}, now.read.wait_s);
@@ -181,11 +184,13 @@ void add_state(text_format& to, const loader_stats& now) {
   const verdict& of = now.verdict;
   const std::pair<std::string_view, const capacity*> capacities[] = {
       {"read", &of.read}, {"decode", &of.decode}, {"transfer", &of.transfer}, {"consumer", &of.consumer}};
-  to.begin("leat_capacity_samples_per_second", "gauge", "What a part of the line can do, in the last window.");
+  to.begin("leat_capacity_samples_per_second", "gauge",
+           "What a part of the line can do, in the last window; no line for one without work.");
   for (const auto& [name, each] : capacities) {
     if (each->per_s > 0) to.line("leat_capacity_samples_per_second", {{"stage", name}}, each->per_s);
   }
-  to.begin("leat_bottleneck", "gauge", "1: whom the others wait for, in the last window.");
+  to.begin("leat_bottleneck", "gauge",
+           "1: whom the others wait for, in the last window; two of them where they are within 10 %.");
   for (std::size_t i = 0; i <= static_cast<std::size_t>(bottleneck::unknown); ++i) {
     const auto each = static_cast<bottleneck>(i);
     to.line("leat_bottleneck", {{"who", name(each)}}, std::uint64_t{each == of.who || each == of.also ? 1U : 0U});
