@@ -1,6 +1,7 @@
 #include "tools/manual.hpp"
 
 #include "base/text.hpp"
+#include "datasets/open/formats.hpp"
 #include "tools/help.hpp"
 
 #include <leat/version.hpp>
@@ -52,6 +53,16 @@ void add_examples(std::string& page, const CLI::App& app) {
   str_append(page, ".PP\n\\fIExamples\\fR\n.PP\n.nf\n", plain(app.get_footer()), "\n.fi\n");
 }
 
+void add_formats(std::string& page) {
+  page += ".SH FORMATS\n";
+  for (const datasets::format& each : datasets::formats()) {
+    if (each.recognised_by.empty()) continue;
+    add_item(page, std::string(each.name), "",
+             str_cat("Told by ", each.recognised_by, ". Fields: ", each.fields, " Read: ", each.reads,
+                     " Not read: ", each.refuses));
+  }
+}
+
 }  // namespace
 
 std::string manual_page(const CLI::App& leat) {
@@ -69,10 +80,11 @@ std::string manual_page(const CLI::App& leat) {
     add_options(page, *each.app);
     add_examples(page, *each.app);
   }
-  return page +
-         ".SH EXIT STATUS\n0: done. 1: the data is damaged, or the machine or the run failed. 2: a mistake of the "
-         "command "
-         "line. 128 + N: ended by signal N.\n";
+  page +=
+      ".SH EXIT STATUS\n0: done. 1: the data is damaged, or the machine or the run failed. 2: a mistake of the command "
+      "line. 128 + N: ended by signal N.\n";
+  add_formats(page);
+  return page;
 }
 
 }  // namespace leat::tools

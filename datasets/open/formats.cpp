@@ -83,70 +83,197 @@ constexpr format all_formats[] = {
     {.what = source_format::pictures,
      .name = "a folder of pictures",
      .given_as = "or of class folders",
-     .options = index_use_of_source},
-    {.what = source_format::tar, .name = "tar shards", .options = ignore_zeros | index_use_of_source},
+     .options = index_use_of_source,
+     .opener = "open_folder",
+     .recognised_by = "a folder that is none of the others",
+     .fields = "`jpg`, the picture, of any format. `cls`, the number of its class folder, where there are class "
+               "folders: numbered as torchvision's ImageFolder does.",
+     .reads = "Files whose names end in .jpg, .jpeg, .png, .bmp, .webp, .fjpg, .fjpeg or .fjpe. Contents are told "
+              "by their first bytes: JPEG, PNG, WebP, BMP, GIF and photo packs, of an animation the first frame.",
+     .refuses = "A folder without a picture, and one with pictures of several splits. Left out, with a note: .gif, "
+                ".tif, .tiff, .ppm, .pgm, .heic, .heif, .avif, .jxl, .jp2, .svg, .psd; pictures beside class "
+                "folders; hidden files and folders (a dot in front, __MACOSX, Thumbs.db, @eaDir). A picture of "
+                "another format is a corrupt sample (`unsupported format: TIFF`)."},
+    {.what = source_format::tar,
+     .name = "tar shards",
+     .options = ignore_zeros | index_use_of_source,
+     .opener = "open_tar",
+     .recognised_by = "a name that ends in .tar, or a folder with such files; a file that nothing else tells",
+     .fields = "The members' extensions, as WebDataset has it: `jpg`, `cls`, `seg.png`. Neighbouring members of one "
+               "key are a sample. In a name %2f, %41 and the like stand for a slash, a capital and so on, as `leat "
+               "pack` writes them. A member `npy` or `depth.npy` is a row for leat::array.",
+     .reads = "ustar, GNU and pax headers. An archive ends at its end marker, a block of zeros; `ignore_zeros` "
+              "reads on behind it, in files that `cat a.tar b.tar` made.",
+     .refuses = "Compressed archives, hard links (`tar --hard-dereference`), sparse members, members that go on in "
+                "another volume. With a note: symbolic links (`tar --dereference` stores their files), an archive "
+                "without an end marker, what lies behind one. A shard that ends within a member has a corrupt sample."},
     {.what = source_format::npy,
      .name = ".npy",
      .begins = [](const file_look& look) { return is_npy(look.start); },
      .is_called = [](const file_look& look) { return look.called.ends_with(".npy"); },
-     .open = [](const input_files& files, const open_options&) { return open_npy_files(files, {}); }},
+     .open = [](const input_files& files, const open_options&) { return open_npy_files(files, {}); },
+     .opener = "open_npy",
+     .recognised_by = "its first bytes, or the name's end",
+     .fields = "`npy`. Of one file each row of the first axis is a sample. Of several files each file is one; "
+               "`npy_options::samples` says otherwise. Numbers of a one-dimensional array are a column: integers as "
+               "i64, floats as they are stored.",
+     .reads = "Versions 1 to 3; bool, u8 to u64, i8 to i64, f16, f32, f64; up to 8 axes.",
+     .refuses = "Big-endian, complex, structured, object, text and time dtypes; raw memory, such as bf16 (save its "
+                "bits as uint16); Fortran order; u64 beyond 2^63 - 1 in a column; files of several dtypes or shapes."},
     {.what = source_format::npz,
      .name = ".npz",
      .is_called = [](const file_look& look) { return look.called.ends_with(".npz"); },
      .open = [](const input_files& files,
                 const open_options& options) { return open_npz_files(files, {.fields = options.arrays.fields}); },
-     .chooses = true},
+     .chooses = true,
+     .opener = "open_npz",
+     .recognised_by = "the name's end",
+     .fields = "The members' names, without .npy; the first axis counts the samples. One-dimensional members are "
+               "columns, but a field if they hold u64 beyond 2^63 - 1. If none are named, the members that share the "
+               "commonest length are fields; a note names "
+               "the others.",
+     .reads = "Stored members, zip64 too, are read where they lie. A member of numpy.savez_compressed() is one "
+              "block: it is expanded whole, kept while there is memory for it, and its checksum is verified. "
+              "Several archives follow one another.",
+     .refuses = "As .npy, for members that are named; other methods of compression than deflate."},
     {.what = source_format::parquet,
      .name = "Parquet",
      .options = table_options_all | checksums_option,
      .begins = [](const file_look& look) { return starts_with(look.start, "PAR1") || starts_with(look.start, "PARE"); },
      .open = open_table<open_parquet_files>,
-     .chooses = true},
+     .chooses = true,
+     .opener = "open_parquet",
+     .recognised_by = "the first bytes PAR1",
+     .fields = "Columns of bytes and texts; of a struct `image.bytes`. What the Hub calls an Image is the picture "
+               "`image`. Lists of numbers are for leat::sequence (`ids`, or `objects.category` of a list of "
+               "structs), lists of texts are JSON. Numbers are columns where `columns` names them, or where they "
+               "are called label, cls or class; a ClassLabel of the Hub is one with classes(). A null is a field "
+               "that the sample lacks. Samples are called `train.parquet[17]`.",
+     .reads = "Pages of both versions, all encodings; snappy, gzip, zstd, lz4_raw. Values in PLAIN without "
+              "compression are read one by one. Others are expanded with their row group, of up to 2 GiB a column; "
+              "opening reads such columns once. An index takes 16 bytes a row and field, of packed ones 4. "
+              "Checksums are verified of pages that are read whole; with `checksums` of all.",
+     .refuses = "Encrypted files, columns in other files, brotli, lzo, the lz4 of Hadoop. Left out, with a note: "
+                "dates, times of 96 bits, decimals, lists in lists, lists of bytes. A number that does not fit its "
+                "column's width is damage."},
     {.what = source_format::arrow,
      .name = "Arrow",
      .options = table_options_all,
      .begins = [](const file_look& look) { return is_arrow(look.start); },
      .open = open_table<open_arrow_files>,
-     .chooses = true},
+     .chooses = true,
+     .opener = "open_arrow",
+     .recognised_by =
+         "the first bytes ARROW1, or a stream's first message; a folder of save_to_disk(), by its state.json",
+     .fields = "As Parquet. Lists of one length are rows for leat::array, others for leat::sequence. Texts and "
+               "bytes of a dictionary are its values.",
+     .reads = "Files and streams; views; batches that are packed with lz4 or zstd, which are expanded whole. "
+              "There, lists of one length are for leat::sequence too.",
+     .refuses = "Big-endian files; batches as Arrow 0.17 packed them; rows of another file, as filter(), select() "
+                "and shuffle() of the Hub's library leave them (call flatten_indices()). Left out, with a note: "
+                "dictionaries of other things, views of lists, views in packed batches, unions, lists of other "
+                "things, dates, decimals."},
     {.what = source_format::lmdb,
      .name = "LMDB",
      .options = database_option,
      .begins = [](const file_look& look) { return is_lmdb(look.start); },
-     .open = [](const input_files& files,
-                const open_options& options) { return open_lmdb_files(files, options.lmdb); }},
+     .open = [](const input_files& files, const open_options& options) { return open_lmdb_files(files, options.lmdb); },
+     .opener = "open_lmdb",
+     .recognised_by = "the magic number at offset 16; a folder with data.mdb",
+     .fields = "`value`, a picture or text where the first value is one. Keys such as image-000000001 and "
+               "label-000000001, or 256-00017, are samples with the fields `image` and `label`, or `256`. A Datum "
+               "of Caffe has `data` and `label`. msgpack, and pickles of protocol 2 to 5, have a field for each "
+               "value in the first one: `image` of a dict, `0` of a tuple, `meta.id` of what lies deeper. Samples "
+               "are in the order of their keys.",
+     .reads = "Data of version 1, as liblmdb 0.9 writes it. Nothing is unpickled: bytes, texts, numbers and lists "
+              "of numbers are found in the pickle. One that makes other objects, such as NumPy's arrays, is the "
+              "field `value`; a note says how to write it anew.",
+     .refuses = "Several values for a key (DUPSORT); liblmdb 1.0. A commit of another program during a run ends the "
+                "run."},
     {.what = source_format::tfrecord,
      .name = "TFRecord",
      .options = table_options_all | checksums_option,
      .begins = [](const file_look& look) { return is_tfrecord(look.start); },
      .open = open_table<open_tfrecord_files>,
-     .chooses = true},
+     .chooses = true,
+     .opener = "open_tfrecord",
+     .recognised_by = "the checksum of the first length",
+     .fields = "The features of a tf.train.Example: one value of bytes, or numbers as text. Integers are labels of "
+               "i64, floats of f32; lists of different lengths are for leat::sequence. Fields are those of the "
+               "first 1,000 records of each file. Other records are `value`.",
+     .reads = "Checksums of lengths are verified when a file is opened; those of records each time a picture is "
+              "taken out of one, and with `checksums` of all.",
+     .refuses = "Files that are compressed as a whole; ArrayRecord, with a line of Python that writes it as "
+                "TFRecord. A SequenceExample is `value`."},
     {.what = source_format::mds,
      .name = "MDS",
      .given_as = "a folder",
-     .options = table_options_all | checksums_option},
+     .options = table_options_all | checksums_option,
+     .opener = "open_mds",
+     .recognised_by = "a folder with an index.json of shards",
+     .fields = "The columns: jpeg and png are pictures, str and json texts, numbers labels of i64, f32 or f64. "
+               "Arrays of one dtype and shape are rows for leat::array, one-dimensional ones of any length are for "
+               "leat::sequence. All else is bytes, as that library encodes it.",
+     .reads = "Version 2. With `checksums` xxh64 of each shard is verified when it is opened.",
+     .refuses = "Compressed shards, unless they lie there decompressed as well."},
     {.what = source_format::jsonl,
      .name = "JSONL",
      .options = table_options_all | path_column_option | root_option | types_option,
      .is_called = [](const file_look& look) { return ends_in(look.called, {".jsonl", ".ndjson"}); },
      .open = open_table<open_jsonl_files>,
-     .chooses = true},
+     .chooses = true,
+     .opener = "open_jsonl",
+     .recognised_by = "the name's end; a folder with metadata.jsonl",
+     .fields = "The keys of the first 1,000 lines of a file. A text is its characters; numbers are labels of i64 if "
+               "all of these lines have whole ones, else of f64; true and false are 1 and 0; lists and objects are "
+               "bytes as they are written. `types` says it otherwise. With `path_column` the file of that path is "
+               "`jpg`, or `file`.",
+     .reads = "One object a line; NaN and Infinity, as Python writes them; of a key that comes twice the last "
+              "value. An index takes 16 bytes a line.",
+     .refuses = "Files that are compressed as a whole, UTF-16, a line of more than 256 MiB, one of the first 1,000 "
+                "lines that is no object. A later one, a line without the key or with null, and text that is no "
+                "UTF-8 are corrupt samples. A path that leads nowhere is an error when the table is opened."},
     {.what = source_format::csv,
      .name = "CSV",
      .options = table_options_all | path_column_option | root_option | types_option,
      .is_called = [](const file_look& look) { return ends_in(look.called, {".csv", ".tsv"}); },
      .open = open_table<open_csv_files>,
-     .chooses = true},
+     .chooses = true,
+     .opener = "open_csv",
+     .recognised_by = "the name's end; a folder with metadata.csv",
+     .fields = "The names in the first row; types as of JSONL. An empty cell is NaN among real numbers, else a "
+               "corrupt sample.",
+     .reads = "RFC 4180, with or without a byte order mark, LF, CRLF or CR. The separator is whichever of comma, "
+              "tab and semicolon the first row has most of; of .tsv it is the tab.",
+     .refuses = "As JSONL; a column that is there twice; quotes without an end; more than 65,535 columns."},
     {.what = source_format::records,
      .name = "records",
      .given_as = ".bin with a .json beside it",
      .is_called = has_description,
-     .open = [](const input_files& files, const open_options&) { return open_record_files(files); }},
+     .open = [](const input_files& files, const open_options&) { return open_record_files(files); },
+     .opener = "open_records",
+     .recognised_by = "a .json of the same name beside it",
+     .fields = "As the JSON says: `{\"fields\": [{\"name\": \"x\", \"dtype\": \"f32\", \"shape\": [3, 224, 224]}], "
+               "\"records\": 50000, \"header_bytes\": 0}`. A record is its fields in this order, little-endian, "
+               "without gaps. Each field is a row for leat::array.",
+     .reads = "u8 to u64, i8 to i64, f16, bf16, f32, f64, bool; up to 7 axes. Left out, `shape` is a single "
+              "number, `records` as many as the file holds, `header_bytes` 0.",
+     .refuses = "Any other member in the JSON; a size that is no whole number of records."},
     {.what = source_format::tokens,
      .name = "tokens",
      .given_as = ".bin",
      .begins = [](const file_look& look) { return starts_with(look.start, megatron_magic); },
      .is_called = are_tokens,
-     .open = [](const input_files& files, const open_options&) { return open_token_files(files, {}); }},
+     .open = [](const input_files& files, const open_options&) { return open_token_files(files, {}); },
+     .opener = "open_tokens",
+     .recognised_by = "Megatron's .idx beside it, or llm.c's magic number; any file with `--tokens`",
+     .fields = "`tokens`, for leat::tokens. Samples are files, or documents where an index has them; cut_windows() "
+               "makes windows of them.",
+     .reads = "nanoGPT: no header, u16 unless `token_options::type` says otherwise. llm.c: magic 20240520 of "
+              "version 1 (u16), 20240801 of version 7 (u32). Megatron: index of version 1, dtype codes 1, 2, 3, 4, "
+              "5 and 8. A one-dimensional .npy of integers.",
+     .refuses = "A header that is almost llm.c's, unless a type is given; Megatron's codes of floats; llm.c's files "
+                "of questions. A token that does not fit the output's dtype makes its window a corrupt sample."},
     {.what = source_format::raw, .name = "a .bin of no known kind", .is_called = is_bin, .open = refuse_raw},
     {.what = source_format::hdf5,
      .name = "HDF5",
@@ -154,8 +281,35 @@ constexpr format all_formats[] = {
      .is_called = has_hdf5_signature,
      .open = [](const input_files& files,
                 const open_options& options) { return open_hdf5_files(files, options.arrays); },
-     .chooses = true},
-    {.what = source_format::zarr, .name = "Zarr", .given_as = "a folder, or references", .options = array_options_all},
+     .chooses = true,
+     .opener = "open_hdf5",
+     .recognised_by = "the signature at offset 0, 512, 1024, 2048 ...",
+     .fields = "The datasets' paths, `train/images`; the first axis counts the samples. One-dimensional ones are "
+               "columns: integers as i64, floats as they are stored. If none are named, the arrays that share the "
+               "commonest length are fields; a note names the others. Of a compound each member is a field "
+               "(`points/x`). Text of a fixed length is u8 with one more axis. Four or more groups or arrays of one "
+               "form (sample_0, sample_1) are samples. Values of variable length are bytes, "
+               "text or pictures.",
+     .reads = "Superblocks 0 to 3; contiguous, compact and chunked datasets; the filters gzip, shuffle, fletcher32 "
+              "(verified), lzf, lz4, zstd, blosc 1 and bitshuffle; integers, floats and bool of either byte order; "
+              "fill values. Links are followed where `fields` names them. A row may lie in 8,192 chunks, a sample "
+              "in 60,000.",
+     .refuses = "References, virtual and external datasets, other filters: a note, or an error where they are asked "
+                "for (`h5repack`). A file that says that it is open for writing (`h5clear -s FILE`): files of "
+                "superblock 3 say so, older ones cannot. Columns of more than 2^28 values. A damaged chunk makes the "
+                "samples that need it corrupt."},
+    {.what = source_format::zarr,
+     .name = "Zarr",
+     .given_as = "a folder, or references",
+     .options = array_options_all,
+     .opener = "open_zarr",
+     .recognised_by = "a folder with zarr.json, .zgroup or .zarray; a .json of references (kerchunk)",
+     .fields = "As HDF5: the arrays' paths.",
+     .reads = "Versions 2 and 3; chunks in files and in shards (sharding_indexed); gzip, zlib, zstd, lz4, blosc, "
+              "shuffle, transpose, fletcher32 and crc32c (verified); Fortran order; up to 16,777,216 chunks an "
+              "array. References (open_references) of versions 0 and 1: paths relative to the JSON, file://, s3:// "
+              "and https:// urls, text and base64; templates that are names of texts; a JSON of up to 512 MiB.",
+     .refuses = "A codec or a setting of one that is not known. Of references `gen`, and templates that compute."},
 };
 
 struct option_line {

@@ -72,6 +72,11 @@ struct file_look {
 ///   is_called  the same by its name and by the files beside it, asked where no format's first bytes tell
 ///   open       opens files of it; null where a folder is one, or a source of shards
 ///   chooses    it looks at open_options::arrays.fields itself; of others fields are left out when they are open
+/// What people read of it, in docs/reference/formats.md and in the manual page:
+///   opener     the function that opens no other format
+///   recognised_by, fields, reads, refuses
+///              how it is told from others; fields and columns of its samples; versions, codecs and types that are read;
+///              what is refused or left out
 struct format {
   source_format what;
   std::string_view name;
@@ -81,6 +86,11 @@ struct format {
   bool (*is_called)(const file_look&) = nullptr;
   dataset (*open)(const input_files&, const open_options&) = nullptr;
   bool chooses = false;
+  std::string_view opener = {};
+  std::string_view recognised_by = {};
+  std::string_view fields = {};
+  std::string_view reads = {};
+  std::string_view refuses = {};
 };
 
 /// In the order in which files are compared with them.

@@ -157,6 +157,13 @@ TEST(usage, man_page_and_completions_have_each_option) {
   }
 }
 
+TEST(usage, man_page_says_how_each_format_is_told_and_what_is_refused) {
+  const std::string manual = run({"help", "--man"}).out;
+  EXPECT_THAT(manual, HasSubstr("\n.SH FORMATS\n.TP\n\\fBa folder of pictures\\fR\nTold by "));
+  EXPECT_THAT(manual, HasSubstr("\n.TP\n\\fBParquet\\fR\nTold by the first bytes PAR1. Fields: "));
+  EXPECT_THAT(manual, ContainsRegex("Not read: [^\n]*\n$"));
+}
+
 TEST(usage, bash_completes_commands_options_and_their_words) {
   const temporary_directory directory;
   const std::string script = directory.path() / "leat";
