@@ -66,7 +66,7 @@ void add_augment_option(CLI::App& app, std::vector<transform>& augment) {
                  "--augment:", str_cat(each.name(), " crops, scales or mirrors, which --transform and --size do"));
            }
          },
-         "of pictures, behind crop and flip: steps as docs/augment.md writes them, or simclr or dino")
+         "of pictures, behind crop and flip: steps, as 'random_apply(0.5, invert) rotate(-10..10)', or simclr or dino")
       ->type_name("TEXT");
 }
 

@@ -12,6 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <string>
@@ -391,6 +394,16 @@ TEST(transform_text, has_values_where_they_belong) {
   EXPECT_EQ(steps[5].get_if<tr::resize>()->how, filter::bicubic);
   EXPECT_EQ(steps[6].get_if<tr::resize>()->width, 20);
   EXPECT_EQ(steps[7].get_if<tr::hue>()->shift, (std::array<double, 2>{-0.5, 0.5}));
+}
+
+TEST(transform_text, reads_each_chain_that_the_fuzzer_begins_with) {
+  const char* const sources = std::getenv("LEAT_SOURCES");
+  if (sources == nullptr) GTEST_SKIP() << "LEAT_SOURCES is not set: ctest sets it to the sources";
+  std::ifstream chains(std::filesystem::path(sources) / "tests/fuzz/transform_chains.txt");
+  int count = 0;
+  for (std::string line; std::getline(chains, line); ++count)
+    EXPECT_NO_THROW(static_cast<void>(parse_transforms(line))) << line;
+  EXPECT_GT(count, 10);
 }
 
 // Of each step none of whose values is its default.
