@@ -8,10 +8,8 @@ foreach(shown IN ITEMS "README.md|ten_lines.cpp" "docs/guides/first-program.md|f
   string(FIND "${code}" "#include" begin)  # behind the comment at its head
   string(SUBSTRING "${code}" ${begin} -1 code)
   string(STRIP "${code}" code)
-  string(REPLACE "\n" "\n    " code "${code}")
-  string(REPLACE "\n    \n" "\n\n" code "${code}")
-  string(FIND "${text}" "    ${code}\n" found)
+  string(FIND "${text}" "```cpp\n${code}\n```\n" found)
   if(found EQUAL -1)
-    message(FATAL_ERROR "${page} does not show examples/${example} as it is; copy it there, indented by four columns")
+    message(FATAL_ERROR "${page} does not show examples/${example} as it is; copy it there as a block of cpp")
   endif()
 endforeach()

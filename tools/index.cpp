@@ -101,8 +101,8 @@ void add_index(CLI::App& leat, chosen_command& chosen) {
   add_remote_options(app, arguments->remote);
   app.add_flag("--json", arguments->json, "what was written, as one JSON object");
   app.footer(
-      "  leat index 'shards/train-*.tar'                    writes shards/train.index\n"
-      "  leat index 's3://bucket/train-*.tar' --to .        then: aws s3 cp train.index s3://bucket/");
+      "  leat index 'shards/train-*.tar'                 # writes shards/train.index\n"
+      "  leat index 's3://bucket/train-*.tar' --to .     # then: aws s3 cp train.index s3://bucket/");
   app.callback([arguments, &app, &chosen] {
     arguments->asked = asked_of(app);
     chosen = [arguments](interruption& stop) { return index_sources(*arguments, stop); };

@@ -210,7 +210,7 @@ void add_replay(CLI::App& leat, chosen_command& chosen) {
   add_text(app, "--state", arguments->run.state, "FILE", "refuse sources and options that are not those of this run");
   app.add_flag("--json", arguments->run.json, "the batch as one JSON object");
   app.footer(
-      "The sources and options are those that the run was given.\n\n"
+      "  # sources and options as the run was given\n"
       "  leat replay photos --seed 7 --epoch 3 --batch 417\n"
       "  leat replay photos --seed 7 --state run.state --batch 12 --json | jq '.rows[].name'");
   const CLI::Option* const epochs = app.get_option("--epochs");

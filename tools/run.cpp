@@ -92,13 +92,12 @@ int show_help(const CLI::App& app, CLI::AppFormatMode mode) {
   }
 }
 
-int run_interruptibly(int argc, char** argv, interruption& stop) {
-  chosen_command chosen;
-  CLI::App leat("leat loads training data: batched reads, decoded and collated in place, batch by batch.", "leat");
+constexpr const char* about = "leat loads training data: batched reads, decoded and collated in place, batch by batch.";
+
+void add_commands(CLI::App& leat, chosen_command& chosen, bool& version_wanted) {
   leat.formatter(std::make_shared<help_formatter>());
   leat.set_help_flag("-h", "the same in short");
   leat.set_help_all_flag("--help", "this, or a command's own; -h is short");
-  bool version_wanted = false;
   leat.add_flag("--version", version_wanted, "the version");
   leat.footer("  leat make-photos photos && leat epoch photos && leat show photos -o sheet.html");
   add_epoch(leat, chosen);
@@ -116,7 +115,13 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
   // Now: a command gets its own from what is listed when it is made.
   set_rules(leat);
   leat.get_option("-h")->group("");
+}
 
+int run_interruptibly(int argc, char** argv, interruption& stop) {
+  chosen_command chosen;
+  bool version_wanted = false;
+  CLI::App leat(about, "leat");
+  add_commands(leat, chosen, version_wanted);
   try {
     leat.parse(argc, argv);
     if (version_wanted) {
@@ -150,6 +155,28 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
 }
 
 }  // namespace
+
+std::string why_refused(int argc, const char* const* argv) {
+  spell_options(on_the_command_line);
+  chosen_command chosen;
+  bool version_wanted = false;
+  CLI::App leat(about, "leat");
+  add_commands(leat, chosen, version_wanted);
+  try {
+    leat.parse(argc, argv);
+    if (chosen || version_wanted) return "";
+    const CLI::App& app = named(leat);
+    return &app == &leat ? "it names no command" : missing_command(app);
+  } catch (const CLI::CallForHelp&) {
+    return "";
+  } catch (const CLI::CallForAllHelp&) {
+    return "";
+  } catch (const CLI::ParseError& problem) {
+    return explain(problem, named(leat));
+  } catch (const error& failure) {
+    return failure.what();
+  }
+}
 
 int run(int argc, char** argv) {
   hold_standard_streams();

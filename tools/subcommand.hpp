@@ -76,4 +76,8 @@ void add_help(CLI::App& leat, chosen_command& chosen);
 /// The whole command: parses, runs, says in one line what went wrong. Called by main(), once.
 int run(int argc, char** argv);
 
+/// Parses a command line that is not run.
+///   returns   what is wrong with it, empty where nothing is
+[[nodiscard]] std::string why_refused(int argc, const char* const* argv);
+
 }  // namespace leat::tools
