@@ -70,7 +70,7 @@ struct loader_options {
   /// What becomes of a last batch that is not full: keep it smaller (default), drop it, or pad it with the epoch's
   /// first samples.
   last_batch last = last_batch::keep;
-  /// Epochs of the run; next() then gives std::nullopt for ever. 0 (default): endless.
+  /// Epochs of the run; After them next() gives std::nullopt. 0 (default): endless.
   std::uint32_t epochs = 0;
   /// The most batches of an epoch, to try things quickly. 0 (default): all.
   std::uint64_t batches_max = 0;
@@ -210,7 +210,7 @@ class loader {
   /// stop(), then joins its threads. Batches still held stay valid.
   ~loader();
 
-  /// The next batch; std::nullopt once at the end of each epoch, and for ever after the last. An asynchronous operation
+  /// The next batch; std::nullopt once at the end of each epoch, and always after the last. An asynchronous operation
   /// of Asio, void(std::exception_ptr, std::optional<batch>): `co_await train.next(asio::use_awaitable)`.
   ///   completion     posted to the handler's associated executor. A handler without one (a plain function, use_future)
   ///                  runs on the loader's first I/O thread, where it must neither block nor end the loader
