@@ -423,8 +423,8 @@ void add_bench_read(CLI::App& bench, chosen_command& chosen) {
       "auto: io_uring where the kernel allows it");
   add_bytes(app, "--create", arguments->create_bytes,
             "make PATH first: random data, of this size; one that this made is used again, any other left alone");
-  CLI::Option* const rungs =
-      app.add_flag("--fallbacks,--rungs", arguments->rungs, "what leat can do without, left out once each, side by side");
+  CLI::Option* const rungs = app.add_flag("--fallbacks,--rungs", arguments->rungs,
+                                          "what leat can do without, left out once each, side by side");
   CLI::Option* const sweep =
       app.add_flag(
              "--sweep", arguments->sweep,
@@ -432,9 +432,9 @@ void add_bench_read(CLI::App& bench, chosen_command& chosen) {
           ->excludes(depth)
           ->excludes(rungs);
   add_text(app, "--plot", arguments->plot, "FILE.svg", "the sweep as a picture, by gnuplot")->needs(sweep);
-  app.add_flag(
-      "--fio", arguments->fio,
-      "fio in turn with us, with the same settings: its command line and the ratios; with --fallbacks beside all of them");
+  app.add_flag("--fio", arguments->fio,
+               "fio in turn with us, with the same settings: its command line and the ratios; with --fallbacks beside "
+               "all of them");
   app.add_flag("--histogram", arguments->histogram, "how many reads took how long");
   app.add_flag("--json", arguments->json, "all that was measured, as one JSON object");
   app.footer(
