@@ -70,7 +70,7 @@ struct loader_options {
   /// What becomes of a last batch that is not full: keep it smaller (default), drop it, or pad it with the epoch's
   /// first samples.
   last_batch last = last_batch::keep;
-  /// Epochs of the run; After them next() gives std::nullopt. 0 (default): endless.
+  /// Epochs of the run. After them next() gives std::nullopt. 0 (default): endless.
   std::uint32_t epochs = 0;
   /// The most batches of an epoch, to try things quickly. 0 (default): all.
   std::uint64_t batches_max = 0;
