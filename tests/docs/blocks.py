@@ -247,10 +247,12 @@ def cmake(folder, *arguments):
                            "main.cpp": "int main() {}\n"}.items():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             (place / name).write_text(text)
+        for package, target in {"Torch": "torch"}.items():  # of others
+            (place / f"config/{package}Config.cmake").write_text(f"add_library({target} INTERFACE)\n")
         targets = set(re.findall(r"target_\w+\((\w+)", each.text)) - set(re.findall(r"add_(?:executable|library)\((\w+)", each.text))
         (place / "CMakeLists.txt").write_text(
             project + "".join(f"add_executable({target} main.cpp)\n" for target in sorted(targets)) + each.text)
-        done = subprocess.run(["cmake", "--fresh", "-S", place, "-B", place / "build", f"-Dleat_DIR={place / 'config'}",
+        done = subprocess.run(["cmake", "--fresh", "-S", place, "-B", place / "build", f"-DCMAKE_PREFIX_PATH={place / 'config'}",
                                f"-DFETCHCONTENT_SOURCE_DIR_LEAT={place / 'leat'}", *arguments], capture_output=True, text=True)
         if done.returncode or "leat" not in each.text:
             complaints.append(f"{each.place}: CMake does not configure a project with these lines:\n{done.stderr}")
