@@ -76,7 +76,7 @@ TEST(lowering, says_of_each_form_what_its_rows_ask_for) {
   }
 }
 
-TEST(lowering, reads_straight_to_rows_whose_bytes_are_whole_pages_and_stored) {
+TEST(lowering, reads_direct_to_row_rows_whose_bytes_are_whole_pages_and_stored) {
   const auto reads = [](part_forms forms, std::uint64_t bytes) {
     const of_forms dataset(forms, floats(bytes));
     return reads_into_rows(dataset, *bound_to(dataset, array{"x"}));
