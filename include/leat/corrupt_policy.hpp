@@ -17,7 +17,7 @@ enum class corrupt_policy : std::uint8_t {
   substitute  ///< another sample, drawn from the seed, takes its row
 };
 
-/// The most corrupt samples that an epoch may have: `count`, or `share` of its samples, whichever is less.
+/// The most corrupt samples that an epoch may have: `count`, or `share` of its samples, the smaller one.
 ///   share   of the samples planned for an epoch, from 0 to 1; the product is rounded down
 struct corrupt_bound {
   std::uint64_t count = std::numeric_limits<std::uint64_t>::max();

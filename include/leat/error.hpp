@@ -21,7 +21,7 @@ enum class errc {
   device,       ///< a call of the GPU's runtime failed: the message names call and device; the loader is over
   corrupt,      ///< a corrupt sample under the policy `raise` (mend it, or use skip), or more than corrupt_max
   changed,      ///< files were written or replaced since the dataset was opened: open it again
-  callback,     ///< a function of yours threw (leat::custom); what it threw is nested in the error
+  callback,     ///< a function of yours (leat::custom) threw; its exception is nested in the error
   cancelled     ///< the caller, or stop(), asked for it
 };
 

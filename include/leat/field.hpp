@@ -44,9 +44,9 @@ class field {
 ///   nvjpeg   NVIDIA's nvJPEG, on the device that batches go to. Slightly other pixels
 enum class jpeg_decoder : std::uint8_t { turbo, nvjpeg };
 
-/// What a JPEG is that lost its end: image::truncated().
-///   refuse   (default) corrupt, whatever is cut out of it
-///   accept   what is missing is grey, or of a progressive file blurred, as with Pillow's LOAD_TRUNCATED_IMAGES
+/// How a JPEG whose end is missing is treated: image::truncated().
+///   refuse   (default) a corrupt sample, even if the crop needs only the part that is there
+///   accept   the missing part is grey (in a progressive file: blurred), as with Pillow's LOAD_TRUNCATED_IMAGES
 enum class truncated_jpeg : std::uint8_t { refuse, accept };
 
 /// A picture, with transforms as in torchvision and resampling as in Pillow: JPEG, PNG, WebP, BMP, GIF or a photo pack,

@@ -11,9 +11,9 @@ namespace leat {
 /// takes milliseconds.
 enum class index_use : std::uint8_t {
   off,      ///< do not read or write one
-  check,    ///< use it if every file (of folders: every directory) has the same size and time as then; else build it
+  check,    ///< use it if each file (of folders: each directory) has the same size and time as then; else build it
   rebuild,  ///< build and write it
-  trust     ///< use it without looking at the files; build it if there is none. Of objects at addresses: as check
+  trust     ///< use it without looking at the files; build it if there is none. For objects at addresses: as check
 };
 
 /// Whether the index of a source was used.
@@ -25,15 +25,13 @@ struct index_report {
   std::string why;
 };
 
-/// Whether and where indexes of tar shards and folders are kept.
-///   directory   empty (default): $XDG_CACHE_HOME/leat, or ~/.cache/leat, and only for 10,000 samples or more and for
-///               shards at addresses
+/// Whether and where indexes of tar shards and folders are kept. An index that is damaged, or cannot be written, does
+/// no harm: the source is read without it. Two processes may build one at the same time.
+///   directory   where indexes lie. Empty (default): $XDG_CACHE_HOME/leat or ~/.cache/leat, for 10,000 samples or more
+///               and for shards at addresses
 ///   on_report   called once for each source that may have an index
-///
-/// An index that is damaged or cannot be written does no harm: the source is then read as without one. Two processes
-/// may build one at the same time.
-///   limit   not noticed are: a file that was rewritten with the same size and time; in a folder, whose files are not
-///           looked at one by one, any file that was rewritten in place
+///   limit       two changes are not noticed: a file that was rewritten with the same size and time; and in a folder,
+///               whose files are not looked at one by one, any file that was rewritten in place
 struct index_options {
   index_use use = index_use::off;
   std::string directory = {};

@@ -54,102 +54,103 @@ enum class decode_on : std::uint8_t { host, device, automatic };
 #endif
 
 struct loader_options {
-  /// Samples in a batch, as DataLoader's batch_size; of several ranks, the mean for each. Default: 64.
+  /// Samples per batch, like DataLoader's batch_size. With several ranks, the mean per rank. Default: 64.
   std::uint32_t batch_size = 64;
-  /// Samples in a global batch, which all ranks share. 0 (default): world.size * batch_size. If set, batch_size is
+  /// Samples that all ranks together take in one step. 0 (default): world.size x batch_size. If set, batch_size is
   /// ignored.
   std::uint32_t global_batch_size = 0;
-  /// Keys all that is random: the order, crops, flips, colour, mixing. The same seed gives the same bytes on every
-  /// machine. Default: 0.
+  /// Decides everything that is random: order, crops, flips, colour, mixing. The same seed gives the same bytes on
+  /// every machine. Default: 0.
   std::uint64_t seed = 0;
-  /// true (default): each epoch has every sample once, in a new random order. false: the dataset's order. Ignored if
-  /// `order` is set.
+  /// true (default): each epoch has every sample once, in a new random order. false: the order of the dataset.
+  /// Ignored if `order` is set.
   bool shuffle = true;
-  /// true: leave out the last batch of an epoch if it is not full, as last = last_batch::drop does. Default: false.
+  /// true: drop the last batch of an epoch if it is not full, like DataLoader's drop_last; the same as last =
+  /// last_batch::drop. Default: false.
   bool drop_last = false;
-  /// What becomes of a last batch that is not full: keep it smaller (default), drop it, or pad it with the epoch's
-  /// first samples.
+  /// What happens to a last batch that is not full: keep it smaller (default), drop it, or pad it with the first
+  /// samples of the epoch.
   last_batch last = last_batch::keep;
-  /// Epochs of the run. After them next() gives std::nullopt. 0 (default): endless.
+  /// Epochs of the run. After the last one, next() always gives std::nullopt. 0 (default): endless.
   std::uint32_t epochs = 0;
-  /// The most batches of an epoch, to try things quickly. 0 (default): all.
+  /// The most batches per epoch, for quick trials. 0 (default): all.
   std::uint64_t batches_max = 0;
-  /// Go on with the run of this state, which loader::state() made, as load_state_dict() does. Not set (default): a new
-  /// run. Whatever decides bytes (dataset, fields, order, seed, batch size) must be as it was: otherwise the
-  /// constructor throws error{errc::usage} with what differs. `epochs` counts from the beginning of the run.
+  /// Continues a saved run, like load_state_dict(): a state that loader::state() made. Not set (default): a new run.
+  /// Whatever decides bytes (dataset, fields, order, seed, batch size) must be as it was. Otherwise the constructor
+  /// throws error{errc::usage}, which names the difference. `epochs` counts from the beginning of the run.
   std::optional<loader_state> resume = {};
-  /// Which samples and in which order, as DataLoader's sampler: leat::weighted(weights), leat::balanced("cls").
-  /// Not set (default): as `shuffle` says.
+  /// Which samples come, and in which order, like DataLoader's sampler: leat::weighted(weights),
+  /// leat::balanced("cls"). Not set (default): as `shuffle` says.
   std::optional<leat::order> order = {};
-  /// Shuffle blocks that samples share (chunks of HDF5 or Zarr, shards), and samples within this many blocks: less is
-  /// read and expanded than with an exact shuffle. The constructor throws error{errc::limit} if the budget cannot keep
-  /// this many blocks; order = shuffled_blocks(n) only warns (loader_plan::warnings). 0 (default): as `order` and
-  /// `shuffle` say.
+  /// Shuffles whole blocks (chunks of HDF5 or Zarr, shards), and the samples within this many blocks at a time. Less
+  /// is read and decompressed than with an exact shuffle. The constructor throws error{errc::limit} if the budget
+  /// cannot hold this many blocks; order = shuffled_blocks(n) only warns (loader_plan::warnings). 0 (default): as
+  /// `order` and `shuffle` say.
   std::uint32_t shuffle_blocks = 0;
-  /// This process among the ranks of a run: world::from_environment() reads torchrun, MPI or Slurm. Default: the only
-  /// process. A rank gets its rows of every global batch, and each row is the same in every world, except mixed rows:
-  /// their partners are of the same rank. The local ranks of a machine share its cores and memory, where decode_threads
-  /// and host_bytes_max are 0.
+  /// The rank of this process. world::from_environment() reads it from torchrun, MPI or Slurm. Default: a single
+  /// process. Each rank gets its rows of every global batch. A row does not depend on the number of ranks, except
+  /// mixed rows: their partners are of the same rank. Ranks on one machine share its cores and memory where
+  /// decode_threads and host_bytes_max are 0.
   leat::world world = {};
 
-  /// Threads that decode, in place of num_workers; all are in this process. 0 (default): one for each core that the
-  /// process may use, within the CPU quota of its control groups; for a local rank its share of them. There are fewer where the budget is too small for their
-  /// scratch memory. A number that the budget cannot hold is an error.
+  /// Decode threads of this process, in place of num_workers. 0 (default): one per core that the process may use,
+  /// within the CPU quota of its control groups; a local rank takes its share of them. Fewer start if the budget is
+  /// too small for their scratch memory. A number that does not fit the budget is an error.
   std::uint32_t decode_threads = 0;
-  /// The most host memory that the loader takes, in bytes: 2_GiB. loader::plan() says what it is for. 0 (default): 512
-  /// MiB, but at most half of the memory that is left to this process (which local ranks share), or what one batch takes
-  /// if that is more. A sample that takes more than a quarter of it is corrupt ("over budget"): give it where batches
-  /// have to be the same on machines with less than 1 GiB.
+  /// The most host memory that the loader takes, in bytes: 2_GiB. loader::plan() says what it is for. 0 (default):
+  /// 512 MiB, but at most half of the memory that is available to this process (shared by local ranks), and at least
+  /// what one batch needs. A sample that needs more than a quarter of it is corrupt ("over budget"). Set it if
+  /// batches must be the same on machines with less than 1 GiB.
   std::size_t host_bytes_max = 0;
-  /// The most batches that are made ahead, besides the one that the trainer holds; as prefetch_factor. 0 (default): as
-  /// many as the budget allows, at most 8. Where small batches leave a drive idle, more than 8, in a part of the
-  /// budget.
+  /// The most batches that are loaded ahead, like prefetch_factor; the one that the trainer holds is not counted. 0
+  /// (default): as many as the budget allows, at most 8. If small batches would leave a drive idle, there are more,
+  /// within a part of the budget.
   std::uint32_t prefetch_batches = 0;
 
   /// How files are read: io_uring or threads, queue depth, O_DIRECT, I/O threads. Default: the best that the machine
   /// offers.
   reader_options reader = {};
 
-  /// What to do with a corrupt sample: raise an error (default), skip its row, or substitute another sample.
+  /// What happens to a corrupt sample: raise an error (default), skip its row, or substitute another sample.
   corrupt_policy on_corrupt = corrupt_policy::raise;
-  /// The most corrupt samples of an epoch that skip and substitute accept: {.share = 0.01}, {.count = 100}. Default:
-  /// any number. With one more, next() throws error{errc::corrupt} with the most frequent reason. In any case a run
-  /// ends after 1,000 corrupt samples one after the other. It also ends when all samples of an epoch are corrupt, if it
-  /// is the first one or has 32 samples or more.
+  /// The most corrupt samples per epoch that skip and substitute accept: {.share = 0.01}, {.count = 100}. Default:
+  /// any number. With one more, next() throws error{errc::corrupt} with the most frequent reason. A run always ends
+  /// after 1,000 corrupt samples in a row. It also ends when all samples of an epoch are corrupt, if the epoch is the
+  /// first one or has 32 samples or more.
   corrupt_bound corrupt_max = {};
-  /// The most samples of an epoch whose file is missing or unreadable (ENOENT, EIO). Default: 16. One more ends the run
-  /// with error{errc::io}: a few may be bad files, many mean that a folder was deleted or that a disk fails.
+  /// The most samples per epoch whose file is missing or unreadable (ENOENT, EIO). Default: 16. One more ends the run
+  /// with error{errc::io}: a few may be bad files, many mean a deleted folder or a failing disk.
   std::uint64_t unreadable_max = 16;
-  /// A file that gets a JSON line for each corrupt sample, with its reason, in the order of delivery. Default: none.
+  /// A file that gets one JSON line per corrupt sample, with its reason, in the order of delivery. Default: none.
   std::filesystem::path journal = {};
 
-  /// Mix the rows of a batch: mixup(0.2) or cutmix(1.0). Default: no mixing. Row digests are of the rows before it, the
-  /// digest of a batch is of the rows after it.
+  /// Mixes the rows of a batch: mixup(0.2) or cutmix(1.0). Default: no mixing. Row digests are made before mixing,
+  /// the digest of the batch after it.
   batch_mix mix = {};
 
-  /// Digest every row and batch (XXH3-128), to compare runs. Default: false. Costs about 60 us of CPU for a row of 600
-  /// KB.
+  /// true: compute a digest (XXH3-128) of every row and batch, to compare runs. It costs about 60 us of CPU for a row
+  /// of 600 KB. Default: false.
   bool digests = false;
-  /// Fill batch::names() with the names of the samples. Default: false.
+  /// true: fill batch::names() with the names of the samples. Default: false.
   bool names = false;
 
-  /// Where batches go: leat::host (default) or leat::cuda(n). Without such a GPU they stay on the host; stats().device
-  /// says why.
+  /// Where batches go: leat::host (default) or leat::cuda(n). Without such a GPU they stay on the host, and
+  /// stats().device says why.
   leat::device device = host;
-  /// true: the constructor throws error{errc::unsupported} if that GPU cannot be used. For trainers whose kernels read
-  /// the batches. Default: false.
+  /// true: the constructor throws error{errc::unsupported} if that GPU cannot be used. Set it if the trainer's
+  /// kernels read the batches. Default: false.
   bool device_required = false;
-  /// Batches that device memory is taken for: those with the trainer and those ahead of it. Default: 3.
+  /// Batches that device memory is reserved for: those that the trainer holds, and those loaded ahead. Default: 3.
   std::uint32_t device_batches = 3;
   /// The most device memory for batches and the work space of kernels, in bytes. 0 (default): no limit.
   std::size_t device_bytes_max = 0;
-  /// true (default): pictures of floats are copied as u8, and a kernel normalises, mirrors and lays them out. The same
-  /// bits, for a fourth of the bytes (f16, bf16: half).
+  /// true (default): float pictures are copied to the device as u8, and a kernel normalises, mirrors and lays them
+  /// out. The bits are the same, and a fourth of the bytes are copied (f16, bf16: half).
   bool finish_on_device = true;
   /// Where photo packs (pack_photo()) are decoded: host (default), device, or automatic (the device if there is one).
-  /// The same bits. On the device their coefficients are copied, and kernels make the pixels. The host decodes all that
-  /// is no pack, packs that need more room than their row has, and pictures for which an edit was drawn. stats().device
-  /// counts them. `device` needs finish_on_device and a device: without one the constructor throws
+  /// The bits are the same. For the device, coefficients are copied and kernels make the pixels. The host still
+  /// decodes what is no pack, packs that need more room than their row has, and pictures for which an edit was drawn;
+  /// stats().device counts them. `device` needs finish_on_device and a device: otherwise the constructor throws
   /// error{errc::unsupported}.
   leat::decode_on decode_on = leat::decode_on::host;
 };
@@ -234,7 +235,7 @@ class loader {
 
   /// next() for trainers without coroutines: blocks the calling thread, and throws the errors of next().
   [[nodiscard]] std::optional<batch> next_blocking();
-  /// The same, for at most this long: next_blocking(100ms). A batch that arrives later is for the next call.
+  /// The same, for at most this long: next_blocking(100ms). A later batch is given by the next call.
   [[nodiscard]] next_result next_blocking(std::chrono::duration<double> patience);
   /// A batch, or the end of an epoch, if it is ready; never waits. stats().next counts only the calls that found
   /// something.

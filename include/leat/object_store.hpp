@@ -1,4 +1,4 @@
-// Where bytes come from, by a class of one's own: an object store in memory, a database, a file system that is no mount.
+// A source of bytes of your own: an object store in memory, a database, a file system that is not mounted.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

@@ -15,13 +15,15 @@
 namespace leat {
 
 /// Options that open() gives to the function of the format. An option that a source does not take is refused by name.
+///   tar      for tar shards
 ///   index    for shards and folders; tar.index is ignored
 ///   arrays   for HDF5 and Zarr. If it sets windows or sample::array, all sources must be of these formats. Its
 ///            `fields` apply to every source, as dataset::with_fields()
 ///   tables   for Parquet, Arrow, TFRecord, MDS, JSONL and CSV. If it names no fields, those of `arrays` apply
+///   lmdb     for LMDB
 ///   remote   for objects at addresses; those of `tar`, `arrays`, `tables` and `lmdb` are ignored
-///   split    of a folder that has several ("train", "test"), the one to open. Empty (default): a folder with splits is an
-///            error that lists them
+///   split    the split to open, of a folder that has several ("train", "test"). Empty (default): a folder with splits
+///            is an error that lists them
 struct open_options {
   tar_options tar = {};
   index_options index = {};
@@ -43,8 +45,8 @@ struct open_options {
 ///             docs/guides/object-storage.md
 ///   throws   as the functions that it calls; error{errc::not_found} says what was looked for; error{errc::unsupported}
 ///            an address that leat does not read (hf://), or a file of a kind that leat does not read;
-///            error{errc::usage} names a folder of classes and one without, whose pictures would have no label, and a
-///            .bin file that nothing tells about
+///            error{errc::usage} a folder of classes together with one without, whose pictures would have no label; a
+///            .bin file that nothing describes
 [[nodiscard]] dataset open(const source_names& sources, const open_options& options = {});
 
 }  // namespace leat

@@ -18,9 +18,9 @@ struct npy_options {
     file        ///< each file is a sample
   };
   sample samples = sample::automatic;
-  unsigned threads = 0;                  ///< threads that read headers; 0 (default): chosen from the machine
+  unsigned threads = 0;                  ///< threads that read headers. 0 (default): chosen for the machine
   remote_options remote = {};            ///< for files at addresses
-  std::vector<std::string> fields = {};  ///< of .npz: these members only, by name or pattern ("train_*")
+  std::vector<std::string> fields = {};  ///< only these members of .npz, by name or pattern ("train_*")
 };
 
 /// Arrays of numpy.save(), versions 1 to 3: the field "npy", of field_kind::tensor, for leat::array. All of leat::dtype
@@ -45,10 +45,10 @@ struct npy_options {
 /// Which arrays of HDF5 or Zarr are fields, and what a sample is.
 ///   fields    paths of arrays, "train/images". Empty (default): the arrays whose first axis has the most common
 ///             length; dataset::notes() names the others. With sample::array also the last parts of paths
-///   window    rows of a sample: sample i has the rows from i * stride on, in shape [window, ...]. No window crosses
-///             from one file to the next. 0 (default): one row, without that axis
-///   stride    rows from the begin of one sample to the next. Default: 1
-///   threads   threads that read headers and indexes. 0 (default): chosen from the machine
+///   window   rows of one sample: sample i has the rows from i * stride on, in shape [window, ...]. No window crosses
+///            from one file to the next. 0 (default): one row, without that axis
+///   stride    rows from the beginning of one sample to that of the next. Default: 1
+///   threads   threads that read headers and indexes. 0 (default): chosen for the machine
 ///   remote    for files at addresses
 struct array_options {
   enum class sample : std::uint8_t {

@@ -21,12 +21,12 @@ struct folder_options {
     no          ///< every picture below the folder; no classes, no labels
   };
   class_folders classes = class_folders::automatic;
-  bool allow_empty_classes = false;  ///< false: a class folder without a picture is an error
-  /// File names end in one of these, in any case; give them in lower case with the dot. Empty (default): what is read,
-  /// .jpg .jpeg .png .bmp .webp, and photo packs, .fjpg .fjpeg .fjpe.
+  bool allow_empty_classes = false;  ///< true: a class folder may have no picture; false (default): that is an error
+  /// Endings of file names that are samples, in lower case with the dot; names may have any case. Empty (default): .jpg
+  /// .jpeg .png .bmp .webp, and photo packs, .fjpg .fjpeg .fjpe.
   std::vector<std::string> extensions = {};
-  unsigned threads = 0;  ///< threads that walk the folder; 0 (default): chosen from the machine
-  index_options index = {};
+  unsigned threads = 0;        ///< threads that list the folder. 0 (default): chosen for the machine
+  index_options index = {};    ///< whether the list of files is kept for the next run
   remote_options remote = {};  ///< for a folder at an address
 };
 

@@ -16,10 +16,12 @@ namespace leat {
 /// reads only pages of the tree.
 ///   environments   folders with data.mdb, or files, by paths, brace lists and globs; or addresses of either
 ///   database       the name of a database. Empty (default): the main one, or the only one
+///   threads        threads that read the trees. 0 (default): chosen for the machine
+///   remote         for databases at addresses
 ///   throws         error{errc::not_found} a file, or a database, with those that are there; error{errc::format}
 ///                  damage, with file and offset; error{errc::unsupported} databases with several values for a key, and
-///                  files of another version, with what to do; error{errc::usage} several named databases of which none
-///                  was named
+///                  files of another version, with what to do; error{errc::usage} several named databases, and none
+///                  was asked for
 ///   limit          a program that writes to it during a run ends the run (errc::changed), since it may overwrite what
 ///                  is read
 ///   source         OpenLDAP, liblmdb 0.9

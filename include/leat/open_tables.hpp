@@ -13,18 +13,20 @@ namespace leat {
 
 /// How tables and records are read.
 ///   fields    names of columns that are fields. Empty (default): all columns whose values lie in the file as they are
-///   columns   names of columns that the dataset keeps: numbers, or texts that are classes (up to 65,536 different
-///             ones, numbered in their order). "label", "cls" and "class" need not be named if they are numbers, nor
-///             need the Hub's classes
-///   path_column   of JSONL and CSV: a column of paths. Each sample is the file at its path, as the field "jpg"; other
-///                 columns are fields as well. Paths may be addresses; in a table on a disk all or none
+///   columns   names of columns whose values the dataset keeps in memory: numbers, or texts that are classes (up to
+///             65,536 different ones, numbered in their order). Numbers called "label", "cls" or "class" and the
+///             Hub's classes are kept without being named
+///   path_column   a column of paths, in JSONL and CSV. Each sample is the file at its path, as the field "jpg"; the
+///                 other columns are fields as well. Paths may be addresses; in a table on a disk all of them, or
+///                 none
 ///   root      the folder or address that these paths are relative to. Empty (default): the folder of the table
-///   types     of JSONL and CSV, the types of columns. Default: i64 if all numbers of the first 1,000 rows are whole,
-///             else f64; text if one is no number. An empty cell is NaN if the numbers are real, else a corrupt sample
-///   checksums   verified in any case where that costs next to nothing: of TFRecord's records that pictures are picked
-///             out of, of pages of Parquet that are read whole. true: of every record and page, and of each shard of MDS
-///             as it is opened. Default: false
-///   threads   threads that read headers and indexes. 0 (default): chosen from the machine
+///   types   the types of columns in JSONL and CSV. Default: i64 if all numbers of the first 1,000 rows are whole,
+///           else f64; text if one of them is no number. An empty cell is NaN if the numbers are real, else a corrupt
+///           sample
+///   checksums   true: verify every record and page, and each shard of MDS when it is opened. false (default): verify
+///               only where that costs next to nothing: records of TFRecord that pictures are taken from, and pages
+///               of Parquet that are read whole
+///   threads   threads that read headers and indexes. 0 (default): chosen for the machine
 ///   remote    for files at addresses
 struct table_options {
   struct typed {

@@ -9,12 +9,12 @@
 namespace leat {
 
 /// How tar shards are opened.
-///   ignore_zeros   true: read on behind the end marker of an archive, as GNU tar's --ignore-zeros, for files that `cat
-///                  a.tar b.tar` made. false (default): what lies behind it is no sample, and notes() mentions it
+///   ignore_zeros   true: read on behind the end marker of an archive, like GNU tar's --ignore-zeros, for files that
+///                  `cat a.tar b.tar` made. false (default): what lies behind it is not read, and notes() mentions it
 struct tar_options {
-  unsigned shards_in_flight = 0;  ///< shards that are opened at a time; 0 (default): 64
+  unsigned shards_in_flight = 0;  ///< shards that are opened at the same time. 0 (default): 64
   bool ignore_zeros = false;
-  index_options index = {};
+  index_options index = {};    ///< whether the list of members is kept for the next run
   remote_options remote = {};  ///< for shards at addresses
 };
 

@@ -9,8 +9,8 @@
 
 namespace leat {
 
-///   type     the integer type of tokens in files without a header, as nanoGPT's. Not set (default): u16. If set, a
-///            file that begins almost as llm.c's do is one without a header
+///   type   the integer type of tokens in files without a header, such as nanoGPT's. Not set (default): u16. If it is
+///          set, a file that begins almost like one of llm.c is taken as one without a header
 ///   remote   for files at addresses
 struct token_options {
   std::optional<dtype> type = std::nullopt;

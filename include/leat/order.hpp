@@ -78,9 +78,9 @@ enum class replacement : std::uint8_t {
 ///                       it
 [[nodiscard]] order balanced(std::string column, std::uint64_t samples_per_epoch = 0);
 
-///   length       a column with the length of each sample; or a field: the bytes of its values, which are read once if they
-///                lie in records
-///   tokens_max   the most elements of a batch after padding: its rows, times the longest sample of its bucket
+///   length   a column with the length of each sample, or a field, whose values are measured in bytes. Values inside
+///            records are read once for it
+///   tokens_max   the most elements of a batch after padding: rows x the longest sample of the bucket. Must be set
 ///   rows_max     the most rows of a batch. 0 (default): batch_size
 struct bucket_options {
   std::string length;
@@ -98,9 +98,9 @@ struct bucket_options {
 ///            a sample without a length, one with a negative length, one that is longer than tokens_max
 [[nodiscard]] order bucketed(bucket_options how);
 
-/// The parts of a concat() by shares, whatever their sizes: after any number of rows each part has its share of them,
-/// within one row. The samples of a part are shuffled, and all of them come before one comes again: each part counts
-/// its own epochs. They key its draws and the offset of windows of tokens.
+/// The parts of a concat() by shares, independent of their sizes: after any number of rows each part has its share of
+/// them, within one row. The samples of a part are shuffled, and all of them come before one comes again: each part
+/// counts its own epochs. They key its draws and the offset of windows of tokens.
 ///   shares              one for each part, of any sum; each at least a millionth of it
 ///   samples_per_epoch   0 (default): as many as the dataset has
 ///   memory              none a sample; 64 bytes a part

@@ -53,9 +53,9 @@ struct extent_list {
 struct function_options {
   std::string field = "bytes";
   std::uint64_t bytes_max = 0;
-  std::vector<column_values> columns = {};
-  std::vector<std::string> classes = {};
-  std::function<std::string(std::uint64_t)> name = {};
+  std::vector<column_values> columns = {};              ///< numbers that the dataset keeps, such as labels
+  std::vector<std::string> classes = {};                ///< class names, by the numbers of the column "cls"
+  std::function<std::string(std::uint64_t)> name = {};  ///< names a sample. Empty (default): "sample 17"
   /// A name for what the function makes, "fractals, v2", which you change whenever it gives other bytes. Without it a
   /// run can neither be saved nor resumed.
   std::string described_as = {};

@@ -27,7 +27,7 @@ inline constexpr std::size_t photo_pack_jpeg_bytes_max = std::size_t{16} << 20;
 ///   Thread: any
 [[nodiscard]] std::vector<std::byte> unpack_photo(std::span<const std::byte> pack);
 
-/// Whether the bytes begin as a pack does, of whatever version.
+/// Whether the bytes begin as a pack of any version does.
 [[nodiscard]] bool is_photo_pack(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace leat

@@ -24,7 +24,7 @@ namespace leat {
 class read_queue;
 
 /// Options of a read_queue (<leat/read_queue.hpp>).
-///   reads_max   the most reads that are pushed and not yet given back
+///   reads_max   the most reads that are pushed and not yet returned. Default: 256
 struct read_queue_options {
   std::uint32_t reads_max = 256;
 };

@@ -30,13 +30,13 @@ struct reader_options {
   /// O_DIRECT: reads go around the page cache. automatic: buffered if an epoch fits in half of the memory available,
   /// else O_DIRECT if the file system has it. For a leat::reader, automatic is O_DIRECT if the file system has it.
   choice direct = choice::automatic;
-  bool poll = false;  ///< deprecated, and does nothing: drives are no longer polled; the next version has it no more
+  bool poll = false;  ///< deprecated, and without effect: drives are no longer polled. The next version removes it
   /// Reads in flight for each I/O thread. 0 (default): as many as make 7 MiB, between 8 and 128.
   std::uint32_t queue_depth = 0;
-  /// I/O threads, each with a ring. 0 (default): one; for files whose photo packs a device decodes one for every four
-  /// cores, up to four.
+  /// I/O threads, each with its own io_uring. 0 (default): one. If a device decodes photo packs of files: one for every
+  /// four cores, up to four.
   std::uint32_t io_threads = 0;
-  /// Threads that read for each I/O thread, if reads are preadv(2). Default: 4.
+  /// Threads that read for each I/O thread if io_uring is not used. Default: 4.
   std::uint32_t preadv_threads = 4;
   /// A read that takes longer fails with the name of its file: it may be on a dead mount. Default: 5 minutes.
   std::chrono::milliseconds read_timeout = std::chrono::minutes(5);

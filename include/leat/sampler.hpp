@@ -9,18 +9,19 @@ namespace leat {
 
 class description;
 
-/// What becomes of the last batch of an epoch if its rows do not fill it.
+/// What happens to the last batch of an epoch if its rows do not fill it.
 enum class last_batch : std::uint8_t {
   keep,  ///< it is smaller
   drop,  ///< it is left out, as with drop_last=True
   pad    ///< it is filled with the first rows of its own epoch, several times if the epoch is smaller than a batch
 };
 
+/// Options of global_sampler, with the meaning that they have in loader_options.
 struct sampler_options {
-  bool shuffle = true;
-  std::uint64_t seed = 0;
-  std::uint32_t batch_size = 64;
-  last_batch last = last_batch::keep;
+  bool shuffle = true;                 ///< true (default): a new random order in each epoch; false: that of the dataset
+  std::uint64_t seed = 0;              ///< decides the random order. Default: 0
+  std::uint32_t batch_size = 64;       ///< rows of a global batch. Default: 64
+  last_batch last = last_batch::keep;  ///< what happens to a last batch that is not full
 };
 
 /// One row of an order: its sample, and the key of its random numbers.
@@ -56,7 +57,7 @@ class sampler {
   /// Rows of one global batch: at least 1. `batch` < batches(epoch).
   [[nodiscard]] virtual std::uint32_t rows(std::uint32_t epoch, std::uint64_t batch) const = 0;
 
-  /// The most rows of a batch of any epoch. Memory is planned for so many.
+  /// The most rows of a batch of any epoch. Memory is planned for this many.
   [[nodiscard]] virtual std::uint32_t rows_max() const = 0;
 
   /// The picks of rows row_begin to row_end - 1 of one global batch.

@@ -67,7 +67,7 @@ struct field_info {
   dimensions chunk = {};
   std::string filters = {};
 
-  /// Rows of a chunk: so many samples share it.
+  /// Rows of a chunk: this many samples share it.
   [[nodiscard]] std::uint64_t chunk_rows() const noexcept {
     return chunk.empty() ? 0 : static_cast<std::uint64_t>(chunk[0]);
   }

@@ -105,7 +105,7 @@ struct random_crop {
   int padding = 0;
 };
 
-/// Left and right exchanged with this probability.
+/// Flips left and right, with this probability.
 struct random_flip {
   double probability = 0.5;
 };
@@ -114,23 +114,23 @@ struct random_flip {
 // rules. Steps act in the order written, after the picture was cropped, scaled and flipped.
 //   factor   drawn uniformly in [from, to]; {1.3, 1.3} is always 1.3
 
-/// Black at 0, as it is at 1. From 0.
+/// Brightness: a factor of 0 gives black, 1 changes nothing. Factors are not negative.
 struct brightness {
   std::array<double, 2> factor = {1, 1};
 };
-/// The mean of its grey at 0, as it is at 1. From 0.
+/// Contrast: a factor of 0 gives the mean of the picture's grey, 1 changes nothing. Factors are not negative.
 struct contrast {
   std::array<double, 2> factor = {1, 1};
 };
-/// Grey at 0, as it is at 1. From 0.
+/// Saturation: a factor of 0 gives grey, 1 changes nothing. Factors are not negative.
 struct saturation {
   std::array<double, 2> factor = {1, 1};
 };
-/// The hue turned by `shift` of a whole turn; from -0.5 to 0.5.
+/// Turns the hue by `shift` of a whole turn, from -0.5 to 0.5.
 struct hue {
   std::array<double, 2> shift = {0, 0};
 };
-/// (v / 255) ^ exponent; exponents above 0.
+/// Gamma: (v / 255) ^ exponent. Exponents are above 0.
 struct gamma {
   std::array<double, 2> exponent = {1, 1};
 };
@@ -142,23 +142,23 @@ struct color_jitter {
   double saturation = 0;
   double hue = 0;
 };
-/// All three channels become 0.2989 r + 0.587 g + 0.114 b.
+/// Sets all three channels to 0.2989 r + 0.587 g + 0.114 b.
 struct grayscale {};
-/// 255 - v.
+/// Inverts each value: 255 - v.
 struct invert {};
-/// The upper bits of each value, 0 to 8 of them.
+/// Keeps the upper bits of each value, 0 to 8 of them.
 struct posterize {
   int bits = 4;
 };
-/// 255 - v where v is not below the threshold, 0 to 256.
+/// Inverts values that are not below the threshold, 0 to 256.
 struct solarize {
   int threshold = 128;
 };
-/// Each channel stretched to 0..255.
+/// Stretches each channel to 0..255.
 struct autocontrast {};
-/// Each channel's histogram made even, as Pillow does.
+/// Equalises the histogram of each channel, as Pillow does.
 struct equalize {};
-/// Blurred at 0, as it is at 1, sharper above. From 0.
+/// Sharpness: a factor of 0 blurs, 1 changes nothing, more sharpens. Factors are not negative.
 struct sharpness {
   std::array<double, 2> factor = {1, 1};
 };
@@ -167,7 +167,7 @@ struct gaussian_blur {
   int kernel = 23;
   std::array<double, 2> sigma = {0.1, 2.0};
 };
-/// The three channels in a random order.
+/// Puts the three channels in a random order.
 struct channel_permutation {};
 /// A table of your own. `make` is called by several threads at once, and must depend on its draws alone.
 ///   name   the key of its draws, and its name in a saved run: change it whenever `make` makes another table
@@ -192,7 +192,7 @@ struct edit {
 //   source   torchvision.transforms.v2: RandomRotation, RandomAffine, RandomPerspective, on u8 tensors. It fills otherwise at a bilinear rim:
 //            pixels outside of the picture count as `fill` here
 
-/// Turned by an angle drawn from [from, to], counter-clockwise as in torchvision's rotate.
+/// Turns by an angle drawn from [from, to], counter-clockwise as in torchvision's rotate.
 struct rotate {
   std::array<double, 2> degrees = {0, 0};
   filter how = filter::nearest;
@@ -211,7 +211,7 @@ struct affine {
   std::array<int, 3> fill = {0, 0, 0};
   std::array<double, 2> center = {0.5, 0.5};
 };
-/// Sheared by angles drawn from [from, to].
+/// Shears by angles drawn from [from, to].
 struct shear {
   std::array<double, 2> x = {0, 0};
   std::array<double, 2> y = {0, 0};
@@ -219,19 +219,19 @@ struct shear {
   std::array<int, 3> fill = {0, 0, 0};
   std::array<double, 2> center = {0.5, 0.5};
 };
-/// Moved by shares of width and height drawn from [from, to], rounded to pixels.
+/// Moves by shares of width and height drawn from [from, to], rounded to pixels.
 struct translate {
   std::array<double, 2> x = {0, 0};
   std::array<double, 2> y = {0, 0};
   std::array<int, 3> fill = {0, 0, 0};
 };
-/// Each corner is moved inwards by up to this share of half the width and height.
+/// Moves each corner inwards, by up to this share of half the width and height.
 struct perspective {
   double distortion = 0.5;
   filter how = filter::bilinear;
   std::array<int, 3> fill = {0, 0, 0};
 };
-/// Above and below exchanged.
+/// Flips top and bottom.
 struct vertical_flip {};
 
 // Policies: steps drawn from a published space of operations and magnitudes, warps and steps of colour.
@@ -258,7 +258,7 @@ struct auto_augment {
   std::array<int, 3> fill = {0, 0, 0};
 };
 
-/// A rectangle of the finished row is overwritten, with this probability. The last step.
+/// Overwrites a rectangle of the finished row, with this probability. It is the last step.
 ///   scale   its share of the area
 ///   ratio   height / width
 ///   value   of each channel, as an element of the batch: after normalize() 0 is the mean
@@ -273,18 +273,18 @@ struct random_erasing {
 
 // Groups, of steps of colour and of groups.
 
-/// All the steps, with this probability; else none.
+/// Does all of the steps, with this probability, or none.
 struct random_apply {
   double probability = 0.5;
   std::vector<transform> steps;
 };
-/// One of the steps.
-///   weights   one for each step; none: all alike
+/// Does one of the steps.
+///   weights   one for each step. Empty: all steps have the same probability
 struct one_of {
   std::vector<transform> steps;
   std::vector<double> weights = {};
 };
-/// All the steps, in a random order.
+/// Does all of the steps, in a random order.
 struct in_random_order {
   std::vector<transform> steps;
 };

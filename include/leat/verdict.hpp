@@ -42,7 +42,7 @@ struct verdict {
   std::uint32_t reads_at_a_time = 0;  ///< reads in the kernel at a time; 0: sources that are no files decide it
   std::uint32_t io_threads = 0;
   bool io_threads_limit = false;  ///< the I/O threads are what limits `read`: a deeper queue would not help
-  std::string why;                ///< what else there is to say
+  std::string why;                ///< an explanation, if there is one
 
   /// Null for variance, unclear and unknown.
   [[nodiscard]] const capacity* capacity_of(bottleneck part) const noexcept {
