@@ -157,7 +157,7 @@ def page(results):
         "another in each; median (lowest..highest)",
         *(f"- {note}" for note in results.get("notes", [])),
         "",
-        f"    {results['command']}",
+        f"```sh\n{results['command']}\n```",
         "",
     ]
     for job, what in jobs.items():

@@ -4,6 +4,7 @@
   make.py prepare FOLDER   pages and headers as Doxygen reads them, and the header of all pages with the shelves
   make.py check FOLDER     each link of the site leads to a file and an anchor that are there
 """
+import html
 import html.parser
 import os
 import pathlib
@@ -78,7 +79,12 @@ class site:
             held.append(written)
             return f"\0{len(held) - 1}\0"
 
-        text = re.sub(r"`[^`]+`", lambda found: hold(found[0]), text)
+        def code(found):
+            # For Doxygen a quote ends code that begins with one backtick.
+            return hold(f"`{found[0]}`" if "'" in found[0] else found[0])
+
+        text = re.sub(r"`[^`]+`", code, text)
+        text = re.sub(r"\*\*(?=\S)(.+?)(?<=\S)\*\*", lambda found: f"{hold('<b>')}{found[1]}{hold('</b>')}", text)
         text = re.sub(r"\]\(([^)\s]+)\)", lambda found: hold(f"]({self.link(page, found[1])})"), text)
         text = re.sub(r"<!--.*?-->|<br>", lambda found: hold(" <br>" if found[0] == "<br>" else ""), text)
         text = re.sub(r"[@#%]|\\(?![|*_`])", r"\\\g<0>", text)
@@ -91,7 +97,7 @@ class site:
 
     def page(self, name):
         """A page as Doxygen reads it."""
-        lines, out, seen, fence, headings = self.pages[name].splitlines(), [], {}, None, 0
+        lines, out, seen, fence, indented = self.pages[name].splitlines(), [], {}, None, False
         many = sum(line.startswith("## ") for line in lines) > 3
         for number, line in enumerate(lines):
             mark = re.match(r"( *)```+\s*(\w*)", line)
@@ -118,8 +124,10 @@ class site:
                     anchor += f"-{seen[anchor]}"
                 out.append(f"{heading[1]} {self.words(name, heading[2])} {{#{page_id(name)}-{anchor}}}")
                 continue
-            if line.startswith("    ") and not re.match(r"\s+([-*]|\d+\.)\s", line) and not out[-1].strip():
-                out.append(line)  # code by its indentation, in pages beside docs/
+            # In pages beside docs/ code may be told by its indentation alone.
+            indented = re.match(r"    (?!\s*([-*]|\d+\.)\s)", line) is not None and (indented or not out[-1].strip())
+            if indented:
+                out.append(line)
                 continue
             quoted = re.match(r"> ?", line)
             out.append((quoted[0] if quoted else "") + self.words(name, line[quoted.end():] if quoted else line))
@@ -218,10 +226,24 @@ def header_text(text):
 class links_of(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__()
-        self.targets, self.anchors = set(), set()
+        self.targets, self.anchors, self.left = set(), set(), set()
+        self.tags, self.code = [], []  # the elements that are open, and which of them are code
         self.feed(text)
 
+    def handle_endtag(self, tag):
+        while tag in self.tags:
+            self.code.pop()
+            if self.tags.pop() == tag:
+                break
+
+    def handle_data(self, data):
+        # What a page of Markdown is made of, and should have become something else.
+        if not any(self.code):
+            self.left.update(re.findall(r"`[^`]{0,20}|\\ilinebr|\]\([\w./]+\.(?:md|html)|\*\*\w{1,20}|<t[dr]", data))
+
     def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.code.append(tag in ("code", "pre", "script", "a") or ("class", "line") in attributes)
         for name, value in attributes:
             if name in ("id", "name") and value:
                 self.anchors.add(value)
@@ -250,6 +272,7 @@ def check(folder):
     pages = {path: links_of(path.read_text()) for path in site.glob("*.html")}
     complaints = []
     for path, page in sorted(pages.items()):
+        complaints += [f"{path.name}: it shows {left!r}, which is Markdown" for left in sorted(page.left)]
         for target in sorted(page.targets):
             parts = urllib.parse.urlsplit(target)
             if parts.scheme in ("http", "https", "mailto") or target.startswith("javascript:"):
@@ -259,6 +282,11 @@ def check(folder):
                 complaints.append(f"{path.name}: {target}: there is no such file")
             elif parts.fragment and to in pages and urllib.parse.unquote(parts.fragment) not in pages[to].anchors:
                 complaints.append(f"{path.name}: {target}: there is no such anchor")
+    for name, text in source_pages().items():
+        shown = re.sub(r"\s|<[^>]+>", "", (site / f"{page_id(name)}.html").read_text())
+        for code in re.findall(r"`([^`\n]+)`", re.sub(r"(?ms)^\s*```.*?^\s*```\s*$", "", text)):
+            if re.sub(r"\s", "", html.escape(code.replace("\\|", "|"), quote=False)) not in shown.replace("&quot;", '"').replace("&#39;", "'"):
+                complaints.append(f"{name}: the site does not show {code!r}")
     if complaints or len(pages) < 50:
         fail(complaints or [f"only {len(pages)} pages came out"])
     print(f"leat: {site / 'index.html'}: {len(pages)} pages, {sum(len(page.targets) for page in pages.values())} links")
