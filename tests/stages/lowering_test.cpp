@@ -34,7 +34,8 @@ class of_forms final : public datasets::dataset_model {
 };
 
 field_info floats(std::uint64_t bytes) {
-  field_info info{.name = "x"};
+  field_info info;
+  info.name = "x";
   info.kind = field_kind::tensor;
   info.type = dtype::f32;
   info.shape = {static_cast<std::int64_t>(bytes / sizeof(float))};
