@@ -114,7 +114,7 @@ class site:
             if heading and number == 0:
                 title = re.sub(r"[`@\\]", "", heading[2])
                 out.append(f"# {title} {{#{'mainpage' if name == 'README.md' else page_id(name)}}}")
-                if many:
+                if many and name != "README.md":
                     out += ["", "[TOC]"]
                 continue
             if heading:
