@@ -39,6 +39,7 @@ struct fetch::progress {
   bool was_slow_store = false;  // of the last try: it was silent, as the store was with others
   std::uint64_t wait_at_least_ns = 0;
   admission admitted;
+  std::uint32_t lane = 0;  // of the store_state, by where it is asked for
   told_by_try told = told_by_try::nothing;
   std::uint64_t keys_since_ns = 0;  // since when its keys are refused as expired; 0: they are not
 };

@@ -11,6 +11,7 @@
 #include "io/remote/name_answers.hpp"
 #include "io/remote/object_sum.hpp"
 #include "io/remote/open_connection.hpp"
+#include "io/remote/parked_fetches.hpp"
 #include "io/remote/posted_calls.hpp"
 #include "io/remote/ran_clock.hpp"
 #include "io/remote/receive_body.hpp"
@@ -39,7 +40,6 @@
 #include <cmath>
 #include <cstring>
 #include <ctime>
-#include <deque>
 #include <exception>
 #include <future>
 #include <thread>
@@ -50,7 +50,7 @@ namespace leat::io {
 /// A server, as one client has it.
 struct known_server {
   std::shared_ptr<shared_store> store;
-  std::deque<std::shared_ptr<fetch>> parked = {};  // wait for the store
+  parked_fetches parked = {};
   bool is_looked_after = false;
   std::string last_why = {};
   bool has_no_such_name = false;  // by its last connection
@@ -201,12 +201,6 @@ class http_client::impl {
     add_by_age(waiting_, std::move(wanted));
     employ();
   }
-  // What was wanted first goes first: none of those that are asked for again waits for all others.
-  static void add_by_age(std::deque<std::shared_ptr<fetch>>& to, std::shared_ptr<fetch> one) {
-    const auto later = std::upper_bound(to.begin(), to.end(), one->state->wanted_ns,
-                                        [](std::uint64_t ns, const auto& each) { return ns < each->state->wanted_ns; });
-    to.insert(later, std::move(one));
-  }
   void employ() {
     for (std::size_t left = waiting_.size(); left != 0 && workers_ < limit_.now(); --left) {
       ++workers_;
@@ -230,7 +224,8 @@ class http_client::impl {
       if (next->end != fetch_end::pending) continue;
       fetch::progress& at = *next->state;
       known_server& server = server_of(at.way.at);
-      if (server.parked.empty() && admit(server, at) == 0) return next;
+      find_lane(server, at);
+      if (!server.parked.are_in(at.lane) && admit(server, at) == 0) return next;
       park(server, std::move(next));
     }
     return nullptr;
@@ -243,7 +238,10 @@ class http_client::impl {
     return *known;
   }
   static std::uint64_t admit(const known_server& server, fetch::progress& at) {
-    return at.admitted.ask(server.store, ran_ns());
+    return at.admitted.ask(server.store, ran_ns(), at.lane);
+  }
+  static void find_lane(const known_server& server, fetch::progress& at) {
+    at.lane = server.store->with([&](store_state& state) { return state.lane_of(throttled_prefix(at.way.at.target)); });
   }
   // What a try has told of the store, which is told it.
   void tell_store(fetch::progress& at) {
@@ -262,31 +260,30 @@ class http_client::impl {
 
   void park(known_server& server, std::shared_ptr<fetch> waits) {
     transfer_counts::add(counts_.waiting, 1);
-    add_by_age(server.parked, std::move(waits));
+    find_lane(server, *waits->state);
+    const std::uint32_t lane = waits->state->lane;
+    server.parked.add(lane, std::move(waits));
     if (!std::exchange(server.is_looked_after, true)) spawn(look_after(server));
   }
-  std::shared_ptr<fetch> unpark(known_server& server) {
-    std::shared_ptr<fetch> next = std::move(server.parked.front());
-    server.parked.pop_front();
-    transfer_counts::add(counts_.waiting, ~std::uint64_t{0});
-    return next;
-  }
+  void unparked(std::size_t count) { counts_.waiting.fetch_sub(count, std::memory_order_relaxed); }
   // Lets those go that the store lets go, and gives all up when it has been silent for too long.
   asio::awaitable<void> look_after(known_server& server) {
     asio::steady_timer timer(*context_);
-    while (!server.parked.empty()) {
-      if (server.parked.front()->end != fetch_end::pending) {
-        static_cast<void>(unpark(server));
-        continue;
-      }
+    while (server.parked.size() != 0) {
       const shared_store::view store = server.store->look(ran_ns());
       const bool is_away = store.now == store_state::condition::away;
       std::uint64_t wait = as_ns(look_interval_max) / 10;
-      if (is_away || workers_ < limit_.now()) wait = admit(server, *server.parked.front()->state);
-      if (wait == 0) {
-        ++workers_;
-        spawn(work(unpark(server)));
-        continue;
+      if (is_away || workers_ < limit_.now()) {
+        auto [next, least] = server.parked.take(
+            [&](fetch& each) { return each.end != fetch_end::pending ? 0 : admit(server, *each.state); });
+        if (next != nullptr) {
+          unparked(1);
+          if (next->end != fetch_end::pending) continue;
+          ++workers_;
+          spawn(work(std::move(next)));
+          continue;
+        }
+        wait = least;
       }
       if (is_away) give_up_late(server, store);
       timer.expires_after(std::min<std::chrono::nanoseconds>(std::chrono::nanoseconds(wait), look_interval_max));
@@ -299,14 +296,11 @@ class http_client::impl {
     return rules_.is_patience_over(ran_ns() - of.state->wanted_ns, store, server.has_no_such_name);
   }
   void give_up_late(known_server& server, const shared_store::view& store) {
-    for (std::size_t left = server.parked.size(); left > 0; --left) {
-      const std::shared_ptr<fetch> each = unpark(server);
+    const auto late = server.parked.take_all(
+        [&](const fetch& each) { return each.end != fetch_end::pending || is_patience_over(each, server, store); });
+    unparked(late.size());
+    for (const std::shared_ptr<fetch>& each : late) {
       if (each->end != fetch_end::pending) continue;
-      if (!is_patience_over(*each, server, store)) {
-        transfer_counts::add(counts_.waiting, 1);
-        server.parked.push_back(each);
-        continue;
-      }
       each->why = str_cat(server.last_why.empty() ? "the server does not answer" : server.last_why,
                           " (nothing of use for ", store.silent_ns / 1'000'000'000, " s, and patience is at its end)");
       finish(*each, fetch_end::failed);
@@ -800,7 +794,7 @@ class http_client::impl {
   const std::chrono::milliseconds silence_max_;
   connection_limit limit_;
   slow_answers slow_;
-  std::deque<std::shared_ptr<fetch>> waiting_;
+  fetch_queue waiting_;
   std::vector<std::shared_ptr<fetch>> awaiting_keys_;
   std::vector<std::shared_ptr<fetch>> ended_;  // and not told
   bool is_watching_keys_ = false;

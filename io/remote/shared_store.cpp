@@ -21,6 +21,19 @@ std::string server_name(const address& where) {
   return str_cat(where.tls ? "https://" : "http://", where.host_header());
 }
 
+std::string_view throttled_prefix(std::string_view target) {
+  // A bucket, where that is in the path, and two folders.
+  constexpr int folders_max = 3;
+  const std::string_view path = target.substr(0, target.find('?'));
+  std::size_t end = 0;
+  for (int i = 0; i < folders_max; ++i) {
+    const std::size_t next = path.find('/', end + 1);
+    if (next == std::string_view::npos) break;
+    end = next;
+  }
+  return path.substr(0, end);
+}
+
 std::shared_ptr<shared_store> store_at(const std::string& server) {
   all_stores& all = stores.get([](const all_stores*) { return std::make_unique<all_stores>(); });
   const mutex_lock lock(all.guard);

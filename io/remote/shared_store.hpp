@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace leat::io {
@@ -49,8 +50,9 @@ class admission {
   ~admission() { end(&store_state::dropped); }
 
   /// 0: it may be sent. Else how long to wait before asking again.
-  [[nodiscard]] std::uint64_t ask(const std::shared_ptr<shared_store>& store, std::uint64_t now_ns) {
-    const std::uint64_t wait = store->with([&](store_state& state) { return state.admit(now_ns, ticket_); });
+  [[nodiscard]] std::uint64_t ask(const std::shared_ptr<shared_store>& store, std::uint64_t now_ns,
+                                  std::uint32_t lane) {
+    const std::uint64_t wait = store->with([&](store_state& state) { return state.admit(now_ns, lane, ticket_); });
     if (wait == 0) store_ = store;
     return wait;
   }
@@ -69,6 +71,8 @@ class admission {
 
 /// "https://host:port".
 [[nodiscard]] std::string server_name(const address& where);
+/// Of a target: the folder that an object lies in, two folders deep at the most. S3 throttles by prefixes, and divides them as it likes.
+[[nodiscard]] std::string_view throttled_prefix(std::string_view target);
 /// That of a server, by its name, as long as anybody has it.
 [[nodiscard]] std::shared_ptr<shared_store> store_at(const std::string& server);
 

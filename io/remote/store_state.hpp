@@ -2,24 +2,32 @@
 // change, and one of them asks again.
 #pragma once
 
+#include "io/remote/request_rate.hpp"
+
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <random>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace leat::io {
 
 /// Without a clock and without a lock: both are its owner's. Times are nanoseconds since any beginning.
 ///
 /// Away is a store none of whose last answers were of use, for a tenth of a second (half of one, where it said 503 or 429): then one request at
-/// a time asks whether it is back. Throttled is a store that refuses some of what it is asked: requests are sent at the rate that it has served,
-/// less with each window that has refusals (multiplicative decrease) and more with each that has none: slowly near the rate that was refused
-/// last, by up to twice as much below and beyond it. Where fewer requests do not make fewer refusals, they are not about the rate, and it is
-/// left alone for a while.
+/// a time asks whether it is back. Throttled is a store that refuses some of what it is asked: requests are sent at the rate that it has served
+/// (request_rate). This is one for all of it, as most stores have it, until some prefixes are refused and others never are: S3 allows each prefix
+/// of a bucket so much. From then on each has its own, until none of them is refused any more.
 class store_state {
  public:
   enum class condition : std::uint8_t { healthy, throttled, away };
   /// Of a request that is sent; exactly one of answered(), refused(), failed() and dropped() follows.
   struct ticket {
     std::uint64_t asked_ns = 0;
+    std::uint32_t lane = 0;
     bool is_probe = false;
   };
   /// Between two requests that ask whether a store is back: twice as long each time, at random, up to `most_ns`.
@@ -28,10 +36,14 @@ class store_state {
     std::uint64_t most_ns = 1'000'000'000;
   };
 
+  static constexpr std::size_t lanes_max = 64;
+
   explicit store_state(std::uint64_t seed) : random_(static_cast<std::minstd_rand::result_type>(seed)) {}
 
+  /// A prefix's number, for admit(); 0 is that of all beyond lanes_max.
+  [[nodiscard]] std::uint32_t lane_of(std::string_view name);
   /// Whether a request may be sent now: 0, and its ticket. Else how long to wait before asking again.
-  [[nodiscard]] std::uint64_t admit(std::uint64_t now_ns, ticket& given);
+  [[nodiscard]] std::uint64_t admit(std::uint64_t now_ns, std::uint32_t lane, ticket& given);
   /// With bytes, or with a refusal that is about what was asked for.
   void answered(const ticket& of, std::uint64_t now_ns);
   /// 503 or 429.
@@ -49,25 +61,24 @@ class store_state {
   }
   /// Also by refusals: somebody is there.
   [[nodiscard]] bool has_answered() const noexcept { return has_answered_; }
-  /// Requests a second at the most; 0: as many as there are.
-  [[nodiscard]] double rate() const noexcept { return rate_; }
+  /// Requests a second at the most, of the prefix that is allowed least; 0: as many as there are.
+  [[nodiscard]] double rate() const noexcept;
+  [[nodiscard]] bool is_by_prefix() const noexcept { return is_by_prefix_; }
   [[nodiscard]] std::uint32_t in_flight() const noexcept { return in_flight_; }
 
  private:
-  struct window {
-    std::uint64_t began_ns = 0;
-    std::uint32_t answered = 0;
+  struct prefix {
+    request_rate rate;
+    std::uint32_t answered = 0;  // since the last window of all
     std::uint32_t refused = 0;
-    bool was_limiting = false;
+    double evidence = 0;  // that it is not throttled, as others are
   };
 
+  [[nodiscard]] request_rate& rate_of(std::uint32_t lane) { return is_by_prefix_ ? lanes_[lane].rate : all_; }
   void count(const ticket& of, std::uint64_t now_ns, bool was_refused);
-  void evaluate(const window& seen, std::uint64_t now_ns);
-  [[nodiscard]] bool are_not_about_the_rate(double sent, double share);
-  void grow(const window& seen, std::uint64_t now_ns);
+  void compare_lanes();
   void returned(const ticket& of);
   void had_no_use(const ticket& of, std::uint64_t now_ns, std::uint64_t least_ns, const pauses& between);
-  [[nodiscard]] std::uint64_t wait_for_rate(std::uint64_t now_ns);
 
   std::minstd_rand random_;
   bool has_answered_ = false;
@@ -84,18 +95,10 @@ class store_state {
   double ramp_ = 0;  // requests in flight at the most, after a return; 0: any number
 
   // Throttled.
-  double rate_ = 0;
-  double refused_at_ = 0;     // requests a second, when some were refused last
-  bool refused_all_ = false;  // in the window before
-  double tokens_ = 0;
-  std::uint64_t tokens_at_ns_ = 0;
-  std::uint64_t decreased_ns_ = 0;
-  window window_;
-  double rate_at_first_ = 0;  // that requests were sent by when refusals began; 0: they have ended
-  double share_at_first_ = 0;
-  unsigned alike_ = 0;
-  std::uint64_t ignored_until_ns_ = 0;
-  std::uint64_t ignored_for_ns_ = 0;
+  request_rate all_;
+  bool is_by_prefix_ = false;
+  std::vector<prefix> lanes_ = std::vector<prefix>(1);  // the first one is that of all other prefixes
+  std::map<std::string, std::uint32_t, std::less<>> lane_by_name_;
 };
 
 }  // namespace leat::io
