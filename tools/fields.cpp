@@ -41,6 +41,9 @@ image picture(const std::string& name, const picture_options& options) {
   image field(name);
   for (const transform& each : steps) field = field.apply(each);
   if (options.type != dtype::u8) field = field.normalize(imagenet);
+  if (!options.background.empty()) {
+    field = field.background(options.background[0], options.background[1], options.background[2]);
+  }
   return field.as(options.type)
       .as(options.order)
       .exif_orientation(options.exif_orientation)
@@ -343,6 +346,12 @@ void add_picture_options(CLI::App& app, picture_options& pictures) {
   add_choice(app, "--truncated", pictures.truncated,
              {{"refuse", truncated_jpeg::refuse}, {"accept", truncated_jpeg::accept}},
              "JPEGs that lost their ends: corrupt, or grey from there on (refuse)");
+  app.add_option("--background", pictures.background,
+                 "the colour that pictures with alpha are laid over, as 255,255,255 (their alpha is dropped)")
+      ->delimiter(',')
+      ->expected(3)
+      ->check(CLI::Range(0, 255))
+      ->type_name("R,G,B");
 }
 
 void add_order_options(CLI::App& app, order_options& order) {

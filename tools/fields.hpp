@@ -20,12 +20,14 @@ namespace leat::tools {
 ///   type       floats are normalised with ImageNet's mean and deviation; u8 is the pixel
 ///   decoder    of JPEG files
 ///   exif_orientation   turned upright before that
+///   background   of pictures with alpha: three channels, or none
 ///   truncated   of JPEGs that lost their ends
 ///   array_crop   of arrays that have as many axes at least, elements along the last ones: random for train, else in the middle
 struct picture_options {
   bool train = true;
   bool exif_orientation = false;
   truncated_jpeg truncated = truncated_jpeg::refuse;
+  std::vector<int> background = {};
   jpeg_decoder decoder = jpeg_decoder::turbo;
   std::uint32_t size = 224;
   dtype type = dtype::f32;

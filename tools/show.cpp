@@ -169,6 +169,7 @@ class onlooker {
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
                  .accept_cut = settings.truncated == truncated_jpeg::accept,
+                 .background = settings.background,
                  .decimate = settings.decimate.value_or(steps_.geometry_is_random())},
         budget_(arguments.host_bytes_max != 0 ? arguments.host_bytes_max : host_bytes_usual),
         decoder_(budget_) {}
@@ -275,6 +276,7 @@ class onlooker {
     const pixels::decode_options how{.exif_orientation = options_.exif_orientation,
                                      .pixels_max = options_.pixels_max,
                                      .accept_cut = options_.accept_cut,
+                                     .background = options_.background,
                                      .decimate = true};
     if (!decoder_.decode(encoded, whole, store_, how, rgb.data(), nullptr)) return;
     std::vector<std::uint8_t> file;

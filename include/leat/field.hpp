@@ -129,6 +129,10 @@ class image {
   /// in torchvision.
   [[nodiscard]] image exif_orientation(bool on = true) const;
   [[nodiscard]] image truncated(truncated_jpeg how) const;
+  /// Pictures with alpha are laid over this colour, each channel 0 to 255, before they are resampled. Default: alpha is
+  /// dropped, as with Pillow's convert("RGB").
+  ///   throws   error{errc::usage} for a channel that is not from 0 to 255
+  [[nodiscard]] image background(int red, int green, int blue) const;
   /// Lets the JPEG decoder reduce the picture to 1/2, 1/4 or 1/8 while the crop stays at least as large as the output:
   /// faster, and slightly other pixels. Default: on if a crop or flip is random, else off (a flip of probability 0 or 1
   /// is not random).
@@ -157,6 +161,7 @@ class image {
     layout order = layout::nchw;
     bool exif_orientation = false;
     truncated_jpeg truncated = truncated_jpeg::refuse;
+    std::optional<std::array<std::uint8_t, 3>> background;
     std::optional<bool> decimate;
     jpeg_decoder decoder = jpeg_decoder::turbo;
     std::int64_t pixels_max = 178'956'970;

@@ -68,6 +68,7 @@ class image_program final : public field_program {
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
                  .accept_cut = settings.truncated == truncated_jpeg::accept,
+                 .background = settings.background,
                  .decimate = settings.decimate.value_or(pipeline_.geometry_is_random())},
         colour_scratch_bytes_(pixels::row_writer::scratch_bytes_most(pipeline_)),
         nvjpeg_(settings.decoder == jpeg_decoder::nvjpeg) {
@@ -198,7 +199,8 @@ class image_program final : public field_program {
     const auto* const other = dynamic_cast<const image_program*>(&first);
     return other != nullptr && other->photos_ == nullptr && photos_ == nullptr && other->nvjpeg_ == nvjpeg_ &&
            other->fields_ == fields_ && other->options_.exif_orientation == options_.exif_orientation &&
-           other->options_.pixels_max == options_.pixels_max && other->options_.accept_cut == options_.accept_cut;
+           other->options_.pixels_max == options_.pixels_max && other->options_.accept_cut == options_.accept_cut &&
+           other->options_.background == options_.background;
   }
   bool decode_together(field_scratch& scratch, const decode_input& input,
                        std::span<const decode_share> all) const override {
@@ -387,6 +389,10 @@ class image_model final : public field_model {
     out.add("pixels_max", settings_.pixels_max);
     // Saved runs without it refuse.
     if (settings_.truncated == truncated_jpeg::accept) out.add("truncated", "accept");
+    // Saved runs without it drop alpha.
+    if (settings_.background) {
+      for (const std::uint8_t channel : *settings_.background) out.add("background", std::uint64_t{channel});
+    }
     // Saved runs without it are turbo's.
     if (settings_.decoder == jpeg_decoder::nvjpeg) out.add("decoder", "nvjpeg");
   }
@@ -508,6 +514,19 @@ image image::as(layout order) const {
 image image::truncated(truncated_jpeg how) const {
   image changed = *this;
   changed.settings_.truncated = how;
+  return changed;
+}
+image image::background(int red, int green, int blue) const {
+  image changed = *this;
+  std::array<std::uint8_t, 3>& colour = changed.settings_.background.emplace();
+  const std::array<int, 3> wanted{red, green, blue};
+  for (std::size_t c = 0; c < wanted.size(); ++c) {
+    if (wanted[c] < 0 || wanted[c] > 255) {
+      throw error(errc::usage, str_cat("image '", settings_.name, "': background with ", wanted[c],
+                                       ": a channel is a number from 0 to 255"));
+    }
+    colour[c] = static_cast<std::uint8_t>(wanted[c]);
+  }
   return changed;
 }
 image image::exif_orientation(bool on) const {

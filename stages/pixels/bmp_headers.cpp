@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace leat::pixels {
@@ -84,6 +85,7 @@ outcome<header> read_header(byte_span encoded) {
 struct byte_order {
   std::array<std::uint32_t, 4> masks;
   std::size_t red, green, blue;
+  std::optional<std::size_t> alpha = std::nullopt;
 };
 
 // The layouts of 32 bits that Pillow reads, alpha's place included.
@@ -91,11 +93,11 @@ constexpr std::array<byte_order, 8> byte_orders = {{
     {{0x00FF0000, 0x0000FF00, 0x000000FF, 0x00000000}, 2, 1, 0},
     {{0xFF000000, 0x00FF0000, 0x0000FF00, 0x00000000}, 3, 2, 1},
     {{0xFF000000, 0x0000FF00, 0x000000FF, 0x00000000}, 3, 1, 0},
-    {{0xFF000000, 0x00FF0000, 0x0000FF00, 0x000000FF}, 3, 2, 1},
-    {{0x000000FF, 0x0000FF00, 0x00FF0000, 0xFF000000}, 0, 1, 2},
-    {{0x00FF0000, 0x0000FF00, 0x000000FF, 0xFF000000}, 2, 1, 0},
-    {{0xFF000000, 0x0000FF00, 0x000000FF, 0x00FF0000}, 3, 1, 0},
-    {{0, 0, 0, 0}, 2, 1, 0},
+    {{0xFF000000, 0x00FF0000, 0x0000FF00, 0x000000FF}, 3, 2, 1, 0},
+    {{0x000000FF, 0x0000FF00, 0x00FF0000, 0xFF000000}, 0, 1, 2, 3},
+    {{0x00FF0000, 0x0000FF00, 0x000000FF, 0xFF000000}, 2, 1, 0, 3},
+    {{0xFF000000, 0x0000FF00, 0x000000FF, 0x00FF0000}, 3, 1, 0, 2},
+    {{0, 0, 0, 0}, 2, 1, 0, 3},
 }};
 
 failure other_masks(const header& found) {
@@ -133,6 +135,7 @@ outcome<void> set_pixels(const header& found, bmp_layout& layout) {
       layout.red = order->red;
       layout.green = order->green;
       layout.blue = order->blue;
+      layout.alpha = order->alpha;
       return {};
     }
     default:

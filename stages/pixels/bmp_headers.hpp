@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace leat::pixels {
 
@@ -27,7 +28,7 @@ enum class bmp_compression : std::uint8_t { none, rle_4, rle_8 };
 ///   stride                bytes from one stored row to the next; 0 for run lengths
 ///   palette, colours      where the entries begin, and how many of them are used: 256 at most
 ///   palette_entry_bytes   4, or 3 of OS/2's first version; blue first
-///   red, green, blue      places of the bytes in a pixel of bmp_pixels::bytes
+///   red, green, blue      places of the bytes in a pixel of bmp_pixels::bytes; alpha's where masks tell of it
 struct bmp_layout {
   int width = 0;
   int height = 0;
@@ -43,6 +44,7 @@ struct bmp_layout {
   std::size_t red = 2;
   std::size_t green = 1;
   std::size_t blue = 0;
+  std::optional<std::size_t> alpha = std::nullopt;
 };
 
 ///   returns   corrupt: it ends too early, or makes no sense; unsupported: a header, a depth, masks or a compression that

@@ -139,6 +139,7 @@ stages::outcome<void> bmp_reader::open(std::span<const std::byte> encoded, const
   encoded_ = encoded;
   layout_ = *layout;
   stop_ = how.stop;
+  background_ = layout_.alpha ? how.background : std::nullopt;
   if (layout_.bits <= 8) read_palette();
   block_rows_ = std::max<std::size_t>(1, block_pixels / static_cast<std::size_t>(layout_.width));
   return {};
@@ -266,6 +267,8 @@ void bmp_reader::convert(std::size_t stored_row) noexcept {
         to[0] = from[layout_.red];
         to[1] = from[layout_.green];
         to[2] = from[layout_.blue];
+        if (!background_) continue;
+        for (std::size_t c = 0; c < 3; ++c) to[c] = blended(to[c], from[*layout_.alpha], (*background_)[c]);
       }
       return;
     }

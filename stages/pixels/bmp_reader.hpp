@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace leat::pixels {
@@ -20,7 +21,7 @@ struct bmp_run_place {
   std::size_t x = 0;
 };
 
-/// One thread's BMP decoder. The pixels are those of Pillow's convert("RGB"): alpha is dropped, 5 and 6 bits become
+/// One thread's BMP decoder. The pixels are those of Pillow's convert("RGB"): alpha is dropped where nothing is behind it, 5 and 6 bits become
 /// value * 255 / 31 or 63 rounded down, an index without a palette entry is black. (In one case they differ: a file of 4 or 8 bits
 /// with a palette of black and white, whose pixels Pillow reads as single bits.)
 class bmp_reader final : public picture_reader {
@@ -43,6 +44,7 @@ class bmp_reader final : public picture_reader {
   scratch_arena& arena_;
   std::span<const std::byte> encoded_;
   bmp_layout layout_;
+  std::optional<rgb_colour> background_;  // where pixels have alpha
   const std::atomic<bool>* stop_ = nullptr;
   rectangle region_;
   std::array<std::array<std::uint8_t, 3>, 256> palette_{};

@@ -150,6 +150,7 @@ stages::outcome<void> gif_reader::open(std::span<const std::byte> encoded, const
   static_cast<void>(info);
   layout_ = *layout;
   stop_ = how.stop;
+  background_ = layout_.transparent >= 0 ? how.background : std::nullopt;
   // A code is a byte of the table of 4,096, at most.
   if (frame_bytes() / codes_max > layout_.data.size() * 8 / static_cast<std::size_t>(layout_.code_bits + 1)) {
     return stages::corrupt("GIF is too short for its frame of " + std::to_string(layout_.frame.width) + " x " +
@@ -190,10 +191,12 @@ stages::outcome<lines> gif_reader::read() {
   for (int i = 0; i < region_.width; ++i, to += 3) {
     const int x = region_.x + i - frame.x;
     const std::uint8_t colour = is_in_frame && x >= 0 && x < frame.width ? from[x] : beside;
+    const bool is_seen = !background_ || colour != layout_.transparent;
     for (std::size_t c = 0; c < 3; ++c) {
       const std::size_t at = std::size_t{colour} * 3 + c;
       // Without a palette a number is a grey; with one, a colour that it lacks is black.
-      to[c] = layout_.palette.empty()       ? colour
+      to[c] = !is_seen                      ? (*background_)[c]
+              : layout_.palette.empty()     ? colour
               : at < layout_.palette.size() ? std::to_integer<std::uint8_t>(layout_.palette[at])
                                             : std::uint8_t{0};
     }

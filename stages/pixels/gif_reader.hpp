@@ -7,11 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace leat::pixels {
 
-/// One thread's GIF decoder. The pixels are those of Pillow's convert("RGB"): transparency is dropped, and what lies
-/// beside the frame has the transparent colour, or the first. The frame is decoded whole, so that damage in it is found
+/// One thread's GIF decoder. The pixels are those of Pillow's convert("RGB"): transparency is dropped where nothing is
+/// behind it, and what lies beside the frame has the transparent colour, or the first. The frame is decoded whole, so that damage in it is found
 /// whatever the crop; what is behind it is not looked at.
 class gif_reader final : public picture_reader {
  public:
@@ -29,6 +30,7 @@ class gif_reader final : public picture_reader {
 
   scratch_arena& arena_;
   gif_layout layout_;
+  std::optional<rgb_colour> background_;  // where a colour is transparent
   const std::atomic<bool>* stop_ = nullptr;
   rectangle region_;
   std::uint8_t* frame_ = nullptr;  // numbers of colours, in the order in which they come

@@ -156,6 +156,7 @@ struct picture_decoder::state {
             {.stop = stop,
              .library_only = !options.own_huffman,
              .accept_cut = options.accept_cut,
+             .background = options.background,
              .plain = options.plain_huffman}};
   }
 

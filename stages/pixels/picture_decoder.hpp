@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/outcome.hpp"
+#include "stages/pixels/background.hpp"
 #include "stages/pixels/geometry.hpp"
 #include "stages/pixels/photo_layout.hpp"
 #include "stages/pixels/picture_info.hpp"
@@ -25,6 +26,7 @@ namespace leat::pixels {
 ///   pixels_max         pictures of more pixels are refused before any memory is taken; Pillow's bomb limit. A file too short
 ///                      for the pixels that it claims is corrupt instead
 ///   accept_cut         a JPEG that lost its end is not corrupt, but grey from there on
+///   background         what pictures with alpha are laid over, before they are resampled; none: alpha is dropped
 ///   decimate           JPEG: let the inverse DCT shrink by 2, 4 or 8 where the box stays at least as large as what it
 ///                      is scaled to. Decided by sizes alone. Never with filter::nearest
 ///   leave_flip         rows are stored without mirroring, except for those that a user's edit has seen; to_mirror tells which
@@ -36,6 +38,7 @@ struct decode_options {
   bool exif_orientation = false;
   std::int64_t pixels_max = 178'956'970;
   bool accept_cut = false;
+  std::optional<rgb_colour> background = std::nullopt;
   bool decimate = false;
   bool leave_flip = false;
   bool leave_colour = false;

@@ -3,12 +3,14 @@
 #pragma once
 
 #include "base/outcome.hpp"
+#include "stages/pixels/background.hpp"
 #include "stages/pixels/geometry.hpp"
 #include "stages/pixels/lines.hpp"
 #include "stages/pixels/picture_info.hpp"
 
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -18,11 +20,13 @@ namespace leat::pixels {
 ///   stop           looked at every few lines; may be null
 ///   library_only   use the format's library only, without our fast path; see picture_reader::gave_up()
 ///   accept_cut     a JPEG that lost its end is grey from there on
+///   background     what a picture with alpha is laid over; none: its alpha is dropped
 ///   plain          without the vector and bit instructions that not every processor has, in our JPEG path; for tests
 struct reading {
   const std::atomic<bool>* stop = nullptr;
   bool library_only = false;
   bool accept_cut = false;
+  std::optional<rgb_colour> background = std::nullopt;
   bool plain = false;
 };
 

@@ -105,9 +105,10 @@ void release(voidpf /*arena*/, voidpf /*memory*/) {}
 
 }  // namespace
 
-stages::outcome<void> png_data::open(bytes_view encoded, const std::atomic<bool>* stop) {
+stages::outcome<void> png_data::open(bytes_view encoded, bool alpha, const std::atomic<bool>* stop) {
   encoded_ = encoded;
   palette_ = {};
+  transparency_ = {};
   data_ = 0;
   cut_ = false;
   std::uint64_t data_bytes = 0;
@@ -135,7 +136,8 @@ stages::outcome<void> png_data::open(bytes_view encoded, const std::atomic<bool>
       cut_ = true;
       break;
     }
-    if (is_critical(name) && !is_whole(encoded, at, length))
+    const bool is_transparency = alpha && name == name_of("tRNS");
+    if ((is_critical(name) || is_transparency) && !is_whole(encoded, at, length))
       return stages::corrupt("PNG: " + text_of(name) + ": CRC error");
     if (name == name_of("IEND")) break;
     if (name == name_of("IDAT")) {
@@ -143,6 +145,7 @@ stages::outcome<void> png_data::open(bytes_view encoded, const std::atomic<bool>
       if (!data_over) data_bytes += length;  // As in libpng, IDAT behind another chunk does not count.
     } else {
       data_over = data_ != 0;
+      if (is_transparency && !data_over) transparency_ = encoded.subspan(at, chunk_frame_bytes + length);
       if (name == name_of("PLTE") && !data_over) {
         if (!palette_.empty()) return stages::corrupt("PNG: two palettes");
         palette_ = encoded.subspan(at, chunk_frame_bytes + length);
@@ -164,6 +167,11 @@ stages::outcome<void> png_data::open(bytes_view encoded, const std::atomic<bool>
                            std::to_string(bytes_) + " bytes of lines");
   }
   return {};
+}
+
+bool png_data::has_alpha_samples() const noexcept {
+  constexpr std::byte alpha_bit{4};
+  return (encoded_[signature_bytes + 8 + 9] & alpha_bit) != std::byte{0};
 }
 
 const char* png_data::start(scratch_arena& arena) noexcept {

@@ -20,17 +20,22 @@ namespace leat::pixels {
 class png_data {
  public:
   /// Walks over all chunks and checks the CRC of those that pixels depend on. Takes no memory.
+  ///   alpha     the transparency of colours is wanted: its chunk is looked at, too
   ///   encoded   a PNG by its signature; stays where it is until finish()
   ///             A file that ends early is accepted as far as this goes: read() and finish() tell whether its lines are whole, and
   ///             their checksum is there
   ///   returns   corrupt: what libpng calls an error, a CRC, no data, fewer bytes than can hold the lines; cancelled
   ///   source    W3C PNG 3rd edition, sections 5 and 11.2
-  stages::outcome<void> open(std::span<const std::byte> encoded, const std::atomic<bool>* stop);
+  stages::outcome<void> open(std::span<const std::byte> encoded, bool alpha, const std::atomic<bool>* stop);
 
   /// Signature and header chunk.
   [[nodiscard]] std::span<const std::byte> header() const noexcept { return encoded_.first(header_bytes); }
   /// The palette's chunk where the pixels are indexes, else empty.
   [[nodiscard]] std::span<const std::byte> palette() const noexcept { return palette_; }
+  /// The chunk that says which colours are transparent, where that is wanted, else empty.
+  [[nodiscard]] std::span<const std::byte> transparency() const noexcept { return transparency_; }
+  /// Whether a pixel has a sample of alpha in the file.
+  [[nodiscard]] bool has_alpha_samples() const noexcept;
   /// The bytes of all lines of all passes, each with its filter byte.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
 
@@ -55,6 +60,7 @@ class png_data {
 
   std::span<const std::byte> encoded_;
   std::span<const std::byte> palette_;
+  std::span<const std::byte> transparency_;
   std::uint64_t bytes_;
   std::uint64_t bytes_left_;
   std::size_t data_;  // where the next chunk with data begins, if it is one

@@ -10,6 +10,7 @@
 #include <csetjmp>
 #include <cstring>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -44,6 +45,7 @@ struct frame {
 
   const std::atomic<bool>* stop;
   picture_info expected;
+  std::optional<rgb_colour> background;  // where the file has alpha
   rectangle region;
 
   std::size_t stride;
@@ -88,7 +90,11 @@ void begin_piece(frame& f) {
     f.piece = f.data.palette();  // none: an empty piece
     return;
   }
-  const bool first = piece == 2;
+  if (piece == 2) {
+    f.piece = f.data.transparency();  // likewise
+    return;
+  }
+  const bool first = piece == 3;
   f.block_left = static_cast<std::size_t>(std::min<std::uint64_t>(f.bytes_left, block_bytes));
   f.bytes_left -= f.block_left;
   std::size_t bytes = 0;
@@ -184,11 +190,14 @@ void start_step(frame& f) {
 
   png_set_expand(f.png);  // palettes to RGB, grey of few bits to 8
   png_set_strip_16(f.png);
-  png_set_strip_alpha(f.png);
+  if (!f.background) png_set_strip_alpha(f.png);
   png_set_gray_to_rgb(f.png);
   const int passes = png_set_interlace_handling(f.png);
   png_read_update_info(f.png, f.info);
-  f.stride = static_cast<std::size_t>(f.expected.width) * 3;
+  // Transparency that libpng finds invalid is none.
+  const bool has_alpha = png_get_channels(f.png, f.info) == 4;
+  if (!has_alpha) f.background.reset();
+  f.stride = static_cast<std::size_t>(f.expected.width) * (has_alpha ? 4 : 3);
   if (png_get_rowbytes(f.png, f.info) != f.stride) leave(f, stages::outcome_kind::unsupported, "odd pixel layout");
 
   f.interlaced = passes > 1;
@@ -231,24 +240,28 @@ png_reader::~png_reader() = default;
 stages::outcome<void> png_reader::open(std::span<const std::byte> encoded, const picture_info& info,
                                        const reading& how) {
   frame& f = state_->f;
+  f.background.reset();
   f.expected = info;
   f.stop = how.stop;
   f.piece = {};
   f.block_left = 0;
   f.pieces = 0;
-  stages::outcome<void> opened = f.data.open(encoded, how.stop);
-  if (opened) f.bytes_left = f.data.bytes();
-  return opened;
+  stages::outcome<void> opened = f.data.open(encoded, how.background.has_value(), how.stop);
+  if (!opened) return opened;
+  f.bytes_left = f.data.bytes();
+  if (f.data.has_alpha_samples() || !f.data.transparency().empty()) f.background = how.background;
+  return {};
 }
 
 std::size_t png_reader::scratch_bytes(const rectangle& region, int /*decimation*/) {
   const picture_info& info = state_->f.expected;
   const auto width = static_cast<std::size_t>(info.width);
   const std::size_t height = info.progressive ? static_cast<std::size_t>(region.height) : 1;
+  const std::size_t pixel_bytes = state_->f.background ? 4 : 3;
   // pngrutil.c: the line and the one before it, at up to 64 bits a pixel, and their margins.
   const std::size_t line = scratch_arena::rounded(width * 8 + 256);
   return modules_bytes + scratch_arena::rounded(block_bytes) + 2 * line +
-         scratch_arena::rounded(width * height * 3 + line_slack_bytes);
+         scratch_arena::rounded(width * height * pixel_bytes + line_slack_bytes);
 }
 
 std::string_view png_reader::remedy() const noexcept {
@@ -267,14 +280,20 @@ stages::outcome<void> png_reader::start(const rectangle& region, int decimation)
 stages::outcome<lines> png_reader::read() {
   frame& f = state_->f;
   assert(f.lines_left > 0);
-  const std::size_t left = static_cast<std::size_t>(f.region.x) * 3;
+  const png_bytep first = f.memory + static_cast<std::size_t>(f.region.x) * (f.background ? 4 : 3);
+  const int count = f.interlaced ? f.lines_left : 1;
   if (f.interlaced) {
-    const lines all{f.memory + left, f.stride, f.lines_left};
     f.lines_left = 0;
-    return all;
+  } else if (!run(f, read_step)) {
+    return failure_of(f);
   }
-  if (!run(f, read_step)) return failure_of(f);
-  return lines{f.memory + left, f.stride, 1};
+  if (f.background) {
+    for (int i = 0; i < count; ++i) {
+      const png_bytep line = first + static_cast<std::size_t>(i) * f.stride;
+      blend_line(line, static_cast<std::size_t>(f.region.width), *f.background, line);
+    }
+  }
+  return lines{first, f.stride, count};
 }
 
 }  // namespace leat::pixels

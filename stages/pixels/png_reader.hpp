@@ -8,8 +8,8 @@
 
 namespace leat::pixels {
 
-/// One thread's PNG decoder. Grey and palettes become RGB, of 16 bits the upper 8 are taken (as Pillow does), alpha and
-/// colour profiles are dropped. All memory comes from the arena. The last line is given after the whole file has been
+/// One thread's PNG decoder. Grey and palettes become RGB, of 16 bits the upper 8 are taken (as Pillow does), alpha
+/// is laid over the background or dropped, colour profiles are dropped. All memory comes from the arena. The last line is given after the whole file has been
 /// checked: each line depends on all lines before it, and the checksum comes after the last one.
 class png_reader final : public picture_reader {
  public:

@@ -8,7 +8,6 @@
 namespace leat::pixels {
 namespace {
 
-constexpr std::size_t header_bits = 8 + 14 + 14 + 1 + 3;
 constexpr int code_length_max = 15;
 constexpr std::size_t colour_values = 256;
 constexpr std::size_t length_codes = 24;
@@ -217,8 +216,9 @@ std::size_t table_bytes(std::uint32_t cache_bits) noexcept {
 
 }  // namespace
 
-std::optional<webp_codes> count_webp_codes(byte_span picture, int picture_width, int picture_height) noexcept {
-  bit_reader from(picture, header_bits);
+std::optional<webp_codes> count_webp_codes(byte_span picture, int picture_width, int picture_height,
+                                           std::size_t first_bit) noexcept {
+  bit_reader from(picture, first_bit);
   auto width = static_cast<std::size_t>(picture_width);
   const auto height = static_cast<std::size_t>(picture_height);
   if (!skip_transforms(from, width, height)) return std::nullopt;

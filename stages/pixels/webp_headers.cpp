@@ -96,11 +96,19 @@ outcome<void> read_frame(byte_span frame, webp_layout& found) {
 
 // A frame holds no frames.
 outcome<void> read_chunks(byte_span file, std::size_t at, bool in_frame, webp_layout& found) {
+  std::size_t alpha_at = 0;
   while (file.size() - at >= chunk_header_bytes) {
     const outcome<chunk> next = read_chunk(file, at);
     if (!next) return next.error();
     const bool is_picture = stands_at(file, at, "VP8 ") || stands_at(file, at, "VP8L");
-    if (is_picture && found.picture.empty()) found.picture = next->content;
+    if (stands_at(file, at, "ALPH") && found.alpha.empty() && found.picture.empty()) {
+      found.alpha = next->content;
+      alpha_at = at;
+    }
+    if (is_picture && found.picture.empty()) {
+      found.picture = next->content;
+      if (!found.alpha.empty()) found.with_alpha = file.subspan(alpha_at, next->end - alpha_at);
+    }
     if (!in_frame && stands_at(file, at, "ANMF") && found.picture.empty()) {
       const outcome<void> frame = read_frame(next->content, found);
       if (!frame) return frame;

@@ -8,6 +8,8 @@ namespace leat::pixels {
 
 /// The checked contents of the container: the file is whole, and the picture's own header agrees with it.
 ///   picture     the content of the chunk `VP8 ` or `VP8L`; of an animation, of its first frame
+///   alpha       the content of the chunk `ALPH` before a lossy picture; empty: it has none
+///   with_alpha  that chunk, the picture's, and what is between them
 ///   has_alpha   in the chunk of features, or in a lossless picture's own header
 ///   exif, xmp   the contents of those chunks; empty where there is none
 struct webp_layout {
@@ -16,6 +18,8 @@ struct webp_layout {
   bool lossless = false;
   bool has_alpha = false;
   byte_span picture;
+  byte_span alpha;
+  byte_span with_alpha;
   byte_span exif;
   byte_span xmp;
 };

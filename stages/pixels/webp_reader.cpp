@@ -66,11 +66,17 @@ stages::outcome<void> webp_reader::open(std::span<const std::byte> encoded, cons
   static_cast<void>(info);
   layout_ = *layout;
   stop_ = how.stop;
-  return layout_.lossless ? count_codes() : stages::outcome<void>();
+  code_bytes_ = 0;
+  const bool has_alpha = layout_.has_alpha && (layout_.lossless || !layout_.alpha.empty());
+  background_ = has_alpha ? how.background : std::nullopt;
+  if (layout_.lossless) return count_codes(layout_.picture, webp_header_bits);
+  // RFC 9649, section 2.7.1.2: the two lowest bits tell how alpha is packed.
+  const bool is_packed = background_ && (byte_at(layout_.alpha, 0) & 3U) == 1;
+  return is_packed ? count_codes(layout_.alpha, 8) : stages::outcome<void>();
 }
 
-stages::outcome<void> webp_reader::count_codes() {
-  const std::optional<webp_codes> codes = count_webp_codes(layout_.picture, layout_.width, layout_.height);
+stages::outcome<void> webp_reader::count_codes(byte_span coded, std::size_t first_bit) {
+  const std::optional<webp_codes> codes = count_webp_codes(coded, layout_.width, layout_.height, first_bit);
   if (!codes) return stages::corrupt("WebP: damaged");
   code_bytes_ = codes->bytes();
   const std::size_t pixels = static_cast<std::size_t>(layout_.width) * static_cast<std::size_t>(layout_.height);
@@ -88,28 +94,43 @@ void webp_reader::plan(const rectangle& region) noexcept {
   const int around = layout_.lossless ? 0 : margin;
   left_ = std::max(region.x - around, 0) & ~1;
   right_ = std::min(region.x + region.width + around, layout_.width);
-  stride_ = static_cast<std::size_t>(right_ - left_) * 3;
+  stride_ = static_cast<std::size_t>(right_ - left_) * pixel_bytes();
   band_rows_ = region.height;
-  if (!layout_.lossless) {
+  if (!layout_.lossless && !is_from_top()) {
     const std::size_t rows_max = std::max<std::size_t>(band_bytes_max / stride_, 64);
     band_rows_ = static_cast<int>(std::min<std::size_t>(rows_max, static_cast<std::size_t>(region.height)));
   }
-  band_bytes_ = static_cast<std::size_t>(band_rows_ + 2 * margin + 1) * stride_ + line_slack_bytes;
+  const int rows_before = is_from_top() ? region.y : 0;
+  band_bytes_ = static_cast<std::size_t>(rows_before + band_rows_ + 2 * margin + 1) * stride_ + line_slack_bytes;
   const int last_top = top_of((region.height - 1) / band_rows_ * band_rows_);
   const std::size_t rest_bytes = static_cast<std::size_t>(layout_.height - last_top) * stride_ + line_slack_bytes;
   takes_rest_ = rest_bytes <= std::max(band_bytes_, band_bytes_max);
   if (takes_rest_) band_bytes_ = std::max(band_bytes_, rest_bytes);
 }
 
-int webp_reader::top_of(int row) const noexcept { return std::max(region_.y + row - margin, 0) & ~1; }
+// libwebp 1.2.4 decodes the alpha of a crop wrongly where rows above it are predicted from. All begin at the top then.
+bool webp_reader::is_from_top() const noexcept { return background_ && !layout_.lossless; }
+
+int webp_reader::top_of(int row) const noexcept {
+  if (is_from_top()) return 0;
+  return std::max(region_.y + row - margin, 0) & ~1;
+}
 
 std::size_t webp_reader::library_bytes() const noexcept {
   const auto width = static_cast<std::size_t>(layout_.width);
   const auto height = static_cast<std::size_t>(layout_.height);
-  if (!layout_.lossless) return decoder_bytes + (width + 15) / 16 * lossy_bytes_per_block_column + 2 * (width + 2);
+  if (layout_.lossless) return decoder_bytes + lossless_bytes();
+  const std::size_t lossy = decoder_bytes + (width + 15) / 16 * lossy_bytes_per_block_column + 2 * (width + 2);
+  if (!background_) return lossy;
+  // src/dec/alpha_dec.c: the plane of alpha; packed, it is a lossless picture.
+  return lossy + width * height + (code_bytes_ != 0 ? lossless_bytes() : 0);
+}
+
+std::size_t webp_reader::lossless_bytes() const noexcept {
+  const auto width = static_cast<std::size_t>(layout_.width);
+  const auto height = static_cast<std::size_t>(layout_.height);
   const std::size_t subsampled = (width + 3) / 4 * ((height + 3) / 4);
-  return decoder_bytes + lossless_tables_bytes + 4 * (width * height + lossless_rows * width + 3 * subsampled) +
-         code_bytes_;
+  return lossless_tables_bytes + 4 * (width * height + lossless_rows * width + 3 * subsampled) + code_bytes_;
 }
 
 std::size_t webp_reader::scratch_bytes(const rectangle& region, int /*decimation*/) {
@@ -141,17 +162,21 @@ stages::outcome<lines> webp_reader::read() {
     return decoded.error();
   }
   if (is_last && bottom < layout_.height) {
-    std::array<std::uint8_t, 2 * 2 * 3> corner;
+    std::array<std::uint8_t, 2 * 2 * 4> corner;
     const int width = std::min(layout_.width, 2);
     const int row = (layout_.height - 1) & ~1;
-    if (const auto whole = decode({0, row, width, layout_.height - row}, corner.data(), 2 * 3); !whole) {
+    if (const auto whole = decode({0, row, width, layout_.height - row}, corner.data(), 2 * pixel_bytes()); !whole) {
       return whole.error();
     }
   }
 
   next_row_ += count;
-  const std::uint8_t* const line =
-      band_ + static_cast<std::size_t>(first - top) * stride_ + static_cast<std::size_t>(region_.x - left_) * 3;
+  std::uint8_t* const line = band_ + static_cast<std::size_t>(first - top) * stride_ +
+                             static_cast<std::size_t>(region_.x - left_) * pixel_bytes();
+  for (int i = 0; background_ && i < count; ++i) {
+    std::uint8_t* const at = line + static_cast<std::size_t>(i) * stride_;
+    blend_line(at, static_cast<std::size_t>(region_.width), *background_, at);
+  }
   return lines{line, stride_, count};
 }
 
@@ -163,13 +188,13 @@ stages::outcome<void> webp_reader::decode(const rectangle& crop, std::uint8_t* i
   config.options.crop_top = crop.y;
   config.options.crop_width = crop.width;
   config.options.crop_height = crop.height;
-  config.output.colorspace = MODE_RGB;
+  config.output.colorspace = background_ ? MODE_RGBA : MODE_RGB;
   config.output.is_external_memory = 1;
   config.output.u.RGBA.rgba = into;
   config.output.u.RGBA.stride = static_cast<int>(stride);
   config.output.u.RGBA.size = static_cast<std::size_t>(crop.height) * stride;
-  const auto* const picture = reinterpret_cast<const std::uint8_t*>(layout_.picture.data());
-  const VP8StatusCode status = WebPDecode(picture, layout_.picture.size(), &config);
+  const byte_span coded = background_ && !layout_.lossless ? layout_.with_alpha : layout_.picture;
+  const VP8StatusCode status = WebPDecode(reinterpret_cast<const std::uint8_t*>(coded.data()), coded.size(), &config);
   WebPFreeDecBuffer(&config.output);
   if (status != VP8_STATUS_OK) return failure_of(status);
   return {};

@@ -1,4 +1,4 @@
-// A WebP's lines by libwebp: lossy, lossless, with alpha, which is dropped.
+// A WebP's lines by libwebp: lossy, lossless, with alpha.
 #pragma once
 
 #include "stages/pixels/picture_reader.hpp"
@@ -6,10 +6,12 @@
 #include "stages/pixels/webp_headers.hpp"
 
 #include <cstdint>
+#include <optional>
 
 namespace leat::pixels {
 
-/// One thread's WebP decoder. The pixels are those of Pillow's convert("RGB"), which drops alpha and does not blend.
+/// One thread's WebP decoder. The pixels are those of Pillow's convert("RGB"), which drops alpha and does not blend; or alpha is laid
+/// over a colour.
 ///
 /// libwebp decodes a part of a picture into memory of the arena. It allocates its other memory itself, which cannot be changed;
 /// the most that this can be is reserved and lent to it (scratch_arena::lend).
@@ -23,16 +25,20 @@ class webp_reader final : public picture_reader {
   stages::outcome<lines> read() override;
 
  private:
-  [[nodiscard]] stages::outcome<void> count_codes();
+  [[nodiscard]] stages::outcome<void> count_codes(byte_span coded, std::size_t first_bit);
+  [[nodiscard]] std::size_t pixel_bytes() const noexcept { return background_ ? 4 : 3; }
+  [[nodiscard]] std::size_t lossless_bytes() const noexcept;
   void plan(const rectangle& region) noexcept;
   [[nodiscard]] std::size_t library_bytes() const noexcept;
+  [[nodiscard]] bool is_from_top() const noexcept;
   /// The first row that is decoded for a band which begins at `row` of the region.
   [[nodiscard]] int top_of(int row) const noexcept;
   [[nodiscard]] stages::outcome<void> decode(const rectangle& crop, std::uint8_t* into, std::size_t stride) const;
 
   scratch_arena& arena_;
   webp_layout layout_;
-  std::size_t code_bytes_ = 0;  // of a lossless picture's tables
+  std::optional<rgb_colour> background_;  // where the picture has alpha
+  std::size_t code_bytes_ = 0;            // of a lossless picture's tables, or of a lossy one's alpha
   const std::atomic<bool>* stop_ = nullptr;
   rectangle region_;
   int left_ = 0;  // first decoded column; the region's columns, and those that its upsampling looks at, are decoded

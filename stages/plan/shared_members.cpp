@@ -56,8 +56,9 @@ std::vector<std::string> describe_shared_decodes(std::span<const std::unique_ptr
       const auto b = programs[leader]->reads();
       if (leaders[before] != before || !is_picture(before) || !is_picture(leader)) continue;
       if (!std::equal(a.begin(), a.end(), b.begin(), b.end())) continue;
-      said.push_back(str_cat(name(before), ", ", name(leader),
-                             ": a decode for each; their exif_orientation(), pixels_max() or truncated() differ"));
+      said.push_back(
+          str_cat(name(before), ", ", name(leader),
+                  ": a decode for each; their exif_orientation(), pixels_max(), truncated() or background() differ"));
     }
   }
   return said;

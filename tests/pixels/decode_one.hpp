@@ -61,14 +61,14 @@ struct one_decoder {
 
 /// The whole of `encoded` decodes to `stored`, and `count` regions at random to their parts of it.
 inline void expect_every_region(one_decoder& one, const std::vector<std::byte>& encoded, const rgb_picture& stored,
-                                std::mt19937_64& random, int count) {
+                                std::mt19937_64& random, int count, const pixels::decode_options& options = {}) {
   const auto between = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
   for (int i = 0; i <= count; ++i) {
     const int w = i == 0 ? stored.width : between(1, stored.width);
     const int h = i == 0 ? stored.height : between(1, stored.height);
     const int x = between(0, stored.width - w);
     const int y = between(0, stored.height - h);
-    const rgb_picture got = one.decode(encoded, plain_box(x, y, w, h));
+    const rgb_picture got = one.decode(encoded, plain_box(x, y, w, h), options);
     ASSERT_EQ(one.reason, "");
     ASSERT_EQ(got, crop(stored, x, y, w, h)) << x << ' ' << y << ' ' << w << ' ' << h;
   }

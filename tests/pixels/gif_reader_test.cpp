@@ -102,8 +102,9 @@ class gif_writer {
   bytes out;
 };
 
-// `seen` is what Pillow's convert("RGB") shows of it.
-bytes make_gif(std::uint64_t seed, const gif_options& how, rgb_picture& seen) {
+// `seen` is what Pillow's convert("RGB") shows of it; `over` what is seen over `behind`.
+bytes make_gif(std::uint64_t seed, const gif_options& how, rgb_picture& seen, const pixels::rgb_colour& behind,
+               rgb_picture& over) {
   std::mt19937_64 random(seed);
   std::vector<std::uint8_t> values(static_cast<std::size_t>(how.frame.width * how.frame.height));
   // Runs: strings that come again.
@@ -144,18 +145,26 @@ bytes make_gif(std::uint64_t seed, const gif_options& how, rgb_picture& seen) {
   if (how.frames_behind) to.put_text(",and whatever comes");
   to.put_text(";");
 
-  seen = {how.width, how.height, {}};
+  over = seen = {how.width, how.height, {}};
   for (int y = 0; y < how.height; ++y) {
     for (int x = 0; x < how.width; ++x) {
       const int fx = x - how.frame.x, fy = y - how.frame.y;
       const bool inside = fx >= 0 && fy >= 0 && fx < how.frame.width && fy < how.frame.height;
       const unsigned colour = inside ? values[static_cast<std::size_t>(fy * how.frame.width + fx)]
                                      : static_cast<unsigned>(std::max(how.transparent, 0));
-      for (unsigned c = 0; c < 3; ++c)
+      const bool is_transparent = how.transparent >= 0 && colour == static_cast<unsigned>(how.transparent);
+      for (unsigned c = 0; c < 3; ++c) {
         seen.pixels.push_back(static_cast<std::uint8_t>((colour * 37 + c * 91 + salt) % 256));
+        over.pixels.push_back(is_transparent ? behind[c] : seen.pixels.back());
+      }
     }
   }
   return to.out;
+}
+
+bytes make_gif(std::uint64_t seed, const gif_options& how, rgb_picture& seen) {
+  rgb_picture over;
+  return make_gif(seed, how, seen, {}, over);
 }
 
 TEST(gif_reader, gives_each_region_of_the_first_frame) {
@@ -176,9 +185,11 @@ TEST(gif_reader, gives_each_region_of_the_first_frame) {
     how.own_palette = between(0, 1) == 1;
     how.clear_every = between(-1, 1) * between(1, 300);
     how.frames_behind = between(0, 1) == 1;
-    rgb_picture seen;
-    const bytes encoded = make_gif(seed, how, seen);
+    const pixels::rgb_colour behind{200, 7, 90};
+    rgb_picture seen, over;
+    const bytes encoded = make_gif(seed, how, seen, behind, over);
     testing::expect_every_region(one, encoded, seen, random, 6);
+    testing::expect_every_region(one, encoded, over, random, 3, {.background = behind});
   });
 }
 

@@ -174,7 +174,7 @@ TEST(webp_reader, takes_no_more_than_it_said) {
   LEAT_NEEDS_ALLOCATION_COUNTER();
   rgb_picture seen;
   for (const webp_options& options : every_kind()) {
-    for (const int levels : {256, 4}) {
+    for (const auto& [levels, is_over] : {std::pair{256, false}, {4, false}, {256, true}, {4, true}}) {
       const auto encoded = make_webp(with_few_colours(testing::make_texture(6, 330, 250), levels), options, seen);
       const auto info = pixels::peek(encoded);
       ASSERT_TRUE(info);
@@ -182,14 +182,17 @@ TEST(webp_reader, takes_no_more_than_it_said) {
       pixels::scratch_arena arena(budget);
       pixels::webp_reader reader(arena);
       arena.begin();
-      ASSERT_TRUE(reader.open(encoded, *info, {}));
+      const std::optional<pixels::rgb_colour> behind =
+          is_over ? std::optional(pixels::rgb_colour{1, 2, 3}) : std::nullopt;
+      ASSERT_TRUE(reader.open(encoded, *info, {.background = behind}));
       const pixels::rectangle region{0, 0, info->width, info->height};
       const std::size_t said = reader.scratch_bytes(region, 1);
       ASSERT_TRUE(arena.reserve(said));
       ASSERT_TRUE(reader.start(region, 1));
       EXPECT_EQ(arena.used(), said);
       const std::size_t lent =
-          said - pixels::scratch_arena::rounded(std::size_t{330 * 255 * 3} + pixels::line_slack_bytes);
+          said - pixels::scratch_arena::rounded(std::size_t{330 * 255} * (is_over && info->channels == 4 ? 4 : 3) +
+                                                pixels::line_slack_bytes);
       const testing::allocation_counter counter;
       const auto lines = reader.read();
       ASSERT_TRUE(lines) << lines.reason();

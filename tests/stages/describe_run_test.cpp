@@ -210,6 +210,7 @@ TEST(each_option_of_a_picture, changed_alone_is_refused_by_name) {
   EXPECT_THAT(with(before.as(dtype::f16)), HasSubstr("field jpg.type is f16, and was f32"));
   EXPECT_THAT(with(before.as(layout::nhwc)), HasSubstr("field jpg.layout is nhwc, and was nchw"));
   EXPECT_THAT(with(before.exif_orientation()), HasSubstr("field jpg.exif_orientation is true, and was false"));
+  EXPECT_THAT(with(before.background(9, 8, 7)), HasSubstr("background"));
   EXPECT_THAT(with(before.pixels_max(1000)), HasSubstr("field jpg.pixels_max is 1000, and was 178956970"));
   EXPECT_THAT(with(before.normalize({.mean = {0.5, 0.456, 0.406}, .deviation = imagenet.deviation})),
               HasSubstr("field jpg.mean is 0.5, and was 0.485"));
