@@ -27,6 +27,7 @@ value_size size_of_value(const field_info& field, std::uint16_t number, std::spa
         return {field.bytes_max};
       case part_form::value:
         size.bytes += each.value_bytes;
+        size.is_exact = size.is_exact && !each.picked;
         break;
       case part_form::coded:
         size.bytes += each.where.decoded_bytes;
@@ -128,6 +129,13 @@ void dataset_model::copy_box(std::uint64_t sample, const part& of, const box* wi
   static_cast<void>(decoded);
   static_cast<void>(bytes);
   assert(false);
+}
+
+std::optional<value_fault> dataset_model::take_value(std::uint64_t sample, const part& of,
+                                                     std::span<const std::byte> decoded,
+                                                     std::span<std::byte>& bytes) const {
+  copy_box(sample, of, nullptr, decoded, bytes);
+  return std::nullopt;
 }
 
 std::uint64_t dataset_model::header_offset(std::uint64_t, const extent& part) const { return part.offset; }

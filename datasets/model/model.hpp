@@ -83,13 +83,15 @@ inline constexpr part_forms forms_expanded = forms_in_blocks | part_form::coded;
 ///            block expand to the same bytes, from which copy_box() takes each sample's or field's box
 ///   whole    of a box: the block is exactly what is wanted of the sample, and copy_box() need not be called
 ///   where.decoded_bytes   of what is expanded, which may be more than the sample's value: size_of_value() tells that one's bytes
-///   value_bytes   of the sample's value, where that is known before what has it is expanded: always of a `value`, and copy_box() gives so
-///                 many; never where it is picked out of a record
+///   picked        of a `value`: it is picked out of a record in the block, and take_value() may give fewer bytes than value_bytes, or none
+///   value_bytes   of the sample's value, where that is known before what has it is expanded: always of a `value`; never of what is `coded`
+///                 and picked out of a record
 ///   photo   of a photo pack, where its rows lie; null where nobody has said so. The model's
 struct part {
   std::uint16_t field = 0;  ///< index into dataset_model::fields()
   part_form form = part_form::stored;
-  bool whole = false;
+  bool whole : 1 = false;
+  bool picked : 1 = false;
   std::uint32_t codec = 0;
   extent where = {};  ///< where.source indexes dataset_model::sources()
   std::uint64_t block = 0;
@@ -282,6 +284,15 @@ class dataset_model {
   /// for no sample. datasets/tables/describe.hpp has what formats share.
   ///   default   nothing has a name: a run over it can neither be saved nor resumed
   virtual void describe(description& out) const;
+
+  /// Takes the sample's value out of an expanded block. Thread-safe, as expand().
+  ///   of        a `value`
+  ///   bytes     part.value_bytes of them; shortened where the value is picked out of a record
+  ///   returns   the reason why there is none
+  ///   default   copy_box()
+  [[nodiscard]] virtual std::optional<value_fault> take_value(std::uint64_t sample, const part& of,
+                                                              std::span<const std::byte> decoded,
+                                                              std::span<std::byte>& bytes) const;
 
   // Found by name, out of the above.
   [[nodiscard]] std::optional<std::uint16_t> find_field(std::string_view name) const noexcept;

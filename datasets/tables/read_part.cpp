@@ -25,7 +25,24 @@ void append_made(const dataset_model& model, std::uint64_t sample, const part& w
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
+[[noreturn]] void fail_with(const dataset_model& model, std::uint64_t sample, const part& wanted,
+                            const value_fault& why) {
+  throw error(
+      errc::corrupt,
+      str_cat(model.name(sample), ": field '", model.fields()[wanted.field].name, "' at offset ", wanted.where.offset,
+              " of ", model.sources()[wanted.where.source]->file_name(wanted.where.file), ": ", why.reason));
+}
+
 }  // namespace
+
+void take_value(const dataset_model& model, std::uint64_t sample, const part& wanted,
+                std::span<const std::byte> decoded, std::vector<std::byte>& to) {
+  const std::size_t begin = to.size();
+  to.resize(begin + wanted.value_bytes);
+  std::span<std::byte> value = std::span(to).subspan(begin);
+  if (const auto none = model.take_value(sample, wanted, decoded, value)) fail_with(model, sample, wanted, *none);
+  to.resize(begin + value.size());
+}
 
 void append_part(const dataset_model& model, std::uint64_t sample, const part& wanted, blocking_sources& from,
                  std::vector<std::byte>& to, const std::stop_token& stop) {
@@ -45,11 +62,7 @@ void append_part(const dataset_model& model, std::uint64_t sample, const part& w
   read(stored);
   to.resize(begin + where.decoded_bytes);
   std::span<std::byte> decoded = std::span(to).subspan(begin);
-  if (const auto reason = model.expand(sample, wanted, stored, decoded)) {
-    throw error(errc::corrupt, str_cat(model.name(sample), ": field '", model.fields()[wanted.field].name,
-                                       "' at offset ", where.offset, " of ",
-                                       model.sources()[where.source]->file_name(where.file), ": ", reason->reason));
-  }
+  if (const auto reason = model.expand(sample, wanted, stored, decoded)) fail_with(model, sample, wanted, *reason);
   to.resize(begin + decoded.size());
 }
 
@@ -64,9 +77,13 @@ void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_
       append_part(model, sample, each, from, to, stop);
       continue;
     }
-    to.resize(begin + size_of_value(info, field, parts).bytes);
     block.clear();
     append_part(model, sample, each, from, block, stop);
+    if (each.form == part_form::value) {
+      take_value(model, sample, each, block, to);
+      continue;
+    }
+    to.resize(begin + size_of_value(info, field, parts).bytes);
     model.copy_box(sample, each, nullptr, block, std::span(to).subspan(begin));
   }
 }

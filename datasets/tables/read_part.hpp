@@ -18,6 +18,13 @@ namespace leat::datasets {
 void append_part(const dataset_model& model, std::uint64_t sample, const part& wanted, blocking_sources& from,
                  std::vector<std::byte>& to, const std::stop_token& stop = {});
 
+/// Appends a value that is taken out of its block.
+///   wanted    a part_form::value
+///   decoded   the block
+///   throws    error{errc::corrupt} naming the sample, where there is none
+void take_value(const dataset_model& model, std::uint64_t sample, const part& wanted,
+                std::span<const std::byte> decoded, std::vector<std::byte>& to);
+
 /// Appends all of a sample's bytes of a field, wherever they lie.
 ///   parts   of the sample; those of other fields are left out
 void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_t field, std::span<const part> parts,

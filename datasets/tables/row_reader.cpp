@@ -96,8 +96,8 @@ std::span<const std::byte> row_reader::value_of(std::uint64_t sample, const part
       throw error(errc::unsupported, str_cat("the field '", model_.fields()[of.field].name,
                                              "' comes from a coroutine, which only a loader awaits"));
     case part_form::value:
-      scratch_.resize(of.value_bytes);
-      model_.copy_box(sample, of, nullptr, expanded(sample, of, stop).decoded, scratch_);
+      scratch_.clear();
+      take_value(model_, sample, of, expanded(sample, of, stop).decoded, scratch_);
       return scratch_;
     default:
       scratch_.clear();

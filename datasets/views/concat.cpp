@@ -62,6 +62,11 @@ class concat_model final : public dataset_model {
     const place at = find(sample);
     return at.of->model->expand(at.sample, inner_part(at, of), stored, decoded);
   }
+  std::optional<value_fault> take_value(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
+                                        std::span<std::byte>& bytes) const override {
+    const place at = find(sample);
+    return at.of->model->take_value(at.sample, inner_part(at, of), decoded, bytes);
+  }
   void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
                 std::span<std::byte> bytes) const override {
     const place at = find(sample);

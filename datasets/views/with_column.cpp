@@ -49,6 +49,10 @@ class with_column_model final : public dataset_model {
                                     std::span<std::byte>& decoded) const override {
     return whole_->expand(sample, of, stored, decoded);
   }
+  std::optional<value_fault> take_value(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
+                                        std::span<std::byte>& bytes) const override {
+    return whole_->take_value(sample, of, decoded, bytes);
+  }
   void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
                 std::span<std::byte> bytes) const override {
     whole_->copy_box(sample, of, within, decoded, bytes);

@@ -194,8 +194,11 @@ void decoder::make_of_block(block_in_flight& block, const block_in_flight::use& 
     dataset_.parts(row.sample, {&wanted, 1}, parts);
     assert(parts.size() == 1);
     own.produced[p].resize(parts.front().value_bytes);
-    dataset_.copy_box(row.sample, parts.front(), nullptr, expanded, own.produced[p]);
-    own.encoded[p] = own.produced[p];
+    std::span<std::byte> value = own.produced[p];
+    if (const auto none = dataset_.take_value(row.sample, parts.front(), expanded, value)) {
+      return fault(corrupt(none->reason, none->kind), nullptr);
+    }
+    own.encoded[p] = value;
     place_rows(sample, own);
     const decode_input input = input_of(sample, p, own, stop);
     const outcome<void> result = programs_[p]->decode(*own.scratch[leaders_[p]], input, rows_of(p, own));
