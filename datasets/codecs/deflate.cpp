@@ -48,8 +48,8 @@ std::string_view name_of(deflate_wrapper wrapper) {
 
 }  // namespace
 
-std::uint32_t crc32(std::span<const std::byte> bytes) noexcept {
-  return libdeflate_crc32(0, bytes.data(), bytes.size());
+std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t before) noexcept {
+  return bytes.empty() ? before : libdeflate_crc32(before, bytes.data(), bytes.size());
 }
 
 std::optional<std::string> inflate(deflate_wrapper wrapper, std::span<const std::byte> stored,

@@ -24,6 +24,7 @@ enum class deflate_wrapper : std::uint8_t { bare, zlib, gzip };
 [[nodiscard]] std::vector<std::byte> inflate_start(std::span<const std::byte> stored, std::size_t bytes);
 
 /// As gzip and zip have it.
-[[nodiscard]] std::uint32_t crc32(std::span<const std::byte> bytes) noexcept;
+///   before   of the bytes before these
+[[nodiscard]] std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t before = 0) noexcept;
 
 }  // namespace leat::datasets

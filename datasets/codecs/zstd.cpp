@@ -60,4 +60,10 @@ std::optional<std::string> expand_zstd_part(std::span<const std::byte> stored, s
   return std::nullopt;
 }
 
+std::optional<std::uint64_t> zstd_frame_bytes(std::span<const std::byte> start) noexcept {
+  const unsigned long long bytes = ZSTD_getFrameContentSize(start.data(), start.size());
+  if (bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes == ZSTD_CONTENTSIZE_ERROR) return std::nullopt;
+  return bytes;
+}
+
 }  // namespace leat::datasets

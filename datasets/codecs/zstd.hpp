@@ -21,4 +21,7 @@ namespace leat::datasets {
 [[nodiscard]] std::optional<std::string> expand_zstd_part(std::span<const std::byte> stored, std::uint64_t begin,
                                                           std::span<std::byte> part);
 
+/// What the frame that begins so becomes, in bytes, where its header says so.
+[[nodiscard]] std::optional<std::uint64_t> zstd_frame_bytes(std::span<const std::byte> start) noexcept;
+
 }  // namespace leat::datasets

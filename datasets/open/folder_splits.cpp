@@ -2,6 +2,7 @@
 
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "datasets/files/coded_file.hpp"
 #include "datasets/files/file_bytes.hpp"
 #include "datasets/files/input_files.hpp"
 #include "datasets/files/patterns.hpp"
@@ -72,8 +73,9 @@ std::string split_of_file(std::string_view name) {
 bool is_data_file(std::string_view path) {
   constexpr std::string_view endings[] = {".parquet", ".arrow",    ".tar",       ".jsonl", ".ndjson", ".csv",
                                           ".tsv",     ".tfrecord", ".tfrecords", ".npz",   ".h5",     ".hdf5"};
+  const std::string name = name_decoded(path);
   return std::any_of(std::begin(endings), std::end(endings),
-                     [&](std::string_view each) { return path.ends_with(each); }) &&
+                     [&](std::string_view each) { return name.ends_with(each); }) &&
          !last_of(path).starts_with("metadata.");
 }
 

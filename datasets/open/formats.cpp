@@ -2,6 +2,7 @@
 
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "datasets/files/coded_file.hpp"
 #include "datasets/files/file_bytes.hpp"
 #include "datasets/files/input_files.hpp"
 #include "datasets/files/raw_files.hpp"
@@ -98,13 +99,16 @@ constexpr format all_formats[] = {
      .name = "tar shards",
      .options = ignore_zeros | index_use_of_source,
      .opener = "open_tar",
-     .recognised_by = "a name that ends in .tar, or a folder with such files; a file that nothing else tells",
+     .recognised_by =
+         "a name that ends in .tar, compressed or not, or a folder with such files; a file that nothing else tells",
      .fields = "The members' extensions, as WebDataset has it: `jpg`, `cls`, `seg.png`. Neighbouring members of one "
                "key are a sample. In a name %2f, %41 and the like stand for a slash, a capital and so on, as `leat "
                "pack` writes them. A member `npy` or `depth.npy` is a row for leat::array.",
      .reads = "ustar, GNU and pax headers. An archive ends at its end marker, a block of zeros; `ignore_zeros` "
-              "reads on behind it, in files that `cat a.tar b.tar` made.",
-     .refuses = "Compressed archives, hard links (`tar --hard-dereference`), sparse members, members that go on in "
+              "reads on behind it, in files that `cat a.tar b.tar` made. `.tar.gz`, `.tgz`, `.tar.zst`: samples lie in "
+              "blocks of about 1 MiB, or of a frame of Zstandard; opening reads the shards through.",
+     .refuses = "Frames of Zstandard of more than 256 MiB (`pzstd` writes small ones), hard links (`tar "
+                "--hard-dereference`), sparse members, members that go on in "
                 "another volume. With a note: symbolic links (`tar --dereference` stores their files), an archive "
                 "without an end marker, what lies behind one. A shard that ends within a member has a corrupt sample."},
     {.what = source_format::npy,
@@ -219,7 +223,7 @@ constexpr format all_formats[] = {
     {.what = source_format::jsonl,
      .name = "JSONL",
      .options = table_options_all | path_column_option | root_option | types_option,
-     .is_called = [](const file_look& look) { return ends_in(look.called, {".jsonl", ".ndjson"}); },
+     .is_called = [](const file_look& look) { return ends_in(name_decoded(look.called), {".jsonl", ".ndjson"}); },
      .open = open_table<open_jsonl_files>,
      .chooses = true,
      .opener = "open_jsonl",
@@ -229,14 +233,14 @@ constexpr format all_formats[] = {
                "bytes as they are written. `types` says it otherwise. With `path_column` the file of that path is "
                "`jpg`, or `file`.",
      .reads = "One object a line; NaN and Infinity, as Python writes them; of a key that comes twice the last "
-              "value. An index takes 16 bytes a line.",
-     .refuses = "Files that are compressed as a whole, UTF-16, a line of more than 256 MiB, one of the first 1,000 "
+              "value. An index takes 16 bytes a line. `.jsonl.gz`, `.jsonl.zst`: in blocks, as tar shards are.",
+     .refuses = "UTF-16, a line of more than 256 MiB, one of the first 1,000 "
                 "lines that is no object. A later one, a line without the key or with null, and text that is no "
                 "UTF-8 are corrupt samples. A path that leads nowhere is an error when the table is opened."},
     {.what = source_format::csv,
      .name = "CSV",
      .options = table_options_all | path_column_option | root_option | types_option,
-     .is_called = [](const file_look& look) { return ends_in(look.called, {".csv", ".tsv"}); },
+     .is_called = [](const file_look& look) { return ends_in(name_decoded(look.called), {".csv", ".tsv"}); },
      .open = open_table<open_csv_files>,
      .chooses = true,
      .opener = "open_csv",

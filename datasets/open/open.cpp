@@ -1,5 +1,6 @@
 // Finds out what a SOURCE of the command line is, from its files.
 #include "base/text.hpp"
+#include "datasets/files/coded_file.hpp"
 #include "datasets/files/content.hpp"
 #include "datasets/files/input_files.hpp"
 #include "datasets/files/listed_folder.hpp"
@@ -83,7 +84,7 @@ bool is_empty_file(const std::string& path) {
 
 // A shard may have any name. Throws for a file whose first bytes are no tar header, and says what the file is.
 void check_shard(const std::string& path) {
-  if (path.ends_with(".tar")) return;
+  if (datasets::name_decoded(path).ends_with(".tar")) return;
   const std::vector<std::byte> start = datasets::start_of_file(path);
   if (start.empty()) return;  // open_tar() says what is wrong with it.
   datasets::tar_header header;
@@ -93,7 +94,7 @@ void check_shard(const std::string& path) {
     return;
   }
   const datasets::content_kind found = datasets::content_of(start);
-  const bool is_called_tar = path.find(".tar.") != std::string::npos || path.ends_with(".tgz");
+  const bool is_called_tar = path.find(".tar.") != std::string::npos;
   if (found.group == datasets::content_group::compressed && is_called_tar) return;  // Likewise.
   const std::string what = found.name.empty() ? "its first bytes tell nothing" : "this is " + found.name;
   if (found.group == datasets::content_group::picture) {

@@ -193,8 +193,10 @@ folder_content content_of_folder(const source_folder& folder) {
     if (folder.has(name)) return {kind::table, {path_in(folder, name)}};
   }
   if (!folder.lists()) return {kind::unknown};
-  if (std::vector<std::string> shards = folder.files_in(".tar"); !shards.empty())
-    return {kind::shards, std::move(shards)};
+  for (const std::string_view ending : {".tar", ".tar.gz", ".tgz", ".tar.zst"}) {
+    if (std::vector<std::string> shards = folder.files_in(ending); !shards.empty())
+      return {kind::shards, std::move(shards)};
+  }
   return {kind::pictures};
 }
 

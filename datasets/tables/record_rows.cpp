@@ -63,6 +63,7 @@ class record_model final : public dataset_model {
   }
   part_forms forms(std::uint16_t field) const noexcept override {
     const record_field& of = table_.fields[field];
+    if (is_in_coded(of)) return part_form::value;
     return of.packed ? form_of_packed(field) : of.picker ? part_form::coded : part_form::stored;
   }
 
@@ -81,6 +82,7 @@ class record_model final : public dataset_model {
                                     std::span<std::byte>& decoded) const override {
     static_cast<void>(sample);
     const record_field& field = table_.fields[of.field];
+    if (is_in_coded(field)) return table_.coded->expand(of.block, stored, decoded);
     if (field.packed == nullptr) return field.picker->pick(stored, decoded);
     return field.packed->expander->expand(of.block, stored, field.packed->ends_of(of.block), decoded);
   }
@@ -92,8 +94,19 @@ class record_model final : public dataset_model {
     if (value.bytes != 0) std::memcpy(bytes.data(), decoded.data() + value.begin, value.bytes);
   }
 
+  std::optional<value_fault> take_value(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
+                                        std::span<std::byte>& bytes) const override {
+    const record_field& field = table_.fields[of.field];
+    if (!is_in_coded(field)) return dataset_model::take_value(sample, of, decoded, bytes);
+    const value_place& record = table_.records[sample];
+    return field.picker->pick(decoded.subspan(table_.coded->offset_in(of.block, record.offset), record.bytes), bytes);
+  }
+
   // Those of the columns of a table are of the same rows.
   sample_blocks blocks() const override {
+    if (std::any_of(table_.fields.begin(), table_.fields.end(), [&](const auto& each) { return is_in_coded(each); })) {
+      return blocks_of_coded();
+    }
     for (const record_field& field : table_.fields) {
       if (field.packed == nullptr) continue;
       sample_blocks groups(size());
@@ -156,6 +169,7 @@ class record_model final : public dataset_model {
     if (table_.files_elsewhere) held.files += table_.files_elsewhere->memory_bytes();
     held.columns = columns_.memory_bytes();
     held.extents = table_.names.capacity() * sizeof(std::uint64_t) + table_.records.capacity() * sizeof(value_place);
+    if (table_.coded) held.extents += table_.coded->memory_bytes() + table_.coded->file().memory_bytes();
     for (const record_field& field : table_.fields) {
       held.extents += field.places.capacity() * sizeof(value_place) + field.files.capacity() * sizeof(std::uint32_t);
       if (!field.packed) continue;
@@ -169,6 +183,21 @@ class record_model final : public dataset_model {
   }
 
  private:
+  // Whether it is picked out of records that lie in blocks.
+  [[nodiscard]] bool is_in_coded(const record_field& field) const noexcept {
+    return table_.coded && field.picker && field.places.empty();
+  }
+  [[nodiscard]] sample_blocks blocks_of_coded() const {
+    sample_blocks all(size());
+    std::size_t before = 0;
+    for (std::uint64_t sample = 0; sample < size(); ++sample) {
+      const std::size_t block = table_.coded->block_of(table_.records[sample].offset);
+      if (sample == 0 || block != before) all.begin_block(sample);
+      before = block;
+    }
+    return all;
+  }
+
   [[nodiscard]] const std::vector<value_place>& places_of(const record_field& field) const noexcept {
     return field.picker && field.places.empty() ? table_.records : field.places;
   }
@@ -221,7 +250,19 @@ class record_model final : public dataset_model {
       info.bytes_max = std::max<std::uint64_t>(field.picker->room(info.bytes_max), 1);
       info.decoded_block_bytes_max = info.bytes_max;
     }
+    if (is_in_coded(field)) add_coded(info);
     fields_.push_back(std::move(info));
+  }
+  void add_coded(field_info& info) const {
+    const coded_blocks& blocks = *table_.coded;
+    info.chunked = true;
+    info.blocks_max = 1;
+    info.chunk = {static_cast<std::int64_t>(std::max<std::uint64_t>(blocks.samples_max(), 1))};
+    info.filters = name_of(blocks.file().coding());
+    info.bytes_total = blocks.file().stored_bytes();
+    info.stored_block_bytes_max = std::max<std::uint64_t>(blocks.stored_bytes_max(), 1);
+    info.decoded_block_bytes_max = std::max<std::uint64_t>(blocks.decoded_bytes_max(), 1);
+    info.expand_bytes_max = blocks.expand_bytes();
   }
   void add_packed(const value_blocks& packed, field_info& info) const {
     info.chunked = true;
@@ -250,6 +291,7 @@ class record_model final : public dataset_model {
     if (of.packed) return add_packed_part(sample, field, *of.packed, out);
     const value_place& place = places_of(of)[sample];
     if (!place.is_there()) return;
+    if (is_in_coded(of)) return add_coded_part(field, *of.picker, place, out);
     const bool has_own_file = !of.files.empty();
     part one{.field = field,
              .where = {.source = has_own_file && table_.files_elsewhere ? 1U : 0U,
@@ -258,6 +300,13 @@ class record_model final : public dataset_model {
     one.where.stored_bytes = place.bytes;
     one.where.decoded_bytes = of.picker ? of.picker->room(place.bytes) : place.bytes;
     one.form = of.picker ? part_form::coded : part_form::stored;
+    out.push_back(one);
+  }
+  void add_coded_part(std::uint16_t field, const value_picker& picker, const value_place& record,
+                      part_list& out) const {
+    part one{.field = field, .picked = true, .where = {.file = table_.file}};
+    table_.coded->place(table_.coded->block_of(record.offset), one);
+    one.value_bytes = picker.room(record.bytes);
     out.push_back(one);
   }
   // Rows of an array go to their places as they are; of other values a field may make anything.

@@ -1,6 +1,7 @@
 // Samples whose values lie anywhere in one file, one by one: what formats of tables and records find out, and the dataset of it.
 #pragma once
 
+#include "datasets/files/coded_file.hpp"
 #include "datasets/files/input_files.hpp"
 #include "datasets/model/value_blocks.hpp"
 #include "datasets/model/value_picker.hpp"
@@ -59,6 +60,7 @@ struct record_numbers {
 ///   changed        of a file that its writers change in place: what they have changed, asked with each batch, as dataset_model::changed()
 ///   file           its number in `files`
 ///   records        one for each sample, where fields are picked out of them
+///   coded          blocks that the records lie in, where the file is compressed; offsets are then of what it becomes. Null: it is not
 ///   names          where each sample's key lies: 48 bits of the offset, 16 of its length. Empty: a sample is called by its number
 ///   more_files     beside the table's own
 ///   more_from      where these are, if not where the table is
@@ -76,6 +78,7 @@ struct record_table {
   std::vector<record_field> fields = {};
   std::vector<record_numbers> numbers = {};
   std::vector<value_place> records = {};
+  std::shared_ptr<const coded_blocks> coded = {};
   std::vector<std::uint64_t> names = {};
   std::vector<sized_file> more_files = {};
   std::shared_ptr<const input_files> more_from = {};

@@ -69,13 +69,14 @@ void check_ending(std::string_view out) {
     if (!lower.ends_with(other.ending)) continue;
     const std::string_view stem = out.substr(0, out.size() - other.ending.size());
     const std::string tar = str_cat(stem, stem.ends_with(".tar") ? "" : ".tar");
-    throw error(errc::usage, other.compressed
-                                 ? str_cat("'", out,
-                                           "': shards are plain tars, since samples are read in any order, which a "
-                                           "compressed file does not allow; name it '",
-                                           tar, "' (pictures are compressed already)")
-                                 : str_cat("'", out, "': shards are tar archives, and *", other.ending,
-                                           " is taken for something else; name it '", tar, "'"));
+    throw error(errc::usage,
+                other.compressed
+                    ? str_cat("'", out,
+                              "': shards are plain tars, since a compressed one is expanded block by block "
+                              "each time it is read; name it '",
+                              tar, "' (pictures are compressed already)")
+                    : str_cat("'", out, "': shards are tar archives, and *", other.ending,
+                              " is taken for something else; name it '", tar, "'"));
   }
 }
 

@@ -20,13 +20,14 @@ struct tar_options {
 
 /// Tar shards of WebDataset. A sample is a run of members with one key: the path up to the first dot of the file name.
 /// What follows the dot, in lower case, is the field. Members that are no regular files are skipped, and notes() counts
-/// them. Shards are in the order given, those of a glob sorted.
+/// them. Shards are in the order given, those of a glob sorted. Compressed ones (.tar.gz, .tgz, .tar.zst) are read through
+/// to open them, and samples share blocks of about a MiB (field_info::chunked); use shuffled_blocks() for these.
 ///   shards   paths, brace lists (a-{000..127}.tar, {train,val}.tar) and globs; or addresses: https:// with
 ///            brace lists, s3:// with globs too (docs/guides/object-storage.md). One call takes paths or addresses, not
 ///            both. So do the functions below
 ///   throws   error{errc::not_found} a shard is missing or a pattern matches none; error{errc::format} a damaged
 ///            header, with shard and offset; error{errc::unsupported} sparse members and hard links, by name,
-///            compressed archives and files of another kind. A field given twice, or a shard that ends inside a member,
+///            frames of Zstandard of more than 256 MiB, and files of another kind. A field given twice, or a shard that ends inside a member,
 ///            is a defect of one sample, and left to the loader's corrupt policy
 ///   source   webdataset/tariterators.py: base_plus_ext, group_by_keys; POSIX.1-2001 pax; GNU tar manual
 [[nodiscard]] dataset open_tar(const source_names& shards, const tar_options& options = {});

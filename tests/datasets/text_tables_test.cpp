@@ -344,7 +344,7 @@ TEST_F(text_tables, files_that_are_compressed_or_utf_16_are_named_for_what_they_
   using std::string_literals::operator""s;
   // What is packed may have ends of lines and separators.
   const std::string gzip = "\x1f\x8b\x08\0,\n,\n\xff,1\n"s;
-  for (const char* name : {"a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.jsonl.gz", "a.tfrecord.gz"}) {
+  for (const char* name : {"a.csv", "a.tsv", "a.jsonl", "a.tfrecord.gz"}) {
     const std::string path = put(name, gzip);
     EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(path)); }),
                 AllOf(HasSubstr(name), HasSubstr(": this is gzip"), HasSubstr("decompress it first (gzip -dc")));
@@ -356,9 +356,9 @@ TEST_F(text_tables, files_that_are_compressed_or_utf_16_are_named_for_what_they_
   // What a clone of a set has where Git LFS is not installed.
   const std::string pointer = put("c.csv", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n");
   EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(pointer)); }), HasSubstr("`git lfs pull`"));
-  const std::string packed = put("d.jsonl.zst", "\x28\xb5\x2f\xfd\x04\x00"s);
+  const std::string packed = put("d.jsonl", "\x28\xb5\x2f\xfd\x04\x00"s);
   EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(packed)); }),
-              AllOf(HasSubstr("d.jsonl.zst: this is zstd"), HasSubstr("(zstd -dc")));
+              AllOf(HasSubstr("d.jsonl: this is zstd"), HasSubstr(".jsonl.zst"), HasSubstr("(zstd -dc")));
   // A header that begins as bzip2 does.
   EXPECT_EQ(open_csv(put("b.csv", "BZh91AY,b\n1,2\n")).size(), 1U);
 }

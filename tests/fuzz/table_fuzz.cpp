@@ -2,9 +2,10 @@
 //
 // The first byte of an input says what the rest is: a Parquet file, an Arrow file or stream, a block of Snappy or a packed buffer of Arrow, whose next
 // bytes say what it becomes, an LMDB database, a TFRecord file, lines of JSON, rows of CSV, a message, a record of msgpack or pickle, or an index of MDS, after two bytes
-// that say how long it is, and one of its shards.
+// that say how long it is, and one of its shards; or a stream of gzip or zstd, as the next byte says.
 // scripts/fuzz runs it.
 #include "datasets/codecs/snappy.hpp"
+#include "datasets/files/coded_file.hpp"
 #include "datasets/files/lines.hpp"
 #include "datasets/formats/arrow/arrow_file.hpp"
 #include "datasets/formats/lmdb/lmdb_tree.hpp"
@@ -13,6 +14,7 @@
 #include "datasets/formats/parquet/parquet_values.hpp"
 #include "datasets/formats/records/mds.hpp"
 #include "datasets/formats/records/tfrecord.hpp"
+#include "datasets/formats/tar/coded_shard.hpp"
 #include "datasets/tables/hub_features.hpp"
 #include "datasets/wire/json_value.hpp"
 #include "datasets/wire/proto_value.hpp"
@@ -97,7 +99,7 @@ void read_parquet(std::span<const std::byte> bytes) {
       } else if (leaf.repeated == 0 && datasets::why_not_bare(leaf, chunk).empty()) {
         if_it_can([&] {
           std::vector<datasets::value_place> places(group.rows);
-          datasets::find_bare_values(file, leaf, group, chunk, places);
+          datasets::find_bare_values(file, leaf, chunk, places);
           check(places, bytes.size());
         });
       } else {
@@ -225,6 +227,35 @@ void read_shards(std::span<const std::byte> bytes) {
   }
 }
 
+// What was read through once is read again from each point.
+void read_coded(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  const auto coding =
+      (bytes[0] & std::byte{1}) == std::byte{0} ? datasets::stream_coding::gzip : datasets::stream_coding::zstd;
+  bytes = bytes.subspan(1);
+  const testing::bytes_in_memory file(bytes);
+  if_it_can([&] {
+    static_cast<void>(datasets::index_coded_shard(file, 0, coding, 0, datasets::at_end_marker::go_on));
+    ++seen.values;
+  });
+  std::uint64_t becomes = 0;
+  const auto index = std::make_shared<const datasets::coded_file>(
+      file, coding, 0, [&](std::span<const std::byte> piece) { becomes += piece.size(); });
+  if (index->bytes() != becomes) std::abort();
+  datasets::coded_blocks blocks(index);
+  for (const datasets::entry_point& each : index->points()) {
+    if (each.out < becomes) blocks.add(each.out, each.out + 1);
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    datasets::part place;
+    blocks.place(i, place);
+    std::vector<std::byte> decoded(place.where.decoded_bytes);
+    if (blocks.expand(i, bytes.subspan(place.where.offset, place.where.stored_bytes), decoded)) std::abort();
+  }
+  const datasets::decoded_file again(std::make_unique<testing::bytes_in_memory>(bytes), index);
+  if (again.read(becomes / 2, becomes).size() != becomes - becomes / 2) std::abort();
+}
+
 }  // namespace
 }  // namespace leat
 
@@ -232,7 +263,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data, size)).subspan(1);
   try {
-    switch (data[0] % 10) {
+    switch (data[0] % 11) {
       case 0:
         leat::read_parquet(bytes);
         break;
@@ -260,6 +291,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 8:
         leat::read_serialized_record(bytes);
+        break;
+      case 10:
+        leat::read_coded(bytes);
         break;
       default:
         leat::read_shards(bytes);

@@ -2,8 +2,10 @@
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
+#include "datasets/files/coded_file.hpp"
 #include "datasets/files/content.hpp"
 #include "datasets/files/cursor.hpp"
+#include "datasets/files/decoded_files.hpp"
 #include "datasets/files/file_window.hpp"
 #include "datasets/files/lines.hpp"
 #include "datasets/files/parallel.hpp"
@@ -155,7 +157,7 @@ class csv_picker final : public value_picker {
 };
 
 char separator_of(const file_bytes& file) {
-  if (file.path().ends_with(".tsv")) return '\t';
+  if (name_decoded(file.path()).ends_with(".tsv")) return '\t';
   constexpr std::uint64_t looked_at = 4096;
   const std::string start = read_text(file, {0, std::min(looked_at, file.size())});
   const std::string_view header = std::string_view(start).substr(0, start.find_first_of("\r\n"));
@@ -254,8 +256,22 @@ void add_fields(std::span<record_table> tables, std::span<const text_file> files
   }
 }
 
+// The lines of a compressed file lie in blocks.
+void put_in_blocks(record_table& table, const decoded_files& files) {
+  const std::shared_ptr<const coded_file> coded = files.coded(table.title);
+  if (!coded) return;
+  coded_blocks blocks(coded);
+  for (const value_place& each : table.records) blocks.add(each.offset, each.offset + each.bytes);
+  blocks.finish();
+  table.coded = std::make_shared<const coded_blocks>(std::move(blocks));
+  if (!coded->note().empty()) table.notes.push_back(str_cat(table.title, ": ", coded->note()));
+}
+
+///   read   (files, file, threads, table, text_file)
 template <class Read>
-dataset open_texts(const input_files& from, const table_options& options, const Read& read) {
+dataset open_texts(const input_files& stored, const table_options& options, const Read& read) {
+  const std::unique_ptr<const decoded_files> decoded = decode_files(stored);
+  const input_files& from = decoded ? *decoded : stored;
   const std::vector<std::string>& paths = from.names();
   std::vector<record_table> tables(paths.size());
   std::vector<text_file> files(paths.size());
@@ -268,7 +284,8 @@ dataset open_texts(const input_files& from, const table_options& options, const 
     tables[i].title = paths[i];
     if (file->size() == 0) tables[i].notes.push_back(note_of_empty_file(paths[i]));
     check_is_text(*file);
-    read(*file, threads, tables[i], files[i]);
+    read(from, *file, threads, tables[i], files[i]);
+    if (decoded) put_in_blocks(tables[i], *decoded);
     tables[i].samples = tables[i].records.size();
   }
   add_fields(tables, files, options);
@@ -283,20 +300,23 @@ dataset open_texts(const input_files& from, const table_options& options, const 
 }  // namespace
 
 dataset open_jsonl_files(const input_files& from, const table_options& options) {
-  return open_texts(from, options, [&](const file_bytes& file, unsigned threads, record_table& table, text_file& out) {
-    table.format = "jsonl";
-    table.records = find_lines([&] { return from.open(file.path()); }, threads);
-    out.columns = json_columns(file, table);
-  });
+  return open_texts(
+      from, options,
+      [](const input_files& files, const file_bytes& file, unsigned threads, record_table& table, text_file& out) {
+        table.format = "jsonl";
+        table.records = find_lines([&] { return files.open(file.path()); }, threads);
+        out.columns = json_columns(file, table);
+      });
 }
 
 dataset open_csv_files(const input_files& from, const table_options& options) {
-  return open_texts(from, options, [](const file_bytes& file, unsigned, record_table& table, text_file& out) {
-    out.separator = separator_of(file);
-    table.format = "csv";
-    table.records = find_csv_rows(file, out.separator);
-    out.columns = csv_columns(file, out.separator, table);
-  });
+  return open_texts(from, options,
+                    [](const input_files&, const file_bytes& file, unsigned, record_table& table, text_file& out) {
+                      out.separator = separator_of(file);
+                      table.format = "csv";
+                      table.records = find_csv_rows(file, out.separator);
+                      out.columns = csv_columns(file, out.separator, table);
+                    });
 }
 
 }  // namespace leat::datasets

@@ -1,12 +1,18 @@
 // WebDataset shards as a dataset: one table of extents, names left in the shards.
 #include "base/cores_quota.hpp"
+#include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "datasets/files/blocking_source.hpp"
+#include "datasets/files/coded_file.hpp"
+#include "datasets/files/file_bytes.hpp"
+#include "datasets/files/input_files.hpp"
 #include "datasets/files/kept_index.hpp"
+#include "datasets/files/parallel.hpp"
 #include "datasets/files/path_error.hpp"
 #include "datasets/files/patterns.hpp"
 #include "datasets/files/sample_counts.hpp"
 #include "datasets/formats/format_openers.hpp"
+#include "datasets/formats/tar/coded_shard.hpp"
 #include "datasets/formats/tar/indexes_beside.hpp"
 #include "datasets/formats/tar/photo_places.hpp"
 #include "datasets/formats/tar/tar_header.hpp"
@@ -109,8 +115,61 @@ class tar_model final : public dataset_model {
     sources_.push_back(std::move(source));
   }
 
-  // Shards: taking the samples of a few shards at a time reads few files, one after another.
+  /// Its shards are compressed, and offsets in its table are of what they become.
+  ///   from    where these shards are opened anew, to look at their headers
+  void set_coded(std::vector<std::shared_ptr<const coded_file>> files, std::shared_ptr<const input_files> from) {
+    for (auto& each : files) coded_.emplace_back(std::move(each));
+    coded_from_ = std::move(from);
+    for (std::uint64_t sample = 0; sample < table_.size(); ++sample) {
+      const std::span<const extent_table::record> parts = table_.of(sample);
+      if (parts.empty()) continue;
+      const extent_table::record& last = parts.back();
+      coded_[last.file()].add(parts.front().offset(), last.offset() + last.bytes());
+    }
+    std::uint64_t stored = 0;
+    std::uint64_t decoded = 0;
+    std::uint64_t rows = 1;
+    for (coded_blocks& each : coded_) {
+      each.finish();
+      stored += each.file().stored_bytes();
+      decoded += each.file().bytes();
+      rows = std::max(rows, each.samples_max());
+    }
+    const double share = static_cast<double>(stored) / static_cast<double>(std::max<std::uint64_t>(decoded, 1));
+    for (field_info& field : fields_) {
+      field.chunked = true;
+      field.blocks_max = 1;
+      field.chunk = {static_cast<std::int64_t>(rows)};
+      field.filters = name_of(coded_.front().file().coding());
+      field.bytes_total = static_cast<std::uint64_t>(static_cast<double>(field.bytes_total) * share);
+      field.decoded_block_bytes_max = 1;
+      for (const coded_blocks& each : coded_) {
+        field.stored_block_bytes_max = std::max(field.stored_block_bytes_max, each.stored_bytes_max());
+        field.decoded_block_bytes_max = std::max(field.decoded_block_bytes_max, each.decoded_bytes_max());
+        field.expand_bytes_max = std::max(field.expand_bytes_max, each.expand_bytes());
+      }
+    }
+  }
+
+  part_forms forms(std::uint16_t) const noexcept override {
+    return coded_.empty() ? part_form::stored : part_form::value;
+  }
+  std::optional<value_fault> expand(std::uint64_t, const part& of, std::span<const std::byte> stored,
+                                    std::span<std::byte>& decoded) const override {
+    return coded_[of.where.file].expand(of.block, stored, decoded);
+  }
+  void copy_box(std::uint64_t sample, const part& of, const box*, std::span<const std::byte> decoded,
+                std::span<std::byte> bytes) const override {
+    for (const extent_table::record& each : table_.of(sample)) {
+      if (each.field() != of.field || bytes.empty()) continue;
+      const std::uint64_t begin = coded_[each.file()].offset_in(of.block, each.offset());
+      std::copy_n(decoded.begin() + static_cast<std::ptrdiff_t>(begin), bytes.size(), bytes.begin());
+    }
+  }
+
+  // Shards: taking the samples of a few shards at a time reads few files, one after another. Of compressed ones their blocks.
   sample_blocks blocks() const override {
+    if (!coded_.empty()) return blocks_of_coded();
     sample_blocks shards(table_.size());
     std::uint32_t file = 0;
     for (std::uint64_t sample = 0; sample < table_.size(); ++sample) {
@@ -158,6 +217,7 @@ class tar_model final : public dataset_model {
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
     append_parts(table_.of(sample), needs, out);
+    if (!coded_.empty()) return place_coded(sample, std::span(out.data(), out.size()).subspan(before));
     for (std::size_t i = before; i < out.size() && !photos_.empty(); ++i) {
       if (is_photo_pack_name(fields_[out[i].field].name)) out[i].photo = photo_at(out[i].where);
     }
@@ -166,7 +226,7 @@ class tar_model final : public dataset_model {
   std::string name(std::uint64_t sample) const override {
     const std::uint64_t first = table_.first_part(sample);
     blocking_sources sources;
-    const std::string path = path_of_member(first, sources.of(*sources_.front()));
+    const std::string path = path_of_member(first, sources);
     const std::optional<member_name> split = split_member_name(path);
     return str_cat(files_->path(table_.records()[first].file()), "/", split ? decode_key(split->key) : path);
   }
@@ -180,7 +240,7 @@ class tar_model final : public dataset_model {
                                        [&](const extent_table::record& each) { return each.field() == field; });
       assert(record != records.end());
       const std::uint64_t part = table_.first_part(sample) + static_cast<std::uint64_t>(record - records.begin());
-      const std::string path = path_of_member(part, from.of(*sources_.front()));
+      const std::string path = path_of_member(part, from);
       const std::optional<member_name> split = split_member_name(path);
       if (!split) throw not_there_any_more(*record);
       paths.push_back({std::string(split->key), std::string(split->extension), true});
@@ -197,7 +257,7 @@ class tar_model final : public dataset_model {
 
   // A member's own header is the block before its bytes, whatever long names stand before that.
   std::uint64_t header_offset(std::uint64_t, const extent& part) const override {
-    return part.offset - tar_block_bytes;
+    return coded_.empty() ? part.offset - tar_block_bytes : part.offset;
   }
 
   // Members are not looked at: that would walk over the table. A shard of another content has another size, nearly always.
@@ -211,10 +271,38 @@ class tar_model final : public dataset_model {
     dataset_memory held;
     held.extents = table_.memory_bytes() + photos_.size_bytes() + photo_ends_.capacity() * sizeof(std::uint32_t);
     held.files = files_->memory_bytes();
+    for (const coded_blocks& each : coded_) held.extents += each.memory_bytes() + each.file().memory_bytes();
     return held;
   }
 
  private:
+  // A sample lies in the block in which its first member begins.
+  void place_coded(std::uint64_t sample, std::span<part> parts) const {
+    if (parts.empty()) return;
+    const extent_table::record& first = table_.of(sample).front();
+    const coded_blocks& blocks = coded_[first.file()];
+    const std::size_t block = blocks.block_of(first.offset());
+    for (part& each : parts) {
+      each.value_bytes = each.where.stored_bytes;
+      blocks.place(block, each);
+    }
+  }
+
+  [[nodiscard]] sample_blocks blocks_of_coded() const {
+    sample_blocks all(table_.size());
+    std::optional<std::pair<std::uint32_t, std::size_t>> now;
+    for (std::uint64_t sample = 0; sample < table_.size(); ++sample) {
+      const std::span<const extent_table::record> parts = table_.of(sample);
+      if (parts.empty()) continue;
+      const std::uint32_t file = parts.front().file();
+      const std::pair here{file, coded_[file].block_of(parts.front().offset())};
+      if (now == here) continue;
+      all.begin_block(now ? sample : 0);
+      now = here;
+    }
+    return all;
+  }
+
   void take(const shard_index& shard) {
     std::vector<std::uint16_t> numbers;  // Of the whole, by the shard's own.
     for (const std::string& name : shard.fields) numbers.push_back(field_number(name));
@@ -283,13 +371,35 @@ class tar_model final : public dataset_model {
 
   // A member's name is in its header, which ends where its data begins. But a long name is in headers before that, which
   // can only be walked from their beginning: the end of the member before, or the start of the shard.
-  std::string path_of_member(std::uint64_t part, blocking_source& source) const {
+  std::string path_of_member(std::uint64_t part, blocking_sources& sources) const {
+    const std::uint32_t file = table_.records()[part].file();
+    if (coded_.empty()) {
+      blocking_source& source = sources.of(*sources_.front());
+      const std::uint64_t file_bytes = files_->size_bytes(file);
+      return path_of_member(part, file_bytes, [&](std::uint64_t at, std::uint64_t bytes) {
+        return source.view(file, at, bytes, file_bytes);
+      });
+    }
+    // Who asks for names asks for those of neighbours.
+    const mutex_lock lock(reader_mutex_);
+    if (reader_file_ != file || !reader_) {
+      reader_ = std::make_unique<decoded_file>(coded_from_->open(files_->path(file)), coded_[file].shared_file());
+      reader_file_ = file;
+    }
+    std::vector<std::byte> held;
+    const decoded_file& reader = *reader_;
+    return path_of_member(part, reader.size(), [&](std::uint64_t at, std::uint64_t bytes) {
+      held = reader.read(at, bytes);
+      return std::span<const std::byte>(held);
+    });
+  }
+  template <class View>
+  std::string path_of_member(std::uint64_t part, std::uint64_t file_bytes, const View& view) const {
     const extent_table::record& wanted = table_.records()[part];
     std::uint64_t offset = 0;
     if (part > 0 && table_.records()[part - 1].file() == wanted.file()) {
       offset = table_.records()[part - 1].offset() + tar_padded(table_.records()[part - 1].bytes());
     }
-    const std::uint64_t file_bytes = files_->size_bytes(wanted.file());
     tar_walk walk(files_->path(wanted.file()), file_bytes, offset, at_marker_);
     while (walk.position() < wanted.offset()) {
       switch (walk.next()) {
@@ -298,7 +408,7 @@ class tar_model final : public dataset_model {
           break;
         case tar_walk::result::wants: {
           const auto [at, bytes] = walk.wants();
-          walk.feed(at, source.view(wanted.file(), at, bytes, file_bytes));
+          walk.feed(at, view(at, bytes));
           break;
         }
         case tar_walk::result::end:
@@ -321,6 +431,11 @@ class tar_model final : public dataset_model {
   std::vector<photo_place> own_photos_;    // where they are not in a mapped index
   std::shared_ptr<const void> photos_owner_;
   std::vector<std::shared_ptr<const io::source_description>> sources_;
+  std::vector<coded_blocks> coded_;  // by file; none where shards are not compressed
+  std::shared_ptr<const input_files> coded_from_;
+  mutable mutex reader_mutex_;
+  mutable std::unique_ptr<decoded_file> reader_ ABSL_GUARDED_BY(reader_mutex_);
+  mutable std::uint32_t reader_file_ ABSL_GUARDED_BY(reader_mutex_) = 0;
 };
 
 std::string_view file_type_text(mode_t mode) {
@@ -509,10 +624,45 @@ std::shared_ptr<tar_model> model_of(std::shared_ptr<const io::source_description
   return std::make_shared<tar_model>(std::move(files), std::move(shards), std::move(indexes), at_marker);
 }
 
+// Shards that are compressed, each read through.
+dataset open_coded(std::shared_ptr<const input_files> from, const tar_options& options) {
+  const std::vector<std::string>& names = from->names();
+  const at_end_marker at_marker = index_options_of(options).at_marker;
+  std::vector<coded_shard> shards(names.size());
+  std::vector<sized_file> sized(names.size());
+  std::uint64_t stored = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::unique_ptr<file_bytes> file = from->open(names[i]);
+    sized[i] = {names[i], file->size(), file->version()};
+    stored += file->size();
+  }
+  for_each_parallel(names.size(), working_cores(), [&](std::size_t i) {
+    const std::unique_ptr<file_bytes> file = from->open(names[i]);
+    const std::optional<stream_coding> coding = coding_of_name(names[i]);
+    if (!coding) {
+      throw error(errc::usage, str_cat(names[i], ": is not compressed, and ", names.front(), " is; open them apart"));
+    }
+    shards[i] = index_coded_shard(*file, static_cast<std::uint32_t>(i), *coding, points_apart(stored), at_marker);
+  });
+  const placed_files placed = from->place(sized);
+  std::vector<shard_index> members;
+  std::vector<std::shared_ptr<const coded_file>> files;
+  for (coded_shard& each : shards) {
+    members.push_back(std::move(each.members));
+    files.push_back(std::move(each.file));
+  }
+  auto model = std::make_shared<tar_model>(placed.table, placed.source, std::move(members), at_marker);
+  model->set_coded(std::move(files), std::move(from));
+  return dataset(std::move(model));
+}
+
 }  // namespace
 
 dataset open_shards_of_source(std::shared_ptr<const io::source_description> shards, const tar_options& options,
                               const std::function<index_places()>& beside) {
+  if (shards->files() != 0 && coding_of_name(shards->file_name(0))) {
+    return open_coded(files_of_source(std::move(shards)), options);
+  }
   const tar_index_options index_options = remote_index_options_of(options);
   const at_end_marker at_marker = index_options.at_marker;
   std::vector<std::string> names;
@@ -578,12 +728,22 @@ dataset open_shards_of_source(std::shared_ptr<const io::source_description> shar
   return dataset(std::move(model));
 }
 
-dataset open_shards_on_disk(std::span<const std::string> shards, const tar_options& options) {
-  std::vector<std::string> paths;
-  for (const std::string& pattern : shards) {
-    for (std::string& path : expand_paths(pattern)) paths.push_back(std::move(path));
+namespace {
+
+// Neighbours of which all are compressed, or none.
+std::vector<std::vector<std::string>> split_coded(std::vector<std::string> paths) {
+  std::vector<std::vector<std::string>> runs;
+  for (std::string& each : paths) {
+    const bool begins =
+        runs.empty() || coding_of_name(runs.back().front()).has_value() != coding_of_name(each).has_value();
+    if (begins) runs.emplace_back();
+    runs.back().push_back(std::move(each));
   }
-  if (paths.empty()) throw error(errc::usage, "open_tar: no shard was given; name one, as train-{000..127}.tar");
+  return runs;
+}
+
+dataset open_plain(const std::vector<std::string>& paths, std::span<const std::string> shards,
+                   const tar_options& options) {
   const tar_index_options index_options = index_options_of(options);
   const at_end_marker at_marker = index_options.at_marker;
   kept_index index(options.index, str_cat(shards.front(), shards.size() > 1 ? " and others" : ""),
@@ -602,6 +762,22 @@ dataset open_shards_on_disk(std::span<const std::string> shards, const tar_optio
   auto model = std::make_shared<const tar_model>(files, std::move(source), std::move(indexes), at_marker);
   keep(index, *model, stamps);
   return dataset(std::move(model));
+}
+
+}  // namespace
+
+dataset open_shards_on_disk(std::span<const std::string> shards, const tar_options& options) {
+  std::vector<std::string> paths;
+  for (const std::string& pattern : shards) {
+    for (std::string& path : expand_paths(pattern)) paths.push_back(std::move(path));
+  }
+  if (paths.empty()) throw error(errc::usage, "open_tar: no shard was given; name one, as train-{000..127}.tar");
+  std::vector<dataset> parts;
+  for (std::vector<std::string>& each : split_coded(std::move(paths))) {
+    parts.push_back(coding_of_name(each.front()) ? open_coded(files_on_disk(std::move(each)), options)
+                                                 : open_plain(each, shards, options));
+  }
+  return parts.size() == 1 ? parts.front() : concat(parts);
 }
 
 }  // namespace leat::datasets

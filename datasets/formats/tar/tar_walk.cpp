@@ -32,6 +32,11 @@ void tar_walk::feed(std::uint64_t offset, std::span<const std::byte> bytes) noex
   window_ = bytes;
 }
 
+void tar_walk::ends_at(std::uint64_t file_bytes) noexcept {
+  file_bytes_ = file_bytes;
+  position_ = std::min(position_, file_bytes);
+}
+
 void tar_walk::fail(errc code, std::uint64_t offset, const std::string& what) const {
   throw error(code, str_cat(path_, ": offset ", offset, ": ", what));
 }

@@ -43,6 +43,9 @@ class tar_walk {
     std::uint64_t bytes = 0;
   };
 
+  /// The archive turns out to end here, where it was opened with more bytes: what comes of a stream is known at its end.
+  void ends_at(std::uint64_t file_bytes) noexcept;
+
   enum class result : std::uint8_t {
     member,  ///< member() is the next one
     wants,   ///< feed() it wants() first

@@ -1,0 +1,73 @@
+#include "datasets/files/decoded_files.hpp"
+
+#include "base/cores_quota.hpp"
+#include "datasets/files/parallel.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace leat::datasets {
+namespace {
+
+class files_decoded final : public decoded_files {
+ public:
+  explicit files_decoded(const input_files& from) : from_(from) {
+    std::vector<std::string> names;
+    std::uint64_t stored = 0;
+    for (const std::string& each : from.names()) {
+      if (!coding_of_name(each)) continue;
+      names.push_back(each);
+      stored += from.open(each)->size();
+    }
+    std::vector<std::shared_ptr<const coded_file>> found(names.size());
+    for_each_parallel(names.size(), working_cores(), [&](std::size_t i) {
+      const std::unique_ptr<file_bytes> file = from.open(names[i]);
+      found[i] = std::make_shared<const coded_file>(*file, *coding_of_name(names[i]), points_apart(stored),
+                                                    [](std::span<const std::byte>) {});
+    });
+    for (std::size_t i = 0; i < names.size(); ++i) coded_.emplace(names[i], std::move(found[i]));
+  }
+
+  const std::vector<std::string>& names() const noexcept override { return from_.names(); }
+  bool lists() const noexcept override { return from_.lists(); }
+  bool has(const std::string& name) const override { return from_.has(name); }
+  std::optional<sized_file> find(const std::string& name) const override { return from_.find(name); }
+  void expect(std::span<const std::string> names) const override { from_.expect(names); }
+  void expect_addresses(std::span<const std::string> names) const override { from_.expect_addresses(names); }
+  std::unique_ptr<file_bytes> open(const std::string& name) const override {
+    std::unique_ptr<file_bytes> file = from_.open(name);
+    if (auto index = coded(name)) return std::make_unique<decoded_file>(std::move(file), std::move(index));
+    return file;
+  }
+  placed_files place(std::span<const sized_file> files) const override {
+    std::vector<sized_file> stored(files.begin(), files.end());
+    for (sized_file& each : stored) {
+      if (const auto index = coded(each.name)) each.size_bytes = index->stored_bytes();
+    }
+    return from_.place(stored);
+  }
+  std::shared_ptr<const coded_file> coded(const std::string& name) const override {
+    const auto found = coded_.find(name);
+    return found == coded_.end() ? nullptr : found->second;
+  }
+
+ private:
+  const input_files& from_;
+  std::map<std::string, std::shared_ptr<const coded_file>> coded_;
+};
+
+}  // namespace
+
+std::unique_ptr<const decoded_files> decode_files(const input_files& from) {
+  const std::vector<std::string>& names = from.names();
+  const bool any =
+      std::any_of(names.begin(), names.end(), [](const std::string& each) { return coding_of_name(each).has_value(); });
+  return any ? std::make_unique<const files_decoded>(from) : nullptr;
+}
+
+}  // namespace leat::datasets
