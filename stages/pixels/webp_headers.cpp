@@ -16,8 +16,6 @@ using stages::unsupported;
 constexpr std::size_t chunk_header_bytes = 8;
 constexpr std::size_t file_header_bytes = 12;
 
-constexpr const char* first_frame_is_smaller = "animated WebP whose first frame is not the whole picture; convert it";
-
 // The fewest bits of a macroblock of 16 x 16 pixels: its modes take 3.4 bits or more (RFC 6386, section 11, with the fixed
 // probabilities of key frames).
 constexpr std::uint64_t lossy_bits_per_block = 3;
@@ -36,13 +34,14 @@ outcome<void> read_lossy(webp_layout& found) {
   if (p.size() < 10) return corrupt("WebP ends inside its picture's header");
   const std::uint32_t tag = little24(p, 0);
   if ((tag & 1U) != 0 || big16(p, 3) != 0x9D01 || byte_at(p, 5) != 0x2A) return corrupt("WebP without a key frame");
-  found.width = static_cast<int>(little16(p, 6) & 0x3FFF);
-  found.height = static_cast<int>(little16(p, 8) & 0x3FFF);
-  if (found.width == 0 || found.height == 0) return corrupt("WebP of " + size_text(found.width, found.height));
+  found.frame.width = static_cast<int>(little16(p, 6) & 0x3FFF);
+  found.frame.height = static_cast<int>(little16(p, 8) & 0x3FFF);
+  if (found.frame.width == 0 || found.frame.height == 0)
+    return corrupt("WebP of " + size_text(found.frame.width, found.frame.height));
   const std::uint64_t blocks =
-      static_cast<std::uint64_t>((found.width + 15) / 16) * static_cast<unsigned>((found.height + 15) / 16);
+      static_cast<std::uint64_t>((found.frame.width + 15) / 16) * static_cast<unsigned>((found.frame.height + 15) / 16);
   if ((p.size() + 8) * 8 < blocks * lossy_bits_per_block) {
-    return corrupt("WebP is too short for its " + size_text(found.width, found.height));
+    return corrupt("WebP is too short for its " + size_text(found.frame.width, found.frame.height));
   }
   return {};
 }
@@ -53,13 +52,14 @@ outcome<void> read_lossless(webp_layout& found) {
   const std::uint32_t bits = little32(p, 1);
   if (byte_at(p, 0) != 0x2F || bits >> 29 != 0) return corrupt("WebP with a lossless picture of another version");
   found.lossless = true;
-  found.width = static_cast<int>(bits & 0x3FFF) + 1;
-  found.height = static_cast<int>(bits >> 14 & 0x3FFF) + 1;
+  found.frame.width = static_cast<int>(bits & 0x3FFF) + 1;
+  found.frame.height = static_cast<int>(bits >> 14 & 0x3FFF) + 1;
   found.has_alpha = (bits >> 28 & 1) != 0;
-  const std::uint64_t pixels = static_cast<std::uint64_t>(found.width) * static_cast<unsigned>(found.height);
+  const std::uint64_t pixels =
+      static_cast<std::uint64_t>(found.frame.width) * static_cast<unsigned>(found.frame.height);
   if (pixels > harmless_pixels && pixels / pixels_per_byte_max > p.size()) {
-    return unsupported("WebP of " + size_text(found.width, found.height) + " in " + std::to_string(p.size()) +
-                       " bytes: so much of nothing is meant to harm");
+    return unsupported("WebP of " + size_text(found.frame.width, found.frame.height) + " in " +
+                       std::to_string(p.size()) + " bytes: so much of nothing is meant to harm");
   }
   return {};
 }
@@ -90,7 +90,8 @@ outcome<void> read_chunks(byte_span file, std::size_t at, bool in_frame, webp_la
 outcome<void> read_frame(byte_span frame, webp_layout& found) {
   constexpr std::size_t frame_header_bytes = 16;
   if (frame.size() < frame_header_bytes) return corrupt("WebP with a frame that ends inside its header");
-  if (little24(frame, 0) != 0 || little24(frame, 3) != 0) return unsupported(first_frame_is_smaller);
+  found.frame.x = 2 * static_cast<int>(little24(frame, 0));
+  found.frame.y = 2 * static_cast<int>(little24(frame, 3));
   return read_chunks(frame, frame_header_bytes, true, found);
 }
 
@@ -131,13 +132,15 @@ outcome<webp_layout> read_extended(byte_span file) {
   if (const outcome<void> read = read_picture(found); !read) return read.error();
   const byte_span f = features->content;
   found.has_alpha = (byte_at(f, 0) & 0x10U) != 0;
-  const auto width = static_cast<int>(little24(f, 4)) + 1;
-  const auto height = static_cast<int>(little24(f, 7)) + 1;
+  found.width = static_cast<int>(little24(f, 4)) + 1;
+  found.height = static_cast<int>(little24(f, 7)) + 1;
   const bool is_animated = (byte_at(f, 0) & 2U) != 0;
-  if (is_animated && (found.width < width || found.height < height)) return unsupported(first_frame_is_smaller);
-  if (width != found.width || height != found.height) {
-    return corrupt("WebP of " + size_text(width, height) + " with a picture of " +
-                   size_text(found.width, found.height));
+  const rectangle& frame = found.frame;
+  const bool fits = frame.width <= found.width - frame.x && frame.height <= found.height - frame.y;
+  if (is_animated ? !fits : frame.width != found.width || frame.height != found.height || frame.x + frame.y != 0) {
+    return corrupt("WebP of " + size_text(found.width, found.height) + " with a picture of " +
+                   size_text(frame.width, frame.height) +
+                   (frame.x + frame.y != 0 ? " at " + std::to_string(frame.x) + ", " + std::to_string(frame.y) : ""));
   }
   return found;
 }
@@ -162,6 +165,8 @@ outcome<webp_layout> read_webp_headers(byte_span encoded) {
   webp_layout found;
   found.picture = only->content;
   if (const outcome<void> read = read_picture(found); !read) return read.error();
+  found.width = found.frame.width;
+  found.height = found.frame.height;
   return found;
 }
 

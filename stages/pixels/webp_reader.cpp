@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -69,6 +70,7 @@ stages::outcome<void> webp_reader::open(std::span<const std::byte> encoded, cons
   code_bytes_ = 0;
   const bool has_alpha = layout_.has_alpha && (layout_.lossless || !layout_.alpha.empty());
   background_ = has_alpha ? how.background : std::nullopt;
+  beside_ = layout_.has_alpha ? how.background.value_or(rgb_colour{}) : rgb_colour{};
   if (layout_.lossless) return count_codes(layout_.picture, webp_header_bits);
   // RFC 9649, section 2.7.1.2: the two lowest bits tell how alpha is packed.
   const bool is_packed = background_ && (byte_at(layout_.alpha, 0) & 3U) == 1;
@@ -76,10 +78,11 @@ stages::outcome<void> webp_reader::open(std::span<const std::byte> encoded, cons
 }
 
 stages::outcome<void> webp_reader::count_codes(byte_span coded, std::size_t first_bit) {
-  const std::optional<webp_codes> codes = count_webp_codes(coded, layout_.width, layout_.height, first_bit);
+  const std::optional<webp_codes> codes = count_webp_codes(coded, layout_.frame.width, layout_.frame.height, first_bit);
   if (!codes) return stages::corrupt("WebP: damaged");
   code_bytes_ = codes->bytes();
-  const std::size_t pixels = static_cast<std::size_t>(layout_.width) * static_cast<std::size_t>(layout_.height);
+  const std::size_t pixels =
+      static_cast<std::size_t>(layout_.frame.width) * static_cast<std::size_t>(layout_.frame.height);
   if (codes->groups > code_groups_max ||
       code_bytes_ > std::max(code_bytes_harmless, pixels * code_bytes_per_pixel_max)) {
     return stages::unsupported("WebP with " + std::to_string(codes->groups) +
@@ -91,19 +94,28 @@ stages::outcome<void> webp_reader::count_codes(byte_span coded, std::size_t firs
 // Which part is decoded at a time, and its memory.
 void webp_reader::plan(const rectangle& region) noexcept {
   region_ = region;
+  const rectangle& frame = layout_.frame;
+  const int left = std::max(region.x, frame.x);
+  const int top = std::max(region.y, frame.y);
+  part_ = {left - frame.x, top - frame.y, std::min(region.x + region.width, frame.x + frame.width) - left,
+           std::min(region.y + region.height, frame.y + frame.height) - top};
+  has_part_ = part_.width > 0 && part_.height > 0;
+  // A frame beside the region is looked at, too: damage is told of whatever the crop.
+  if (!has_part_) part_ = {frame.width - 1, frame.height - 1, 1, 1};
+  is_inside_ = has_part_ && part_.width == region.width && part_.height == region.height;
   const int around = layout_.lossless ? 0 : margin;
-  left_ = std::max(region.x - around, 0) & ~1;
-  right_ = std::min(region.x + region.width + around, layout_.width);
+  left_ = std::max(part_.x - around, 0) & ~1;
+  right_ = std::min(part_.x + part_.width + around, layout_.frame.width);
   stride_ = static_cast<std::size_t>(right_ - left_) * pixel_bytes();
-  band_rows_ = region.height;
+  band_rows_ = part_.height;
   if (!layout_.lossless && !is_from_top()) {
     const std::size_t rows_max = std::max<std::size_t>(band_bytes_max / stride_, 64);
-    band_rows_ = static_cast<int>(std::min<std::size_t>(rows_max, static_cast<std::size_t>(region.height)));
+    band_rows_ = static_cast<int>(std::min<std::size_t>(rows_max, static_cast<std::size_t>(part_.height)));
   }
-  const int rows_before = is_from_top() ? region.y : 0;
+  const int rows_before = is_from_top() ? part_.y : 0;
   band_bytes_ = static_cast<std::size_t>(rows_before + band_rows_ + 2 * margin + 1) * stride_ + line_slack_bytes;
-  const int last_top = top_of((region.height - 1) / band_rows_ * band_rows_);
-  const std::size_t rest_bytes = static_cast<std::size_t>(layout_.height - last_top) * stride_ + line_slack_bytes;
+  const int last_top = top_of((part_.height - 1) / band_rows_ * band_rows_);
+  const std::size_t rest_bytes = static_cast<std::size_t>(layout_.frame.height - last_top) * stride_ + line_slack_bytes;
   takes_rest_ = rest_bytes <= std::max(band_bytes_, band_bytes_max);
   if (takes_rest_) band_bytes_ = std::max(band_bytes_, rest_bytes);
 }
@@ -113,12 +125,12 @@ bool webp_reader::is_from_top() const noexcept { return background_ && !layout_.
 
 int webp_reader::top_of(int row) const noexcept {
   if (is_from_top()) return 0;
-  return std::max(region_.y + row - margin, 0) & ~1;
+  return std::max(part_.y + row - margin, 0) & ~1;
 }
 
 std::size_t webp_reader::library_bytes() const noexcept {
-  const auto width = static_cast<std::size_t>(layout_.width);
-  const auto height = static_cast<std::size_t>(layout_.height);
+  const auto width = static_cast<std::size_t>(layout_.frame.width);
+  const auto height = static_cast<std::size_t>(layout_.frame.height);
   if (layout_.lossless) return decoder_bytes + lossless_bytes();
   const std::size_t lossy = decoder_bytes + (width + 15) / 16 * lossy_bytes_per_block_column + 2 * (width + 2);
   if (!background_) return lossy;
@@ -127,15 +139,16 @@ std::size_t webp_reader::library_bytes() const noexcept {
 }
 
 std::size_t webp_reader::lossless_bytes() const noexcept {
-  const auto width = static_cast<std::size_t>(layout_.width);
-  const auto height = static_cast<std::size_t>(layout_.height);
+  const auto width = static_cast<std::size_t>(layout_.frame.width);
+  const auto height = static_cast<std::size_t>(layout_.frame.height);
   const std::size_t subsampled = (width + 3) / 4 * ((height + 3) / 4);
   return lossless_tables_bytes + 4 * (width * height + lossless_rows * width + 3 * subsampled) + code_bytes_;
 }
 
 std::size_t webp_reader::scratch_bytes(const rectangle& region, int /*decimation*/) {
   plan(region);
-  return scratch_arena::rounded(library_bytes()) + scratch_arena::rounded(band_bytes_);
+  const std::size_t line = is_inside_ ? 0 : scratch_arena::rounded(line_bytes());
+  return scratch_arena::rounded(library_bytes()) + scratch_arena::rounded(band_bytes_) + line;
 }
 
 stages::outcome<void> webp_reader::start(const rectangle& region, int decimation) {
@@ -144,38 +157,65 @@ stages::outcome<void> webp_reader::start(const rectangle& region, int decimation
   plan(region);
   next_row_ = 0;
   band_ = arena_.take_array<std::uint8_t>(band_bytes_);
-  if (band_ == nullptr || !arena_.lend(library_bytes())) return stages::unsupported("WebP: out of scratch memory");
+  line_ = is_inside_ ? nullptr : arena_.take_array<std::uint8_t>(line_bytes());
+  next_line_ = 0;
+  band_left_ = {};
+  if (band_ == nullptr || (line_ == nullptr && !is_inside_) || !arena_.lend(library_bytes()))
+    return stages::unsupported("WebP: out of scratch memory");
   return {};
 }
 
 stages::outcome<lines> webp_reader::read() {
-  assert(next_row_ < region_.height);
+  if (is_inside_) return read_band();
   if (is_stopped(stop_)) return stages::cancelled();
-  const int first = region_.y + next_row_;
-  const int count = std::min(band_rows_, region_.height - next_row_);
+  const int y = region_.y + next_line_ - layout_.frame.y;
+  const bool is_in_part = has_part_ && y >= part_.y && y < part_.y + part_.height;
+  if ((is_in_part && band_left_.count == 0) || (!has_part_ && next_line_ == 0)) {
+    const stages::outcome<lines> band = read_band();
+    if (!band) return band;
+    band_left_ = *band;
+  }
+  ++next_line_;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(region_.width) * 3; ++i) line_[i] = beside_[i % 3];
+  if (is_in_part) {
+    const int x = layout_.frame.x + part_.x - region_.x;
+    std::memcpy(line_ + static_cast<std::size_t>(x) * 3, band_left_.first, static_cast<std::size_t>(part_.width) * 3);
+    band_left_.first += band_left_.stride;
+    --band_left_.count;
+  }
+  return lines{line_, 0, 1};
+}
+
+stages::outcome<lines> webp_reader::read_band() {
+  assert(next_row_ < part_.height);
+  if (is_stopped(stop_)) return stages::cancelled();
+  const int first = part_.y + next_row_;
+  const int count = std::min(band_rows_, part_.height - next_row_);
   const int top = top_of(next_row_);
   // libwebp reports damage late, after rows that are wrong already: the last band goes on to the picture's end.
-  const bool is_last = next_row_ + count == region_.height;
-  const int bottom = is_last && takes_rest_ ? layout_.height : std::min(first + count + margin, layout_.height);
+  const bool is_last = next_row_ + count == part_.height;
+  const int bottom =
+      is_last && takes_rest_ ? layout_.frame.height : std::min(first + count + margin, layout_.frame.height);
   assert(static_cast<std::size_t>(bottom - top) * stride_ + line_slack_bytes <= band_bytes_);
   if (const auto decoded = decode({left_, top, right_ - left_, bottom - top}, band_, stride_); !decoded) {
     return decoded.error();
   }
-  if (is_last && bottom < layout_.height) {
+  if (is_last && bottom < layout_.frame.height) {
     std::array<std::uint8_t, 2 * 2 * 4> corner;
-    const int width = std::min(layout_.width, 2);
-    const int row = (layout_.height - 1) & ~1;
-    if (const auto whole = decode({0, row, width, layout_.height - row}, corner.data(), 2 * pixel_bytes()); !whole) {
+    const int width = std::min(layout_.frame.width, 2);
+    const int row = (layout_.frame.height - 1) & ~1;
+    if (const auto whole = decode({0, row, width, layout_.frame.height - row}, corner.data(), 2 * pixel_bytes());
+        !whole) {
       return whole.error();
     }
   }
 
   next_row_ += count;
   std::uint8_t* const line = band_ + static_cast<std::size_t>(first - top) * stride_ +
-                             static_cast<std::size_t>(region_.x - left_) * pixel_bytes();
+                             static_cast<std::size_t>(part_.x - left_) * pixel_bytes();
   for (int i = 0; background_ && i < count; ++i) {
     std::uint8_t* const at = line + static_cast<std::size_t>(i) * stride_;
-    blend_line(at, static_cast<std::size_t>(region_.width), *background_, at);
+    blend_line(at, static_cast<std::size_t>(part_.width), *background_, at);
   }
   return lines{line, stride_, count};
 }

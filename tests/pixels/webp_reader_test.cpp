@@ -144,8 +144,51 @@ TEST(webp_reader, gives_the_first_frame_of_an_animation) {
         testing::expect_every_region(one, file, seen, random, 4);
       } else {
         one.decode(file, plain_box(0, 0, 90, 80));
-        EXPECT_EQ(one.kind, outcome_kind::unsupported);
-        EXPECT_THAT(one.reason, HasSubstr("whose first frame is not the whole picture"));
+        EXPECT_EQ(one.kind, outcome_kind::corrupt);
+        EXPECT_EQ(one.reason, "WebP of 90 x 80 pixels with a picture of 90 x 80 pixels at 4, 0");
+      }
+    }
+  }
+}
+
+// As Pillow: what is beside the frame is transparent, and black without a background, or where the file has no alpha.
+TEST(webp_reader, places_a_first_frame_that_is_smaller_than_its_canvas) {
+  one_decoder one;
+  const auto put = [](std::vector<std::byte>& to, std::size_t value, int count) {
+    for (int i = 0; i < count; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i) & 0xFF));
+  };
+  std::mt19937_64 random(7);
+  const pixels::rgb_colour behind{9, 200, 77};
+  for (const bool lossless : {false, true}) {
+    for (const bool has_alpha : {false, true}) {
+      rgb_picture seen;
+      const auto picture = make_webp(testing::make_texture(1, 40, 30), {.lossless = lossless, .extended = true}, seen);
+      std::vector<std::byte> file(picture.begin(), picture.begin() + 20);
+      put(file, has_alpha ? 0x12 : 2, 4);
+      put(file, 99, 3);
+      put(file, 69, 3);
+      for (const char letter : {'A', 'N', 'M', 'F'}) file.push_back(static_cast<std::byte>(letter));
+      put(file, picture.size() - 30 + 16, 4);
+      for (const std::size_t each : {6U, 11U, 39U, 29U}) put(file, each, 3);
+      put(file, 100, 4);
+      file.insert(file.end(), picture.begin() + 30, picture.end());
+      std::vector<std::byte> size;
+      put(size, file.size() - 8, 4);
+      std::copy(size.begin(), size.end(), file.begin() + 4);
+      for (const bool is_over : {false, true}) {
+        rgb_picture canvas{100, 70, {}};
+        for (int y = 0; y < 70; ++y) {
+          for (int x = 0; x < 100; ++x) {
+            const bool is_in_frame = x >= 12 && x < 52 && y >= 22 && y < 52;
+            for (std::size_t c = 0; c < 3; ++c) {
+              canvas.pixels.push_back(is_in_frame            ? seen.at(x - 12, y - 22)[c]
+                                      : has_alpha && is_over ? behind[c]
+                                                             : std::uint8_t{0});
+            }
+          }
+        }
+        const pixels::decode_options how{.background = is_over ? std::optional(behind) : std::nullopt};
+        ASSERT_NO_FATAL_FAILURE(testing::expect_every_region(one, file, canvas, random, 12, how));
       }
     }
   }
