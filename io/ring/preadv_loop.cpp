@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "io/files/file_status.hpp"
 #include "io/files/read_error.hpp"
-#include "io/ring/file_source.hpp"
+#include "io/ring/file_set.hpp"
 #include "io/ring/open_files.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>

@@ -3,7 +3,7 @@
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "io/files/read_error.hpp"
-#include "io/ring/file_source.hpp"
+#include "io/ring/file_set.hpp"
 #include "io/ring/make_ring_loop.hpp"
 
 #include <sys/eventfd.h>

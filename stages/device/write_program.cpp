@@ -126,7 +126,14 @@ void add_step(const colour_pass& pass, record_writer& to) noexcept {
       return plain(step_kind::sharpen, 0, rest);
     case pass_kind::gaussian_blur:
       return add_blur(pass, to);
-    default:
+    case pass_kind::brightness:
+    case pass_kind::gamma:
+    case pass_kind::invert:
+    case pass_kind::posterize:
+    case pass_kind::solarize:
+    case pass_kind::lookup:
+    case pass_kind::edit:
+    case pass_kind::warp:
       assert(false && "a table is no step by itself, and an edit is the host's");
   }
 }

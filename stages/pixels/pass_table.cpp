@@ -18,10 +18,24 @@ curve curve_of(const colour_pass& pass) noexcept {
       return posterize_curve(pass.number);
     case pass_kind::solarize:
       return solarize_curve(pass.number);
-    default:
-      assert(pass.what == pass_kind::invert);
+    case pass_kind::invert:
       return invert_curve();
+    case pass_kind::contrast:
+    case pass_kind::saturation:
+    case pass_kind::hue:
+    case pass_kind::grayscale:
+    case pass_kind::autocontrast:
+    case pass_kind::equalize:
+    case pass_kind::sharpness:
+    case pass_kind::gaussian_blur:
+    case pass_kind::channel_permutation:
+    case pass_kind::lookup:
+    case pass_kind::edit:
+    case pass_kind::warp:
+      break;  // Each kind is listed, so that the compiler names a new one here.
   }
+  assert(false && "this pass is no curve");
+  return {};
 }
 
 }  // namespace

@@ -247,9 +247,23 @@ void row_writer::add_line_step(const colour_pass& pass) noexcept {
     case pass_kind::grayscale:
       step.what = line_step::kind::grey;
       break;
-    default:
-      assert(pass.what == pass_kind::channel_permutation);
+    case pass_kind::channel_permutation:
       step.what = line_step::kind::permute;
+      break;
+    case pass_kind::brightness:
+    case pass_kind::contrast:
+    case pass_kind::gamma:
+    case pass_kind::invert:
+    case pass_kind::posterize:
+    case pass_kind::solarize:
+    case pass_kind::autocontrast:
+    case pass_kind::equalize:
+    case pass_kind::sharpness:
+    case pass_kind::gaussian_blur:
+    case pass_kind::lookup:
+    case pass_kind::edit:
+    case pass_kind::warp:
+      assert(false && "this pass is of more than a pixel");
   }
 }
 
