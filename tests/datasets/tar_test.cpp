@@ -295,7 +295,7 @@ TEST_F(tar, an_archive_of_nothing_has_no_samples) {
   EXPECT_THAT(failure_of(archive(), errc::format), HasSubstr("empty"));
 }
 
-TEST_F(tar, sparse_members_and_hard_links_are_refused_by_name) {
+TEST_F(tar, sparse_members_are_refused_by_name) {
   archive sparse;
   sparse.file("a.jpg", "1").add({.name = "hole.jpg", .contents = bytes_of_text("12345"), .type = 'S'}).end();
   EXPECT_THAT(failure_of(sparse, errc::unsupported),
@@ -304,10 +304,36 @@ TEST_F(tar, sparse_members_and_hard_links_are_refused_by_name) {
   pax_sparse.add({.name = "x/hole.jpg", .contents = bytes_of_text("1"), .pax_records = {{"GNU.sparse.major", "1"}}},
                  tar_dialect::pax);
   EXPECT_THAT(failure_of(pax_sparse.end(), errc::unsupported), HasSubstr("sparse"));
-  archive hard;
-  hard.file("a.jpg", "1").add({.name = "b.jpg", .type = '1', .link_name = "a.jpg"}).end();
-  EXPECT_THAT(failure_of(hard, errc::unsupported),
-              AllOf(HasSubstr("'b.jpg'"), HasSubstr("'a.jpg'"), HasSubstr("hard link")));
+}
+
+TEST_F(tar, a_hard_link_hurts_its_sample_only) {
+  archive shard;
+  shard.file("a.jpg", "1").file("a.cls", "4");
+  shard.file("b.cls", "5").add({.name = "b.jpg", .type = '1', .link_name = "a.jpg"}, tar_dialect::gnu);
+  shard.file("c.jpg", "3").file("c.cls", "6");
+  const std::string far = std::string(150, 'd') + "/a.jpg";
+  shard.add({.name = "d.jpg", .type = '1', .link_name = "d", .pax_records = {{"linkpath", far}}}, tar_dialect::pax);
+  shard.file("e.jpg", "7").add({.name = "README", .type = '1', .link_name = "a.jpg"}, tar_dialect::gnu).end();
+  const dataset opened_shard = opened(shard);
+  ASSERT_EQ(opened_shard.size(), 5U);
+  EXPECT_EQ(opened_shard.model()->defects(), 2U);
+  for (const std::uint64_t whole : {0U, 2U, 4U}) EXPECT_EQ(opened_shard.model()->defect_of(whole), std::nullopt);
+  EXPECT_THAT(opened_shard.name(2), ::testing::EndsWith("/c"));
+  EXPECT_THAT(opened_shard.name(3), ::testing::EndsWith("/d"));
+  const std::optional<datasets::defect> near = opened_shard.model()->defect_of(1);
+  ASSERT_TRUE(near);
+  EXPECT_EQ(near->reason,
+            "unsupported: member 'b.jpg' is a hard link to 'a.jpg' and has no bytes of its own; write the archive "
+            "again with tar's --hard-dereference");
+  EXPECT_THAT(opened_shard.model()->defect_of(3)->reason, HasSubstr("to '" + far + "'"));
+}
+
+TEST_F(tar, a_hard_link_with_a_long_name_of_gnu_says_where_it_leads) {
+  const std::string far = std::string(150, 'd') + "/a.jpg";
+  archive shard;
+  shard.file("a.jpg", "1").add({.name = "././@LongLink", .contents = bytes_of_text(far), .type = 'K'});
+  shard.add({.name = "b.jpg", .type = '1', .link_name = far.substr(0, 99)}).end();
+  EXPECT_THAT(opened(shard).model()->defect_of(1)->reason, HasSubstr("to '" + far + "'"));
 }
 
 TEST_F(tar, compressed_archives_and_other_files_say_what_they_are) {

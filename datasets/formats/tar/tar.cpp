@@ -575,9 +575,10 @@ bool is_header_of(std::span<const std::byte> block, const shard_index& index, st
   const extent_table::record& member = index.records[place];
   tar_header header;
   std::string reason;
-  if (read_tar_block(block, header, reason) != tar_block::header || !header.is_file()) return false;
-  // A member that was cut has no bytes in an index.
+  if (read_tar_block(block, header, reason) != tar_block::header) return false;
+  // A member that was cut, and a hard link, have no bytes in an index.
   const std::uint64_t bytes = member.bytes();
+  if (!header.is_file() && (header.type != '1' || bytes != 0)) return false;
   if (header.size_bytes != bytes && bytes != 0 && bytes < ustar_bytes_max) return false;
   // Behind headers of its own (pax, a long name) a member may be called something else here.
   const std::uint64_t before =

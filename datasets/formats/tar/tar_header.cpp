@@ -86,6 +86,7 @@ tar_block read_tar_block(std::span<const std::byte> block, tar_header& header, s
 
 void pax_records::update(const pax_records& other) {
   if (other.path) path = other.path;
+  if (other.link_path) link_path = other.link_path;
   if (other.size_bytes) size_bytes = other.size_bytes;
   sparse = sparse || other.sparse;
 }
@@ -113,6 +114,8 @@ bool read_pax_records(std::string_view text, pax_records& records, std::string& 
     const std::string_view value = record.substr(equals + 1);
     if (key == "path") {
       records.path = value;
+    } else if (key == "linkpath") {
+      records.link_path = value;
     } else if (key == "size") {
       std::uint64_t size = 0;
       const auto [size_end, size_failure] = std::from_chars(value.data(), value.data() + value.size(), size);

@@ -46,6 +46,7 @@ enum class tar_block : std::uint8_t {
 /// The records of a pax header that matter to us.
 struct pax_records {
   std::optional<std::string> path;
+  std::optional<std::string> link_path;
   std::optional<std::uint64_t> size_bytes;
   bool sparse = false;  ///< GNU.sparse.*, SCHILY.realsize: the content is not the file's bytes one to one
 

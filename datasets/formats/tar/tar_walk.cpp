@@ -171,12 +171,14 @@ bool tar_walk::take_extension(const tar_header& header, std::uint64_t offset) {
   std::string reason;
   if (header.type == 'L') {
     long_name_ = content.substr(0, content.find('\0'));
+  } else if (header.type == 'K') {
+    long_link_ = content.substr(0, content.find('\0'));
   } else if (header.type == 'g') {
     pax_records records;
     if (!read_pax_records(content, records, reason)) fail(errc::format, offset, reason);
     global_.update(records);
     first_header_.reset();  // It belongs to no single member.
-  } else if (header.type != 'K') {
+  } else {
     if (!read_pax_records(content, local_, reason)) fail(errc::format, offset, reason);
   }
   position_ = offset + tar_block_bytes + tar_padded(header.size_bytes);
@@ -187,6 +189,9 @@ void tar_walk::take_member(tar_header& header, std::uint64_t offset) {
   pax_records records = global_;
   records.update(local_);
   member_.name = records.path ? std::move(*records.path) : long_name_ ? std::move(*long_name_) : std::move(header.name);
+  member_.link_name = records.link_path ? std::move(*records.link_path)
+                      : long_link_      ? std::move(*long_link_)
+                                        : std::move(header.link_name);
   member_.type = header.type;
   member_.is_file = header.is_file();
   member_.header_offset = *first_header_;
@@ -198,11 +203,6 @@ void tar_walk::take_member(tar_header& header, std::uint64_t offset) {
   if (header.type == 'S' || (records.sparse && member_.is_file)) {
     fail(errc::unsupported, offset,
          str_cat("member '", member_.name, "' is sparse; write the archive again without tar's --sparse"));
-  }
-  if (header.type == '1') {
-    fail(errc::unsupported, offset,
-         str_cat("member '", member_.name, "' is a hard link to '", header.link_name,
-                 "' and has no bytes of its own; write the archive again with tar's --hard-dereference"));
   }
   if (header.type == 'M') {
     fail(errc::unsupported, offset,
@@ -218,6 +218,7 @@ void tar_walk::take_member(tar_header& header, std::uint64_t offset) {
 void tar_walk::forget_extensions() {
   first_header_.reset();
   long_name_.reset();
+  long_link_.reset();
   local_ = {};
 }
 

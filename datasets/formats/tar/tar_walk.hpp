@@ -15,11 +15,13 @@
 namespace leat::datasets {
 
 /// A member of an archive, of any type, long names and pax records applied.
+///   link_name       where a link leads
 ///   header_offset   of its first header block, the extended ones included
 ///   cut             the archive ends before the content does
 ///   begins_archive  an end marker lies before it: the file holds concatenated archives
 struct tar_member {
   std::string name;
+  std::string link_name;
   char type = '0';
   bool is_file = false;
   std::uint64_t header_offset = 0;
@@ -67,8 +69,8 @@ class tar_walk {
   void feed(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
 
   /// Goes to the next member.
-  ///   throws   error{errc::format} a damaged header, with path and offset; error{errc::unsupported} sparse members, hard
-  ///            links, volumes of a multi-volume archive, and archives that are compressed
+  ///   throws   error{errc::format} a damaged header, with path and offset; error{errc::unsupported} sparse members,
+  ///            volumes of a multi-volume archive, and archives that are compressed
   [[nodiscard]] result next();
 
   [[nodiscard]] const wanted& wants() const noexcept { return wants_; }
@@ -109,6 +111,7 @@ class tar_walk {
   // Of the member to come.
   std::optional<std::uint64_t> first_header_;
   std::optional<std::string> long_name_;
+  std::optional<std::string> long_link_;
   pax_records local_;
   std::optional<std::uint64_t> end_;
   bool cut_in_header_ = false;

@@ -73,14 +73,15 @@ void shard_grouper::add(const tar_member& member) {
     end_sample();  // The same key in the next archive is another sample.
     archive_offset_ = member.header_offset;
   }
-  if (!member.is_file) {
+  const bool is_hard_link = member.type == '1';
+  if (!member.is_file && !is_hard_link) {
     if (member.type != '5') ++index_.members_skipped;
     if (member.type == '2') ++index_.links_skipped;
     return;
   }
   if (is_archive_metadata(member.name)) {
     // An index of fewer packs than there are members: its size is no reason to take memory.
-    const bool is_photos = member.name == photo_places_member && !member.cut &&
+    const bool is_photos = member.is_file && member.name == photo_places_member && !member.cut &&
                            member.size_bytes <= photo_places_bytes(index_.records.size());
     if (!is_photos) return;
     // The last one of an archive is the index; a tar may hold a million that are none.
@@ -116,6 +117,13 @@ void shard_grouper::add(const tar_member& member) {
     mark_defect(member.header_offset,
                 str_cat("has the field '", index_.fields[field], "' twice: at offset ", index_.records[i].offset(),
                         " and again, as '", member.name, "', at ", member.data_offset));
+    return;
+  }
+  if (is_hard_link) {
+    mark_defect(member.header_offset,
+                str_cat("unsupported: member '", member.name, "' is a hard link to '", member.link_name,
+                        "' and has no bytes of its own; write the archive again with tar's --hard-dereference"));
+    index_.records.emplace_back(member.data_offset, 0, file_, field);
     return;
   }
   if (member.cut) {
