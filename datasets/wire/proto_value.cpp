@@ -75,12 +75,33 @@ feature_list read_feature(std::span<const std::byte> feature) {
   return found;
 }
 
-// Calls each(name, feature) until that says to end.
+// A Feature; or a FeatureList, which has one Feature for each frame.
+struct stored_feature {
+  std::span<const std::byte> bytes;
+  bool are_frames = false;
+};
+
+// Calls each(list) until that says to end.
+template <class Each>
+void for_each_list(const stored_feature& of, const Each& each) {
+  if (!of.are_frames) {
+    each(read_feature(of.bytes));
+    return;
+  }
+  message frames(of.bytes);
+  while (frames.next()) {
+    if (frames.is(1, wire::bytes) && each(read_feature(frames.bytes()))) return;
+  }
+}
+
+// Calls each(name, feature) until that says to end. An Example has its features where a SequenceExample has its context.
 template <class Each>
 void for_each_feature(std::span<const std::byte> record, const Each& each) {
+  constexpr std::uint64_t frames_number = 2;
   message example(record);
   while (example.next()) {
-    if (!example.is(1, wire::bytes)) continue;
+    if (!example.is(1, wire::bytes) && !example.is(frames_number, wire::bytes)) continue;
+    const bool are_frames = example.number() == frames_number;
     message features(example.bytes());
     while (features.next()) {
       if (!features.is(1, wire::bytes)) continue;
@@ -94,7 +115,7 @@ void for_each_feature(std::span<const std::byte> record, const Each& each) {
           feature = entry.bytes();
         }
       }
-      if (each(name, feature)) return;
+      if (each(name, stored_feature{feature, are_frames})) return;
     }
   }
 }
@@ -163,13 +184,16 @@ class feature_picker final : public value_picker {
 
   std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
     try {
-      feature_list found;
-      for_each_feature(record, [&](std::string_view name, std::span<const std::byte> feature) {
+      std::optional<stored_feature> found;
+      for_each_feature(record, [&](std::string_view name, const stored_feature& feature) {
         if (name != name_) return false;
-        found = read_feature(feature);
+        found = feature;
         return true;
       });
-      return put(found, into);
+      if (!found) {
+        return value_fault(str_cat("the Example has no feature '", name_, "'"), corrupt_kinds::incomplete);
+      }
+      return put(*found, into);
     } catch (const error& damage) {
       return damage.what();
     }
@@ -177,22 +201,32 @@ class feature_picker final : public value_picker {
   std::string what() const override { return str_cat("feature ", name_); }
 
  private:
-  [[nodiscard]] std::optional<value_fault> put(const feature_list& found, std::span<std::byte>& into) const {
-    if (found.holds == example_feature::list::none) {
+  [[nodiscard]] std::optional<value_fault> put(const stored_feature& found, std::span<std::byte>& into) const {
+    using list = example_feature::list;
+    number_text text(into);
+    std::span<const std::byte> value;
+    std::size_t count = 0;  // of values of bytes
+    bool has_numbers = false;
+    bool fits = true;
+    for_each_list(found, [&](const feature_list& each) {
+      if (each.holds == list::bytes) {
+        for (message values(each.bytes); values.next();) {
+          if (values.is(1, wire::bytes) && count++ == 0) value = values.bytes();
+        }
+      } else if (each.holds != list::none) {
+        has_numbers = true;
+        fits = each.holds == list::floats ? add_floats(each.bytes, text) : add_integers(each.bytes, text);
+      }
+      return !fits;
+    });
+    if (count == 1 && !has_numbers) return copy(value, into);
+    if (count != 0) {
+      return str_cat("the feature '", name_, "' has ", count, " values of bytes", has_numbers ? " and numbers" : "",
+                     " where one is expected");
+    }
+    if (!has_numbers && !found.are_frames) {
       return value_fault(str_cat("the Example has no feature '", name_, "'"), corrupt_kinds::incomplete);
     }
-    if (found.holds == example_feature::list::bytes) {
-      std::span<const std::byte> value;
-      std::size_t count = 0;
-      for (message values(found.bytes); values.next();) {
-        if (values.is(1, wire::bytes) && count++ == 0) value = values.bytes();
-      }
-      if (count == 1) return copy(value, into);
-      return str_cat("the feature '", name_, "' has ", count, " values of bytes where one is expected");
-    }
-    number_text text(into);
-    const bool fits =
-        found.holds == example_feature::list::floats ? add_floats(found.bytes, text) : add_integers(found.bytes, text);
     if (!fits) return str_cat("the numbers of '", name_, "' are longer than the record");
     into = into.first(text.bytes());
     return std::nullopt;
@@ -228,16 +262,19 @@ std::optional<std::vector<example_feature>> read_example(std::span<const std::by
   constexpr std::size_t features_max = 4096;
   std::vector<example_feature> found;
   try {
-    for_each_feature(record, [&](std::string_view name, std::span<const std::byte> feature) {
-      const feature_list list = read_feature(feature);
-      example_feature one{.holds = list.holds, .name = name, .first = {}};
-      if (list.holds == example_feature::list::bytes) {
-        for (message values(list.bytes); values.next();) {
-          if (values.is(1, wire::bytes) && one.values++ == 0) one.first = values.bytes();
+    for_each_feature(record, [&](std::string_view name, const stored_feature& feature) {
+      example_feature one{.name = name, .first = {}, .are_frames = feature.are_frames};
+      for_each_list(feature, [&](const feature_list& list) {
+        if (list.holds != example_feature::list::none) one.holds = list.holds;
+        if (list.holds == example_feature::list::bytes) {
+          for (message values(list.bytes); values.next();) {
+            if (values.is(1, wire::bytes) && one.values++ == 0) one.first = values.bytes();
+          }
+        } else {
+          one.values += count_numbers(list);
         }
-      } else {
-        one.values = count_numbers(list);
-      }
+        return false;
+      });
       found.push_back(one);
       return found.size() == features_max;
     });

@@ -1,4 +1,5 @@
-// Values of the two protocol buffers that datasets are made of, found without protobuf: tf.train.Example and Caffe's Datum.
+// Values of the two protocol buffers that datasets are made of, found without protobuf: tf.train.Example (and SequenceExample) and
+// Caffe's Datum.
 #pragma once
 
 #include "datasets/model/value_picker.hpp"
@@ -15,21 +16,22 @@
 
 namespace leat::datasets {
 
-/// A feature of an Example.
+/// A feature of an Example, or of a SequenceExample's context; or its frames of one name.
 ///   first    the first value of a list of bytes
-///   values   how many there are
+///   values   how many there are, of all frames
 struct example_feature {
   enum class list : std::uint8_t { none, bytes, floats, integers } holds = list::none;
   std::string_view name;
   std::span<const std::byte> first;
   std::size_t values = 0;
+  bool are_frames = false;
 };
 
 /// Nothing where it is no Example.
 ///   source   tensorflow/core/example/{example,feature}.proto
 [[nodiscard]] std::optional<std::vector<example_feature>> read_example(std::span<const std::byte> record);
 
-/// Picks a feature: its one value of bytes, or its numbers as text, with spaces between them.
+/// Picks a feature: its one value of bytes, or its numbers as text, with spaces between them; of frames those of one after another.
 [[nodiscard]] std::shared_ptr<const value_picker> pick_feature(std::string name);
 
 /// What a Datum says of itself.

@@ -230,6 +230,46 @@ TEST(tfrecord, a_feature_is_what_its_lists_are_in_the_records_that_were_looked_a
   EXPECT_THAT(samples.notes(), ::testing::Contains(HasSubstr("'n' is missing in 1 of the 4 records")));
 }
 
+// As tf.train.SequenceExample has it: a context of features, and lists of features by name, one for each frame.
+TEST(tfrecord, sequence_examples_have_their_context_and_their_frames_one_after_another) {
+  const auto feature = [](int list, std::string_view values) {
+    return proto_bytes(list, values.empty() ? "" : proto_bytes(1, values));
+  };
+  const auto floats = [&](std::vector<float> values) {
+    return feature(2, {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+  };
+  const auto entry = [](std::string_view name, std::string_view value) {
+    return proto_bytes(1, proto_bytes(1, name) + proto_bytes(2, value));
+  };
+  const auto record = [&](std::string_view id, const std::vector<std::string>& points,
+                          const std::vector<std::string>& tags) {
+    std::string frames, ids, pictures;
+    for (const std::string& each : points) frames += proto_bytes(1, each);
+    for (const std::string& each : tags) ids += proto_bytes(1, feature(3, each));
+    for (int i = 0; i < 2; ++i) pictures += proto_bytes(1, feature(1, "\xff\xd8\xff\xe0"));
+    return tfrecord_of(proto_bytes(1, entry("id", feature(3, id))) +
+                       proto_bytes(2, entry("points", frames) + entry("tags", ids) + entry("pictures", pictures)));
+  };
+  const testing::temporary_directory root;
+  const std::string file = (root.path() / "s.tfrecord").string();
+  std::ofstream(file, std::ios::binary) << record("\7", {floats({0.5F, 1}), floats({2}), floats({})}, {"\1\2", "\3"})
+                                        << record("\11", {floats({4})}, {}) << record("\12", {}, {"\5"});
+  const dataset samples = open(file);
+  ASSERT_EQ(samples.size(), 3U);
+  std::vector<std::string> names;
+  for (const field_info& each : samples.fields()) names.push_back(each.name);
+  EXPECT_THAT(names, ElementsAre("id", "points", "tags"));
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("the frames 'pictures' of a SequenceExample are bytes")));
+  testing::value_reader values(samples);
+  EXPECT_EQ(values.text(0, "id") + " " + values.text(2, "id"), "7 10");
+  EXPECT_EQ(values.text(0, "points"), "0.5 1 2");
+  EXPECT_EQ(values.text(0, "tags"), "1 2 3");
+  EXPECT_EQ(values.text(1, "points"), "4");
+  EXPECT_EQ(values.text(1, "tags"), "");
+  EXPECT_EQ(values.text(2, "points"), "");
+  EXPECT_EQ(values.text(2, "tags"), "5");
+}
+
 TEST(datum, members_are_found_in_any_order_and_what_is_none_is_not_taken_for_one) {
   // channels 3, height 2, width 1, data "abcdef", label -1 (ten bytes), encoded false
   const std::string message = std::string(

@@ -103,11 +103,13 @@ void note_what_is_not_verified(record_table& table, bool all) {
 
 /// What a feature is in the records that were looked at, of all files.
 ///   bytes, whole, real   whether some have a list of these
+///   frames     of bytes, in a SequenceExample
 ///   values     of its lists that have any, where they are all as long
 struct seen_feature {
   bool bytes = false;
   bool whole = false;
   bool real = false;
+  bool frames_of_bytes = false;
   bool is_first = true;
   bool differ = false;
   std::size_t values = 0;
@@ -119,6 +121,7 @@ struct seen_feature {
     if (found.values == 0) return;
     using list = example_feature::list;
     bytes = bytes || found.holds == list::bytes;
+    frames_of_bytes = frames_of_bytes || (found.are_frames && found.holds == list::bytes);
     whole = whole || found.holds == list::integers;
     real = real || found.holds == list::floats;
     if (found.holds == list::bytes && !kind) kind = kind_of_bytes_or_text(found.first, true);
@@ -129,6 +132,7 @@ struct seen_feature {
   void merge(const seen_feature& more) {
     records += more.records;
     bytes = bytes || more.bytes;
+    frames_of_bytes = frames_of_bytes || more.frames_of_bytes;
     whole = whole || more.whole;
     real = real || more.real;
     if (!kind) kind = more.kind;
@@ -196,13 +200,20 @@ void add_features(std::span<record_table> tables, std::span<const example_file> 
   }
   for (std::size_t i = 0; i < tables.size(); ++i) {
     for (const auto& [name, unused] : files[i].features) {
+      const seen_feature& seen = all.find(name)->second;
+      if (seen.frames_of_bytes) continue;
       record_field field{.name = name};
-      all.find(name)->second.set_kind(field);
+      seen.set_kind(field);
       field.picker = pick_feature(name);
       tables[i].fields.push_back(std::move(field));
     }
   }
   for (const auto& [name, seen] : all) {
+    if (seen.frames_of_bytes) {
+      tables.front().notes.push_back(str_cat("the frames '", name,
+                                             "' of a SequenceExample are bytes, and are left out: lists of bytes are "
+                                             "not read; write each frame as an Example"));
+    }
     if (seen.records < records) {
       tables.front().notes.push_back(str_cat("the feature '", name, "' is missing in ", records - seen.records,
                                              " of the ", records, " records that were looked at"));
