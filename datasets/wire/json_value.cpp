@@ -44,6 +44,24 @@ class scanner {
     skip_blank();
     return true;
   }
+  void begin_list() {
+    skip_blank();
+    if (!take('[')) fail("no list begins here");
+    skip_blank();
+    is_first_ = true;
+  }
+  // The next element; false at the end of the list.
+  bool next(json_kind& kind, std::string_view& value) {
+    if (take(']')) return false;
+    if (!is_first_) {
+      if (!take(',')) fail("no comma between elements");
+      skip_blank();
+    }
+    is_first_ = false;
+    kind = read_value(value);
+    skip_blank();
+    return true;
+  }
   void end() {
     skip_blank();
     if (at_ != text_.size()) fail("more stands behind the object");
@@ -213,6 +231,50 @@ class json_picker final : public value_picker {
   bool nan_where_missing_;
 };
 
+class member_of_each_picker final : public value_picker {
+ public:
+  member_of_each_picker(std::string key, std::string member) : key_(std::move(key)), member_(std::move(member)) {}
+
+  // Of `{},` becomes `null,`.
+  std::uint64_t room(std::uint64_t record_bytes) const noexcept override { return 2 * record_bytes; }
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+    const std::string_view text(reinterpret_cast<const char*>(record.data()), record.size());
+    std::optional<json_fault> fault;
+    const std::optional<json_member> list = find_member(text, key_, fault);
+    std::string picked = "[";
+    if (!fault && list && list->kind == json_kind::list) fault = add_each(list->written, picked);
+    if (fault) return str_cat("no JSON: ", fault->why, ", at byte ", fault->at, " of the record or an object in it");
+    if (!list || list->kind == json_kind::null) {
+      return value_fault(list ? str_cat("'", key_, "' is null") : str_cat("the record has no '", key_, "'"),
+                         corrupt_kinds::incomplete);
+    }
+    if (list->kind != json_kind::list) return str_cat("'", key_, "' is no list of objects in this record");
+    picked += ']';
+    std::memcpy(into.data(), picked.data(), picked.size());
+    into = into.first(picked.size());
+    return std::nullopt;
+  }
+  std::string what() const override { return str_cat("JSON ", member_, " of each of ", key_); }
+
+ private:
+  [[nodiscard]] std::optional<json_fault> add_each(std::string_view list, std::string& picked) const {
+    std::vector<std::string_view> objects;
+    if (std::optional<json_fault> fault = read_objects(list, objects)) return fault;
+    for (const std::string_view object : objects) {
+      std::optional<json_fault> fault;
+      const std::optional<json_member> found = find_member(object, member_, fault);
+      if (fault) return fault;
+      if (picked.size() > 1) picked += ',';
+      const std::string_view quote = found && found->kind == json_kind::text ? "\"" : "";
+      str_append(picked, quote, found ? found->written : "null", quote);
+    }
+    return std::nullopt;
+  }
+
+  std::string key_;
+  std::string member_;
+};
+
 bool is_key(std::string_view written, std::string_view key) {
   if (written == key) return true;
   if (written.find('\\') == std::string_view::npos) return false;
@@ -299,6 +361,27 @@ std::optional<json_member> find_member(std::string_view object, std::string_view
     fault = found;
   }
   return std::nullopt;
+}
+
+std::optional<json_fault> read_objects(std::string_view list, std::vector<std::string_view>& out) {
+  try {
+    scanner scan(list);
+    scan.begin_list();
+    json_kind kind = json_kind::null;
+    std::string_view element;
+    while (scan.next(kind, element)) {
+      if (kind != json_kind::object) return json_fault{"a list of other things than objects", 0};
+      out.push_back(element);
+    }
+    scan.end();
+    return std::nullopt;
+  } catch (const json_fault& found) {
+    return found;
+  }
+}
+
+std::shared_ptr<const value_picker> pick_json_of_each(std::string key, std::string member) {
+  return std::make_shared<member_of_each_picker>(std::move(key), std::move(member));
 }
 
 std::shared_ptr<const value_picker> pick_json(std::string key, bool nan_where_missing) {

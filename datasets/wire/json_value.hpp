@@ -33,6 +33,9 @@ struct json_fault {
 ///   source   RFC 8259
 [[nodiscard]] std::optional<json_fault> read_members(std::string_view object, std::vector<json_member>& out);
 
+/// The objects of a list that has nothing else, as they are written.
+[[nodiscard]] std::optional<json_fault> read_objects(std::string_view list, std::vector<std::string_view>& out);
+
 /// The member of this key, the last one as elsewhere; nothing where there is none.
 ///   fault   set where the object is damaged, or more stands behind it
 [[nodiscard]] std::optional<json_member> find_member(std::string_view object, std::string_view key,
@@ -67,5 +70,8 @@ void for_each_escaped(std::string_view text, const Each& each) {
 /// 1 and 0, lists and objects as written.
 ///   nan_where_missing   where there is none, or null: "nan"
 [[nodiscard]] std::shared_ptr<const value_picker> pick_json(std::string key, bool nan_where_missing = false);
+
+/// Picks, of the member of this key, which is a list of objects, each object's member: a list of JSON, with null where an object has none.
+[[nodiscard]] std::shared_ptr<const value_picker> pick_json_of_each(std::string key, std::string member);
 
 }  // namespace leat::datasets

@@ -80,6 +80,34 @@ TEST_F(text_tables, lines_of_json_give_texts_numbers_and_lists) {
   EXPECT_LE(samples.memory().extents, 3U * 24);
 }
 
+TEST_F(text_tables, members_of_a_list_of_objects_are_lists_as_in_parquet_where_they_are_asked_for) {
+  const std::string path = put("a.jsonl", R"({"id": 1, "messages": [{"role": "user", "content": "a \"b\""}, )"
+                                          R"({"content": "c", "role": "bot", "n": 2}]})"
+                                          "\n"
+                                          R"({"id": 2, "messages": []})"
+                                          "\n"
+                                          R"({"id": 3, "messages": [{"n": 5, "x": {"role": 1}}, {"role": null}]})"
+                                          "\n"
+                                          R"({"id": 4, "messages": ["role"]})"
+                                          "\n"
+                                          R"({"id": 5})"
+                                          "\n");
+  const dataset samples = open_jsonl(path, {.fields = {"messages.role", "messages.content", "messages.n"}});
+  testing::value_reader values(samples);
+  EXPECT_EQ(values.text(0, "messages.role"), R"(["user","bot"])");
+  EXPECT_EQ(values.text(0, "messages.content"), R"(["a \"b\"","c"])");
+  EXPECT_EQ(values.text(0, "messages.n"), "[null,2]");
+  EXPECT_EQ(values.text(1, "messages.role"), "[]");
+  EXPECT_EQ(values.text(2, "messages.role"), "[null,null]");
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(3, "messages.role")); }),
+              HasSubstr("a list of other things than objects"));
+  EXPECT_THAT(message_of(errc::corrupt, [&] { static_cast<void>(samples.read(4, "messages.role")); }),
+              HasSubstr("no 'messages'"));
+  EXPECT_EQ(open_jsonl(path).fields().size(), 2U) << "nothing is added that nobody asked for";
+  EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_jsonl(path, {.fields = {"id.role"}})); }),
+              HasSubstr("id.role"));
+}
+
 TEST_F(text_tables, what_is_no_json_is_named_and_a_later_line_concerns_its_sample_only) {
   EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open(put("b.jsonl", "{\"a\": 1}\n{\"a\": }\n"))); }),
               AllOf(HasSubstr("b.jsonl"), HasSubstr("offset 15"), HasSubstr("line 2")));

@@ -45,9 +45,11 @@ std::string read_text(const file_bytes& file, const value_place& place) {
 }
 
 /// A column of one file.
+///   key_bytes   where the name is that of a list of objects and that of a member of each, how long the list's is; else 0
 struct text_column {
   std::string name;
   seen_values seen;
+  std::size_t key_bytes = 0;
 };
 
 /// Which line of a file something is in, from 1.
@@ -115,6 +117,22 @@ std::vector<text_column> json_columns(const file_bytes& file, const record_table
     }
   });
   return columns;
+}
+
+// What is asked for and no key may be a member of each of a list's objects: `messages.role`.
+void add_members_of_lists(std::vector<text_column>& columns, std::span<const std::string> asked) {
+  const auto find = [&](std::string_view name) {
+    return std::find_if(columns.begin(), columns.end(), [&](const text_column& each) { return each.name == name; });
+  };
+  for (const std::string& name : asked) {
+    if (find(name) != columns.end()) continue;
+    for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+      const auto list = find(std::string_view(name).substr(0, dot));
+      if (list == columns.end() || !list->seen.other) continue;
+      columns.push_back({.name = name, .seen = list->seen, .key_bytes = dot});
+      break;
+    }
+  }
 }
 
 /// What becomes of a cell without a value.
@@ -218,6 +236,9 @@ struct text_file {
 };
 
 std::shared_ptr<const value_picker> picker_of(const text_file& file, std::size_t column, const record_field& field) {
+  if (const std::size_t key = file.columns[column].key_bytes; key != 0) {
+    return pick_json_of_each(field.name.substr(0, key), field.name.substr(key + 1));
+  }
   const bool is_nan = is_nan_where_missing(field);
   if (file.separator == 0) return pick_json(field.name, is_nan);
   const empty_cell empty = is_nan                            ? empty_cell::nan
@@ -302,10 +323,11 @@ dataset open_texts(const input_files& stored, const table_options& options, cons
 dataset open_jsonl_files(const input_files& from, const table_options& options) {
   return open_texts(
       from, options,
-      [](const input_files& files, const file_bytes& file, unsigned threads, record_table& table, text_file& out) {
+      [&](const input_files& files, const file_bytes& file, unsigned threads, record_table& table, text_file& out) {
         table.format = "jsonl";
         table.records = find_lines([&] { return files.open(file.path()); }, threads);
         out.columns = json_columns(file, table);
+        add_members_of_lists(out.columns, options.fields);
       });
 }
 
