@@ -12,6 +12,17 @@ namespace {
 
 using json = nlohmann::json;
 
+// {"shape": [2, 3], "dtype": "float32", "_type": "Array2D"}; null is an extent that rows choose.
+void add_array(const json& feature, const std::string& path, hub_features& out) {
+  const auto shape = feature.find("shape");
+  if (shape == feature.end() || !shape->is_array()) return;
+  hub_features::array found{.path = path, .axes = shape->size(), .shape = {}};
+  for (const json& each : *shape) {
+    str_append(found.shape, found.shape.empty() ? "" : " x ", each.is_number() ? each.dump() : "any");
+  }
+  out.arrays.push_back(std::move(found));
+}
+
 void add_features(const json& features, const std::string& above, hub_features& out) {
   if (!features.is_object()) return;
   for (const auto& [name, feature] : features.items()) {
@@ -22,6 +33,8 @@ void add_features(const json& features, const std::string& above, hub_features& 
       add_features(feature, path, out);
     } else if (*type == "Image") {
       out.pictures.push_back(path);
+    } else if (const auto kind = type->get<std::string>(); kind.starts_with("Array") && kind.ends_with("D")) {
+      add_array(feature, path, out);
     } else if (*type == "ClassLabel") {
       hub_features::class_names labels{.path = path, .names = {}};
       const auto names = feature.find("names");
@@ -37,6 +50,11 @@ void add_features(const json& features, const std::string& above, hub_features& 
 
 bool hub_features::is_picture(std::string_view path) const noexcept {
   return std::find(pictures.begin(), pictures.end(), path) != pictures.end();
+}
+
+const hub_features::array* hub_features::array_of(std::string_view path) const noexcept {
+  const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const array& each) { return each.path == path; });
+  return found == arrays.end() ? nullptr : &*found;
 }
 
 const hub_features::class_names* hub_features::labels_of(std::string_view path) const noexcept {

@@ -254,6 +254,31 @@ TEST(parquet, lists_of_numbers_are_their_elements) {
   }
 }
 
+TEST(parquet, arrays_of_the_hub_are_their_numbers_row_after_row) {
+  const dataset samples = open(path_of("hub-arrays.parquet"));
+  ASSERT_EQ(samples.size(), 5U);
+  EXPECT_EQ(info_of(samples.fields(), "grid").type, dtype::f32);
+  EXPECT_EQ(info_of(samples.fields(), "cube").type, dtype::i64);
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("'grid' has arrays of 2 x 3: ")));
+  EXPECT_THAT(samples.notes(), Contains(HasSubstr("'cube' has arrays of any x 2 x 2: ")));
+  EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'deep."), HasSubstr("has lists in lists"))));
+  const auto numbers = [&]<class T>(std::uint64_t row, const std::string& field, T) {
+    const std::vector<std::byte> bytes = samples.read(row, field);
+    std::vector<T> all(bytes.size() / sizeof(T));
+    std::memcpy(all.data(), bytes.data(), bytes.size());
+    return all;
+  };
+  for (std::uint64_t row = 0; row < 5; ++row) {
+    const auto r = static_cast<float>(row);
+    EXPECT_THAT(numbers(row, "grid", 0.0F), ElementsAre(r * 6 + 0.5F, r + 1, r + 2, r + 3, r + 4, r + 5));
+    const auto first = static_cast<std::int64_t>(row);
+    if (row != 3) {
+      EXPECT_THAT(numbers(row, "cube", std::int64_t{0}), ElementsAre(first, 1, 2, 3, first, 1, 2, 3));
+    }
+  }
+  EXPECT_THROW(static_cast<void>(samples.read(3, "cube")), error);
+}
+
 TEST(parquet, lists_of_texts_are_lists_of_json) {
   const dataset samples = open(path_of("lists-of-texts.parquet"));
   ASSERT_EQ(samples.size(), 5U);

@@ -145,7 +145,11 @@ class chooser {
 
   void look_at_lists(choice found, bool as_field, bool as_column) {
     const parquet_leaf& leaf = of_.footer.leaves[found.leaf];
-    if (leaf.repeated > 1) return leave_out(leaf, as_field || as_column, "has lists in lists; write them flat");
+    const hub_features::array* const array = of_.features.array_of(leaf.shown);
+    const bool is_array = array != nullptr && array->axes == leaf.repeated && element_type(leaf);
+    if (leaf.repeated > 1 && !is_array) {
+      return leave_out(leaf, as_field || as_column, "has lists in lists; write them flat");
+    }
     if (!element_type(leaf) && !has_lists_of_texts(leaf)) {
       return leave_out(leaf, as_field || as_column,
                        "has lists of what are no numbers and no texts; write one value a row");
@@ -158,6 +162,10 @@ class chooser {
     for (const parquet_group& group : of_.footer.groups) {
       std::string how = why_not_bare(leaf, group.chunks[found.leaf]);
       if (how.size() > found.packed_by.size()) found.packed_by = std::move(how);
+    }
+    if (is_array) {
+      of_.notes.push_back(str_cat(of_.path, ": the column '", leaf.shown, "' has arrays of ", array->shape,
+                                  ": each is the list of its numbers, row after row, for a sequence"));
     }
     found.becomes = choice::role::packed;
     take_packed(std::move(found), as_field);

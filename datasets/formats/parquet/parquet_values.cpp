@@ -473,7 +473,7 @@ std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept {
 }
 
 std::optional<dtype> element_type(const parquet_leaf& leaf) noexcept {
-  if (leaf.repeated != 1 || !leaf.is_number) return std::nullopt;
+  if (leaf.repeated == 0 || !leaf.is_number) return std::nullopt;
   switch (leaf.type) {
     case parquet_type::boolean:
       return dtype::u8;

@@ -63,7 +63,7 @@ struct packed_group {
 /// The dtype in which numbers of a column are kept: i64 of whole ones, f16, f32, f64; none where they are no numbers.
 [[nodiscard]] std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept;
 
-/// The dtype of the elements of a column of lists, not of lists in lists; none where they are no numbers.
+/// The dtype of the elements of a column of lists, or of the innermost lists; none where they are no numbers.
 [[nodiscard]] std::optional<dtype> element_type(const parquet_leaf& leaf) noexcept;
 
 /// Lists of texts, not lists in lists.

@@ -65,6 +65,17 @@ for codec in ["snappy", "gzip", "zstd", "lz4"]:
                        "species": "DELTA_BYTE_ARRAY", "flag": "RLE", "gaps": "DELTA_BINARY_PACKED",
                        "text": "DELTA_LENGTH_BYTE_ARRAY"})
 pq.write_table(whole.select(["text", "id"]), "brotli.parquet", compression="brotli")
+# Arrays of the Hub: lists in lists, of which its metadata tell the shape.
+arrays = pa.table({
+    "grid": pa.array([[[r * 6.0 + 0.5, r + 1.0, r + 2.0], [r + 3.0, r + 4.0, r + 5.0]] for r in range(5)],
+                     pa.list_(pa.list_(pa.float32()))),
+    "cube": pa.array([[[[r, 1], [2, 3]]] * 2 if r != 3 else None for r in range(5)],
+                     pa.list_(pa.list_(pa.list_(pa.int64())))),
+    "deep": pa.array([[[1]]] * 5, pa.list_(pa.list_(pa.int64())))})
+hub_arrays = {"info": {"features": {"grid": {"shape": [2, 3], "dtype": "float32", "_type": "Array2D"},
+                                    "cube": {"shape": [None, 2, 2], "dtype": "int64", "_type": "Array3D"}}}}
+pq.write_table(arrays.replace_schema_metadata({"huggingface": json.dumps(hub_arrays)}), "hub-arrays.parquet",
+               row_group_size=2)
 # Two columns of one name, and a column that is text in the others.
 twice = pa.Table.from_arrays([pa.array([b"x", b"y"]), pa.array([b"1", b"2"]), pa.array([7, 8])], ["a", "a", "species"])
 pq.write_table(twice, "twice.parquet", compression="none", use_dictionary=False)
