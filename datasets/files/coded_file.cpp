@@ -301,10 +301,10 @@ void decoded_file::fill(std::span<std::byte> into) const {
 
 // --- blocks --------------------------------------------------------------------------------------------------------------
 
-void coded_blocks::add(std::uint64_t begin, std::uint64_t end) {
+bool coded_blocks::add(std::uint64_t begin, std::uint64_t end) {
   const auto point = static_cast<std::uint32_t>(file_->point_before(begin));
+  if (!blocks_.empty() && blocks_.back().point > point) return false;
   if (blocks_.empty() || blocks_.back().point != point) {
-    assert(blocks_.empty() || blocks_.back().point < point);
     const bool is_last = point + 1 == file_->points().size();
     // What is between two points is verified as a whole.
     blocks_.push_back({.point = point, .end = is_last ? file_->bytes() : file_->points()[point + 1].out});
@@ -312,6 +312,7 @@ void coded_blocks::add(std::uint64_t begin, std::uint64_t end) {
   block& last = blocks_.back();
   ++last.samples;
   last.end = std::max(last.end, std::min(end, file_->bytes()));
+  return true;
 }
 
 std::size_t coded_blocks::block_of(std::uint64_t begin) const noexcept {

@@ -102,8 +102,9 @@ class coded_blocks {
  public:
   explicit coded_blocks(std::shared_ptr<const coded_file> file) : file_(std::move(file)) {}
 
-  /// The next sample lies here, in what the stream becomes. Begins ascend.
-  void add(std::uint64_t begin, std::uint64_t end);
+  /// The next sample lies here, in what the stream becomes.
+  ///   returns   false where it begins before the last one's block does
+  bool add(std::uint64_t begin, std::uint64_t end);
   void finish() { blocks_.shrink_to_fit(); }
 
   [[nodiscard]] const coded_file& file() const noexcept { return *file_; }

@@ -9,6 +9,7 @@
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/error.hpp>
+#include <leat/index_options.hpp>
 #include <leat/open.hpp>
 #include <leat/open_tables.hpp>
 #include <leat/open_tar.hpp>
@@ -18,7 +19,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -126,6 +129,37 @@ TEST_F(coded_files, make_a_folder_of_shards) {
   const std::string first = put("train-0.tar.gz", testing::coded(packing::gzip, shard(2)));
   put("train-1.tar.gz", testing::coded(packing::gzip, shard(3)));
   EXPECT_EQ(open(first.substr(0, first.rfind('/'))).size(), 5U);
+}
+
+TEST_F(coded_files, are_read_through_once_where_an_index_is_kept) {
+  for (const char* name : {"kept.tar.gz", "kept.tar.zst"}) {
+    const packing how = std::string_view(name).ends_with(".gz") ? packing::gzip : packing::zstd;
+    const std::string path = put(name, testing::coded_in_parts(how, shard(9), mib));
+    const auto make_old = [&] {
+      std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+    };
+    make_old();
+    std::vector<index_report::outcome> outcomes;
+    tar_options options;
+    options.index = {.use = index_use::check,
+                     .directory = path + ".indexes",
+                     .on_report = [&](const index_report& report) { outcomes.push_back(report.what); }};
+    const dataset first = open_tar(path, options);
+    const dataset again = open_tar(path, options);
+    EXPECT_THAT(outcomes, ElementsAre(index_report::outcome::written, index_report::outcome::used));
+    ASSERT_EQ(again.size(), 9U);
+    EXPECT_EQ(again.model()->blocks().size(), first.model()->blocks().size());
+    for (std::size_t i = 0; i < first.fields().size(); ++i) {
+      EXPECT_EQ(again.fields()[i].bytes_total, first.fields()[i].bytes_total);
+      EXPECT_EQ(again.fields()[i].stored_block_bytes_max, first.fields()[i].stored_block_bytes_max);
+    }
+    EXPECT_TRUE(text_of(again, 7, "txt") == testing::some_text(300'000, 7));
+    EXPECT_EQ(again.name(7), first.name(7));
+    put(name, testing::coded(how, shard(8)));
+    make_old();
+    EXPECT_EQ(open_tar(path, options).size(), 8U);
+    EXPECT_EQ(outcomes.back(), index_report::outcome::written);
+  }
 }
 
 TEST_F(coded_files, that_were_cut_lose_what_is_missing_and_say_so) {

@@ -123,8 +123,7 @@ class tar_model final : public dataset_model {
     for (std::uint64_t sample = 0; sample < table_.size(); ++sample) {
       const std::span<const extent_table::record> parts = table_.of(sample);
       if (parts.empty()) continue;
-      const extent_table::record& last = parts.back();
-      coded_[last.file()].add(parts.front().offset(), last.offset() + last.bytes());
+      add_to_blocks(parts);
     }
     std::uint64_t stored = 0;
     std::uint64_t decoded = 0;
@@ -276,6 +275,20 @@ class tar_model final : public dataset_model {
   }
 
  private:
+  // What a kept index says may be anything.
+  void add_to_blocks(std::span<const extent_table::record> parts) {
+    coded_blocks& blocks = coded_[parts.front().file()];
+    std::uint64_t end = parts.front().offset();
+    for (const extent_table::record& each : parts) {
+      const bool follows = each.file() == parts.front().file() && each.offset() >= end &&
+                           each.offset() + each.bytes() <= blocks.file().bytes();
+      if (!follows) throw error(errc::format, "it has members in another order than shards have");
+      end = each.offset() + each.bytes();
+    }
+    if (!blocks.add(parts.front().offset(), end))
+      throw error(errc::format, "it has samples in another order than shards have");
+  }
+
   // A sample lies in the block in which its first member begins.
   void place_coded(std::uint64_t sample, std::span<part> parts) const {
     if (parts.empty()) return;
@@ -491,6 +504,19 @@ digest key_of_objects(const std::vector<std::string>& names, at_end_marker at_ma
   return key.finish();
 }
 
+// Of an index that was found; else it is refused.
+//   stamps   as the shards are now; none where the index is trusted
+bool are_unchanged(kept_index& index, const std::vector<std::string>& paths, std::span<const file_stamp> stamps,
+                   std::span<const file_stamp> before) {
+  if (before.size() != paths.size()) throw error(errc::format, "it is of other shards");
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    if (stamps[i] == before[i]) continue;
+    index.refuse(str_cat(paths[i], " has changed since"));
+    return false;
+  }
+  return true;
+}
+
 // The shards as an earlier run has seen them, if they are still the same.
 //   stamps   as they are now; none where the index is trusted
 //   source   of these paths; null for files on a disk
@@ -500,12 +526,7 @@ std::shared_ptr<const tar_model> kept_shards(kept_index& index, const std::vecto
   return index.use(
       [&](const std::shared_ptr<const mapped_index>& found, section_reader& from) -> std::shared_ptr<const tar_model> {
         const std::span<const file_stamp> before = from.all<file_stamp>();
-        if (before.size() != paths.size()) throw error(errc::format, "it is of other shards");
-        for (std::size_t i = 0; i < stamps.size(); ++i) {
-          if (stamps[i] == before[i]) continue;
-          index.refuse(str_cat(paths[i], " has changed since"));
-          return nullptr;
-        }
+        if (!are_unchanged(index, paths, stamps, before)) return nullptr;
         const std::shared_ptr<const io::file_table> files = table_of(paths, before);
         return std::make_shared<const tar_model>(
             files, source ? source : std::make_shared<const io::file_description>(files), found, from, at_marker);
@@ -625,35 +646,74 @@ std::shared_ptr<tar_model> model_of(std::shared_ptr<const io::source_description
   return std::make_shared<tar_model>(std::move(files), std::move(shards), std::move(indexes), at_marker);
 }
 
-// Shards that are compressed, each read through.
-dataset open_coded(std::shared_ptr<const input_files> from, const tar_options& options) {
-  const std::vector<std::string>& names = from->names();
-  const at_end_marker at_marker = index_options_of(options).at_marker;
-  std::vector<coded_shard> shards(names.size());
-  std::vector<sized_file> sized(names.size());
+using coded_files = std::vector<std::shared_ptr<const coded_file>>;
+
+// Opening reads compressed shards whole: an index is kept where that is long.
+std::uint64_t samples_least_of_coded(std::span<const file_stamp> stamps) {
+  constexpr std::uint64_t stored_bytes_least = std::uint64_t{16} << 20;
   std::uint64_t stored = 0;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::unique_ptr<file_bytes> file = from->open(names[i]);
-    sized[i] = {names[i], file->size(), file->version()};
-    stored += file->size();
-  }
+  for (const file_stamp& each : stamps) stored += each.size_bytes;
+  return stored < stored_bytes_least ? kept_index::samples_least : 1;
+}
+
+// As an earlier run has read them through, if they are still the same.
+std::shared_ptr<const tar_model> kept_coded_shards(kept_index& index, const std::shared_ptr<const input_files>& files,
+                                                   std::span<const file_stamp> stamps, const placed_files& placed,
+                                                   at_end_marker at_marker) {
+  return index.use(
+      [&](const std::shared_ptr<const mapped_index>& found, section_reader& from) -> std::shared_ptr<const tar_model> {
+        if (!are_unchanged(index, files->names(), stamps, from.all<file_stamp>())) return nullptr;
+        coded_files coded;
+        for (const file_stamp& each : stamps) {
+          coded.push_back(std::make_shared<const coded_file>(found, from));
+          if (coded.back()->stored_bytes() != each.size_bytes) throw error(errc::format, "it is of other shards");
+        }
+        auto model = std::make_shared<tar_model>(placed.table, placed.source, found, from, at_marker);
+        model->set_coded(std::move(coded), files);
+        return model;
+      });
+}
+
+std::vector<coded_shard> read_through(const input_files& from, std::uint64_t stored_bytes, at_end_marker at_marker) {
+  const std::vector<std::string>& names = from.names();
+  std::vector<coded_shard> shards(names.size());
   for_each_parallel(names.size(), working_cores(), [&](std::size_t i) {
-    const std::unique_ptr<file_bytes> file = from->open(names[i]);
     const std::optional<stream_coding> coding = coding_of_name(names[i]);
     if (!coding) {
       throw error(errc::usage, str_cat(names[i], ": is not compressed, and ", names.front(), " is; open them apart"));
     }
-    shards[i] = index_coded_shard(*file, static_cast<std::uint32_t>(i), *coding, points_apart(stored), at_marker);
+    const std::unique_ptr<file_bytes> file = from.open(names[i]);
+    shards[i] = index_coded_shard(*file, static_cast<std::uint32_t>(i), *coding, points_apart(stored_bytes), at_marker);
   });
+  return shards;
+}
+
+///   stamps   of the files as they are now
+dataset open_coded(const std::shared_ptr<const input_files>& from, std::span<const file_stamp> stamps,
+                   kept_index& index, at_end_marker at_marker) {
+  std::vector<sized_file> sized;
+  std::uint64_t stored = 0;
+  for (std::size_t i = 0; i < stamps.size(); ++i) {
+    sized.push_back({.name = from->names()[i], .size_bytes = stamps[i].size_bytes});
+    stored += stamps[i].size_bytes;
+  }
   const placed_files placed = from->place(sized);
+  if (auto model = kept_coded_shards(index, from, stamps, placed, at_marker)) return dataset(std::move(model));
   std::vector<shard_index> members;
-  std::vector<std::shared_ptr<const coded_file>> files;
-  for (coded_shard& each : shards) {
+  coded_files coded;
+  for (coded_shard& each : read_through(*from, stored, at_marker)) {
     members.push_back(std::move(each.members));
-    files.push_back(std::move(each.file));
+    coded.push_back(std::move(each.file));
   }
   auto model = std::make_shared<tar_model>(placed.table, placed.source, std::move(members), at_marker);
-  model->set_coded(std::move(files), std::move(from));
+  section_writer content;
+  if (index.is_written(model->size())) {
+    content.add_all(stamps);
+    for (const auto& each : coded) each->save(content);
+    model->save(content);
+  }
+  index.write(model->size(), content.bytes());
+  model->set_coded(std::move(coded), from);
   return dataset(std::move(model));
 }
 
@@ -661,9 +721,6 @@ dataset open_coded(std::shared_ptr<const input_files> from, const tar_options& o
 
 dataset open_shards_of_source(std::shared_ptr<const io::source_description> shards, const tar_options& options,
                               const std::function<index_places()>& beside) {
-  if (shards->files() != 0 && coding_of_name(shards->file_name(0))) {
-    return open_coded(files_of_source(std::move(shards)), options);
-  }
   const tar_index_options index_options = remote_index_options_of(options);
   const at_end_marker at_marker = index_options.at_marker;
   std::vector<std::string> names;
@@ -671,6 +728,10 @@ dataset open_shards_of_source(std::shared_ptr<const io::source_description> shar
   // However few samples there are, walking takes a request for each MiB at least.
   kept_index index(options.index, str_cat(names.front(), names.size() > 1 ? " and others" : ""),
                    key_of_objects(names, at_marker), 1);
+  if (coding_of_name(names.front())) {
+    const std::vector<file_stamp> stamps = look_at_objects(*shards, names, index);
+    return open_coded(files_of_source(std::move(shards)), stamps, index, at_marker);
+  }
   const bool is_walked = options.index.use == index_use::rebuild || !beside;
   if (index.is_off() && is_walked) {
     std::vector<shard_index> indexes = walk_shards(*shards, index_options);
@@ -731,6 +792,15 @@ dataset open_shards_of_source(std::shared_ptr<const io::source_description> shar
 
 namespace {
 
+dataset open_coded_on_disk(const std::vector<std::string>& paths, const tar_options& options) {
+  const at_end_marker at_marker = index_options_of(options).at_marker;
+  const std::vector<file_stamp> stamps = look_at_shards(paths);
+  kept_index index(options.index, str_cat(paths.front(), paths.size() > 1 ? " and others" : ""),
+                   key_of(paths, at_marker), samples_least_of_coded(stamps));
+  for (const file_stamp& each : stamps) index.saw(each.modified_ns);
+  return open_coded(files_on_disk(paths), stamps, index, at_marker);
+}
+
 // Neighbours of which all are compressed, or none.
 std::vector<std::vector<std::string>> split_coded(std::vector<std::string> paths) {
   std::vector<std::vector<std::string>> runs;
@@ -775,7 +845,7 @@ dataset open_shards_on_disk(std::span<const std::string> shards, const tar_optio
   if (paths.empty()) throw error(errc::usage, "open_tar: no shard was given; name one, as train-{000..127}.tar");
   std::vector<dataset> parts;
   for (std::vector<std::string>& each : split_coded(std::move(paths))) {
-    parts.push_back(coding_of_name(each.front()) ? open_coded(files_on_disk(std::move(each)), options)
+    parts.push_back(coding_of_name(each.front()) ? open_coded_on_disk(each, options)
                                                  : open_plain(each, shards, options));
   }
   return parts.size() == 1 ? parts.front() : concat(parts);
