@@ -107,10 +107,11 @@ constexpr format all_formats[] = {
      .reads = "ustar, GNU and pax headers. An archive ends at its end marker, a block of zeros; `ignore_zeros` "
               "reads on behind it, in files that `cat a.tar b.tar` made. `.tar.gz`, `.tgz`, `.tar.zst`: samples lie in "
               "blocks of about 1 MiB, or of a frame of Zstandard; opening reads the shards through.",
-     .refuses = "Frames of Zstandard of more than 256 MiB (`pzstd` writes small ones), hard links (`tar "
-                "--hard-dereference`), sparse members, members that go on in "
-                "another volume. With a note: symbolic links (`tar --dereference` stores their files), an archive "
-                "without an end marker, what lies behind one. A shard that ends within a member has a corrupt sample."},
+     .refuses =
+         "Frames of Zstandard of more than 256 MiB (`pzstd` writes small ones), sparse members, members that go on in "
+         "another volume. With a note: symbolic links (`tar --dereference` stores their files), an archive "
+         "without an end marker, what lies behind one. A hard link makes its sample corrupt (`tar "
+         "--hard-dereference` stores the bytes), and so does a shard that ends within a member."},
     {.what = source_format::npy,
      .name = ".npy",
      .begins = [](const file_look& look) { return is_npy(look.start); },
