@@ -26,9 +26,9 @@ struct tar_options {
 ///            brace lists, s3:// with globs too (docs/guides/object-storage.md). One call takes paths or addresses, not
 ///            both. So do the functions below
 ///   throws   error{errc::not_found} a shard is missing or a pattern matches none; error{errc::format} a damaged
-///            header, with shard and offset; error{errc::unsupported} sparse members and hard links, by name,
-///            frames of Zstandard of more than 256 MiB, and files of another kind. A field given twice, or a shard that ends inside a member,
-///            is a defect of one sample, and left to the loader's corrupt policy
+///            header, with shard and offset; error{errc::unsupported} sparse members, by name, frames of
+///            Zstandard of more than 256 MiB, and files of another kind. A field given twice, a hard link, and a shard
+///            that ends inside a member are defects of one sample, and left to the loader's corrupt policy
 ///   source   webdataset/tariterators.py: base_plus_ext, group_by_keys; POSIX.1-2001 pax; GNU tar manual
 [[nodiscard]] dataset open_tar(const source_names& shards, const tar_options& options = {});
 
