@@ -222,14 +222,16 @@ def readme_table(results, source):
     lines += table(["", "images per CPU-second", "images/s", "first batch, s", "memory, MiB"], cells)
     lines.append("")
     told = []
-    for job, what, unit in (("u8", "u8 NHWC, images", "images"), ("tokens", "12 x 1,024 tokens at random, batches", "batches"),
-                            ("sequence", "12 x 1,024 tokens in order, i32, batches", "batches")):
+    for job, what in (("u8", "images, u8 NHWC"), ("tokens", "batches of 12 x 1,024 tokens, at random"),
+                      ("sequence", "batches of 12 x 1,024 tokens in order, i32")):
         rows = rows_of(results, job)
-        if rows:
-            each = ", ".join(f"{name} {number(statistics.median(map(rate_per_cpu, best(rows, name, rate_per_cpu)['runs'])))}"
-                             for name in names(rows))
-            told.append(f"{what} per CPU-second: {each}.")
-    lines += wrapped(" ".join(told)) + [""] if told else []
+        if not rows:
+            continue
+        rates = {name: number(statistics.median(map(rate_per_cpu, best(rows, name, rate_per_cpu)["runs"]))) for name in names(rows)}
+        ours = [f"{rate} ({name[6:]})" if name.startswith("leat, ") else rate for name, rate in rates.items() if name.split(",")[0] == "leat"]
+        others = [f"{name} {rate}" for name, rate in rates.items() if name.split(",")[0] != "leat"]
+        told.append([what, ", ".join(ours), ", ".join(others)])
+    lines += table(["per CPU-second", "leat", "others"], told) + [""] if told else []
     if results["missing"]:
         lines += wrapped("Not measured, see there: " + ", ".join(results["missing"]) + ".") + [""]
     lines += wrapped(f"[{source}]({source}) has the spreads, the settings and how it was measured.")
