@@ -350,7 +350,7 @@ void add_picture_options(CLI::App& app, picture_options& pictures) {
                  "the colour that pictures with alpha are laid over, as 255,255,255 (their alpha is dropped)")
       ->delimiter(',')
       ->expected(3)
-      ->check(CLI::Range(0, 255))
+      ->check(CLI::Range(0, 255).description(""))
       ->type_name("R,G,B");
 }
 
