@@ -159,8 +159,9 @@ constexpr format all_formats[] = {
               "opening reads such columns once. An index takes 16 bytes a row and field, of packed ones 4. "
               "Checksums are verified of pages that are read whole; with `checksums` of all.",
      .refuses = "Encrypted files, columns in other files, brotli, lzo, the lz4 of Hadoop. Left out, with a note: "
-                "dates, times of 96 bits, decimals, lists in lists, lists of bytes. A number that does not fit its "
-                "column's width is damage."},
+                "dates, times of 96 bits, decimals, lists of bytes, lists in lists. Of the latter the Hub's Array2D to "
+                "Array5D are read, as the list of their numbers. A number that does not fit its column's width is "
+                "damage."},
     {.what = source_format::arrow,
      .name = "Arrow",
      .options = table_options_all,
@@ -205,11 +206,12 @@ constexpr format all_formats[] = {
      .recognised_by = "the checksum of the first length",
      .fields = "The features of a tf.train.Example: one value of bytes, or numbers as text. Integers are labels of "
                "i64, floats of f32; lists of different lengths are for leat::sequence. Fields are those of the "
-               "first 1,000 records of each file. Other records are `value`.",
+               "first 1,000 records of each file. A SequenceExample has those of its context, and its frames of "
+               "numbers one after another. Other records are `value`.",
      .reads = "Checksums of lengths are verified when a file is opened; those of records each time a picture is "
               "taken out of one, and with `checksums` of all.",
      .refuses = "Files that are compressed as a whole; ArrayRecord, with a line of Python that writes it as "
-                "TFRecord. A SequenceExample is `value`."},
+                "TFRecord. Left out, with a note: frames of bytes of a SequenceExample."},
     {.what = source_format::mds,
      .name = "MDS",
      .given_as = "a folder",
@@ -231,7 +233,8 @@ constexpr format all_formats[] = {
      .recognised_by = "the name's end; a folder with metadata.jsonl",
      .fields = "The keys of the first 1,000 lines of a file. A text is its characters; numbers are labels of i64 if "
                "all of these lines have whole ones, else of f64; true and false are 1 and 0; lists and objects are "
-               "bytes as they are written. `types` says it otherwise. With `path_column` the file of that path is "
+               "bytes as they are written. Of a list of objects, `fields` may name a member: `messages.role` is the "
+               "list of each object's. `types` says it otherwise. With `path_column` the file of that path is "
                "`jpg`, or `file`.",
      .reads = "One object a line; NaN and Infinity, as Python writes them; of a key that comes twice the last "
               "value. An index takes 16 bytes a line. `.jsonl.gz`, `.jsonl.zst`: in blocks, as tar shards are.",
