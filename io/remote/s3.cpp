@@ -71,6 +71,9 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
     if (!is_address(endpoint) || is_s3(endpoint))
       throw error(errc::usage, str_cat(endpoint.find('@') == std::string::npos ? redacted(endpoint) : "endpoint",
                                        ": an endpoint is an address, as https://s3.example.org"));
+    if (endpoint.find_first_of("?#") != std::string::npos)
+      throw error(errc::usage,
+                  str_cat(redacted(endpoint), ": an endpoint has no query; leave out what follows its path"));
     const std::size_t mark = endpoint.find(bucket_mark);
     found.has_bucket_in_host = mark != std::string::npos;
     if (found.has_bucket_in_host && !endpoint.substr(0, mark).ends_with("://")) {

@@ -282,5 +282,90 @@ TEST(remote, tokens_and_arrays_are_read_of_addresses_too) {
   }
 }
 
+// Each line: what is wrong, where, and what to do. None of them gets as far as a connection.
+TEST(remote, bad_options_addresses_and_variables_are_refused_in_words) {
+  const temporary_directory folder;
+  const std::string no_certificates = write_file(folder.path() / "none.pem", "nothing");
+  const std::string cache = (folder.path() / "cache").string();
+  const std::string https = "https://127.0.0.1:1/a.tar";
+  const std::string s3 = "s3://bucket/a.tar";
+  struct line {
+    std::vector<std::string> arguments;
+    std::string words;
+    std::vector<std::string> environment = {};
+  };
+  const line lines[] = {
+      {{https, "--header", "nonsense"},
+       "a header is written with the server that it goes to, as 'https://host Authorization: Bearer ...'"},
+      {{https, "--header", "https://h Host: x"}, "the header Host is set by leat itself; leave it out"},
+      {{https, "--header", "http://h A: b"},
+       "would go over http://, where others can read it; give https://, or --allow-http"},
+      {{https, "--header", "https://h A: b\nc"}, "the value of the header A is empty, or has line ends"},
+      {{https, "--header", "https://h Bad Name: b"}, "a header for https://h has no name such as Authorization"},
+      {{https, "--patience", "0"}, "--patience '0' will not do; give a whole number from 1 to 86400"},
+      {{https, "--patience", "soon"}, "--patience 'soon' will not do; give a whole number"},
+      {{https, "--cache", ""}, "--cache '' will not do; give a DIR"},
+      {{https, "--cache", cache}, "how many bytes the cache may take was not said; give --cache-bytes"},
+      {{https, "--cache-bytes", "1GiB"}, "--cache-bytes was given, and no folder: give --cache too"},
+      {{https, "--cache", cache, "--cache-bytes", "much"}, "--cache-bytes 'much' will not do; give a size like 512MiB"},
+      {{https, "--cache", cache, "--cache-bytes", "1GiB", "--cache-block-bytes", "3"},
+       "--cache-block-bytes is 3; it is a multiple of 4096"},
+      {{https, "--ca-file", "/nowhere"}, "/nowhere: no certificates in PEM can be read from it"},
+      {{https, "--ca-file", no_certificates}, "none.pem: no certificates in PEM can be read from it"},
+      {{s3, "--anonymous", "--endpoint", "nonsense"}, "nonsense: an endpoint is an address, as https://s3.example.org"},
+      {{s3, "--anonymous", "--endpoint", "s3://other"}, "s3://other: an endpoint is an address"},
+      {{s3, "--anonymous", "--endpoint", "http://127.0.0.1:1"},
+       "http://127.0.0.1:1: what comes over http:// can be read and changed on its way; give https://, or "
+       "--allow-http"},
+      {{s3, "--anonymous", "--endpoint", "https://x{bucket}.h"},
+       "{bucket} is what the host begins with, as in https://{bucket}.s3.example.org"},
+      {{s3, "--anonymous", "--endpoint", "https://{bucket"},
+       "this is no address of an object; write https://host/path"},
+      {{s3, "--anonymous", "--endpoint", "https://me:hush@h"}, "an address with a user or a password is not read"},
+      {{s3, "--anonymous", "--endpoint", "https://h?sig=hush"},
+       "https://h: an endpoint has no query; leave out what follows its path"},
+      {{s3, "--anonymous", "--region", "EU West"}, "'EU West' is no name of a region, as us-east-1 is"},
+      {{s3}, "no keys for s3:// were found"},
+      {{"s3://B_b/a.tar", "--anonymous"},
+       "'B_b' is no name of a bucket, which has 3 to 63 small letters, digits, dots and hyphens"},
+      {{"s3:///a.tar", "--anonymous"}, "write s3://bucket/key"},
+      {{"http://127.0.0.1:1/a.tar"},
+       "what comes over http:// can be read and changed on its way; give https://, or --allow-http"},
+      {{"https://me:hush@h/a.tar"}, "an address with a user or a password is not read; give a signed one"},
+      {{"https://h:99999/a.tar"}, "this is no address of an object; write https://host/path"},
+      {{"ftp://h/a.tar"}, "leat reads local files, https:// and s3://"},
+      {{"https://h.test/a.tar"},
+       "https_proxy names a proxy of socks5://, and leat uses those of http:// only",
+       {"https_proxy=socks5://me:hush@h:1"}},
+      {{"https://h.test/a.tar"},
+       "https_proxy is no address of a proxy; write http://host:port",
+       {"https_proxy=http://h:99999"}},
+      {{s3, "--anonymous"}, "x: an endpoint is an address", {"AWS_ENDPOINT_URL=x"}},
+      {{s3, "--anonymous"}, "/nowhere: no certificates in PEM can be read from it", {"AWS_CA_BUNDLE=/nowhere"}},
+      {{s3, "--anonymous"}, "'Bad Region' is no name of a region", {"AWS_REGION=Bad Region"}},
+      {{s3}, "an access key for s3:// was given without its secret; give both", {"AWS_ACCESS_KEY_ID=id"}},
+      {{https},
+       "LEAT_CACHE_BYTES is 'much', which is no size, as 200GiB is",
+       {"LEAT_CACHE=" + cache, "LEAT_CACHE_BYTES=much"}},
+  };
+  for (const auto& [given, words, variables] : lines) {
+    std::vector<std::string> arguments = {"epoch", "--batch-size", "4"};
+    arguments.insert(arguments.end(), given.begin(), given.end());
+    // The first of a name is the one that holds: what the test's own environment has does not.
+    std::vector<std::string> environment = variables;
+    environment.push_back("HOME=" + folder.path().string());
+    for (const char* const each :
+         {"AWS_EC2_METADATA_DISABLED=true", "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_PROFILE=",
+          "AWS_ENDPOINT_URL=", "AWS_ENDPOINT_URL_S3=", "AWS_REGION=", "AWS_CA_BUNDLE=", "AWS_ROLE_ARN=", "https_proxy=",
+          "HTTPS_PROXY=", "all_proxy=", "ALL_PROXY=", "no_proxy=", "NO_PROXY=", "LEAT_CACHE=", "LEAT_CACHE_BYTES="}) {
+      environment.emplace_back(each);
+    }
+    const ended refused = command(arguments, command::streams::pipes, environment).wait();
+    EXPECT_NE(refused.exit_code, 0) << given.front();
+    EXPECT_THAT(refused.err, HasSubstr(words));
+    EXPECT_THAT(refused.out + refused.err, Not(HasSubstr("hush")));
+  }
+}
+
 }  // namespace
 }  // namespace leat::testing
