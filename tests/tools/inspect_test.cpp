@@ -18,6 +18,7 @@ namespace leat::testing {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -392,13 +393,18 @@ TEST(inspect, what_is_refused_is_named_with_what_to_do) {
     return path;
   };
   using std::string_view_literals::operator""sv;
-  for (const char* name : {"x.jsonl.gz", "x.csv.gz", "x.jsonl"}) {
-    for (const char* subcommand : {"inspect", "epoch"}) {
+  for (const char* subcommand : {"inspect", "epoch"}) {
+    for (const char* name : {"x.jsonl.gz", "x.csv.gz"}) {
       const ended process = run({subcommand, put(name, "\x1f\x8b\x08\0"sv)});
-      EXPECT_EQ(process.exit_code, 2);
-      EXPECT_THAT(process.err, HasSubstr(std::string(name) + ": this is gzip"));
-      EXPECT_THAT(process.err, HasSubstr("(gzip -dc"));
+      EXPECT_EQ(process.exit_code, 1);
+      EXPECT_THAT(process.err, HasSubstr(std::string(name) + ": offset 15: damaged gzip data"));
     }
+    const ended unnamed = run({subcommand, put("x.jsonl", "\x1f\x8b\x08\0"sv)});
+    EXPECT_EQ(unnamed.exit_code, 2);
+    EXPECT_THAT(unnamed.err, AllOf(HasSubstr("x.jsonl: this is gzip"), HasSubstr("rename it"), HasSubstr("(gzip -dc")));
+    const ended other = run({subcommand, put("x.jsonl.bz2", "BZh91AY"sv)});
+    EXPECT_EQ(other.exit_code, 2);
+    EXPECT_THAT(other.err, AllOf(HasSubstr("x.jsonl.bz2: this is bzip2; decompress it first (bzip2 -dc")));
   }
   const std::string records =
       put("x.array_record", "\x83\xaf\x70\xd1\x0d\x88\x4a\x3f\0\0\0\0\0\0\0\0\x40\0\0\0\0\0\0\0"sv);
