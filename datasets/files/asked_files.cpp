@@ -183,7 +183,7 @@ std::unique_ptr<input_files> files_asked_for(const std::string& folder, const re
 }
 
 std::string address_below(const std::string& folder, std::string_view path) {
-  const std::size_t query = io::has_keys(folder) ? folder.size() : std::min(folder.find('?'), folder.size());
+  const std::size_t query = io::query_of(folder);
   std::string_view base = std::string_view(folder).substr(0, query);
   while (base.ends_with('/')) base.remove_suffix(1);
   if (io::has_keys(folder)) return str_cat(base, path);  // keys are written as they are

@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "io/remote/address.hpp"
+#include "io/store/registered_stores.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open.hpp>
@@ -240,10 +241,7 @@ void refuse_address(std::string_view source) {
   const std::size_t colon = source.find("://");
   if (!is_pipe && (colon == std::string_view::npos || colon == 0)) return;
   const std::string_view scheme = source.substr(0, colon);
-  const auto is_of_a_scheme = [](char letter) {
-    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '+' || letter == '-';
-  };
-  if (!is_pipe && !std::all_of(scheme.begin(), scheme.end(), is_of_a_scheme)) return;
+  if (!is_pipe && !io::is_scheme(scheme)) return;
   const std::string_view remedy =
       is_pipe          ? "let the command write a file, and give that"
       : scheme == "hf" ? "download it first, as with `hf download OWNER/NAME --repo-type dataset --local-dir FOLDER`, "

@@ -17,16 +17,9 @@
 #include <utility>
 
 namespace leat::datasets {
-namespace {
-
-std::size_t query_of(std::string_view address) {
-  return io::has_keys(address) ? address.size() : std::min(address.find('?'), address.size());
-}
-
-}  // namespace
 
 address_parts parts_of(const std::string& address) {
-  const std::size_t query = query_of(address);
+  const std::size_t query = io::query_of(address);
   const std::size_t name = address.rfind('/', query) + 1;
   return {address.substr(0, name), address.substr(name, query - name), address.substr(query)};
 }
@@ -43,7 +36,7 @@ std::vector<found_object> with_companions(std::span<const io::named_object> obje
   std::vector<std::string> candidates;
   std::vector<std::size_t> owners;
   for (const io::named_object& named : objects) {
-    const std::size_t query = query_of(named.address);
+    const std::size_t query = io::query_of(named.address);
     all.push_back({.named = named});
     all.back().is_there = !named.address.substr(0, query).ends_with('/');
     for (std::string& each : beside(named.address.substr(0, query))) {
@@ -148,7 +141,7 @@ std::unique_ptr<input_files> files_named_by(const io::named_object& object, cons
 std::vector<io::named_object> find_objects(std::string_view pattern, const remote_options& options) {
   // parse_address() says what is wrong with it, without showing it.
   if (io::has_user(pattern)) static_cast<void>(io::parse_address(pattern));
-  const std::size_t query = query_of(pattern);
+  const std::size_t query = io::query_of(pattern);
   std::vector<io::named_object> all;
   for (std::string& each : expand_braces(pattern.substr(0, query))) {
     if (io::has_keys(pattern)) {

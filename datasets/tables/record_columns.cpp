@@ -326,7 +326,7 @@ void follow_paths(record_table& table, const file_bytes& file, const input_files
   std::vector<sized_file>& files = table.more_files;
   const std::string root = io::is_address(options.root) ? options.root : "";
   // What signs the root is of the files below it, and not what signs the table.
-  const bool is_root_signed = !io::has_keys(root) && root.find('?') != std::string::npos;
+  const bool is_root_signed = io::query_of(root) != root.size();
   if (!are_addresses) {
     find_sizes_on_disk(files, table.title, options.threads);
   } else if (io::is_address(table.title) && !is_root_signed) {

@@ -87,6 +87,10 @@ bool is_s3(std::string_view text) noexcept { return text.starts_with("s3://"); }
 
 bool has_keys(std::string_view text) noexcept { return is_s3(text) || is_registered(text); }
 
+std::size_t query_of(std::string_view text) noexcept {
+  return has_keys(text) ? text.size() : std::min(text.find('?'), text.size());
+}
+
 bool is_address(std::string_view text) noexcept { return is_web(text) || has_keys(text); }
 
 bool has_user(std::string_view text) noexcept {

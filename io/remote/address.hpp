@@ -1,6 +1,7 @@
 // Addresses of objects: https://host:port/path?query. What is shown of one has no query, which may be a signature.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ struct address {
 [[nodiscard]] bool is_s3(std::string_view text) noexcept;
 /// Whether what follows the scheme is a key as it is, without a query, and objects may be listed: s3:// and registered stores.
 [[nodiscard]] bool has_keys(std::string_view text) noexcept;
+/// Where the query of an address begins; its size where it has none.
+[[nodiscard]] std::size_t query_of(std::string_view text) noexcept;
 /// Whether there is a user or a password before the host; also one with an unencoded '/', '?' or '#' in it.
 [[nodiscard]] bool has_user(std::string_view text) noexcept;
 /// `text` without query, fragment, user and password: what may be shown. (s3://bucket/key has none of them.)

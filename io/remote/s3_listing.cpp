@@ -4,12 +4,12 @@
 #include "base/text.hpp"
 #include "io/remote/list_bucket.hpp"
 #include "io/remote/web_objects.hpp"
+#include "io/store/registered_stores.hpp"
 
 #include <leat/error.hpp>
 
 #include <absl/container/flat_hash_map.h>
 
-#include <fnmatch.h>
 #include <string.h>
 
 #include <algorithm>
@@ -177,12 +177,9 @@ std::optional<s3_page> parse_s3_page(std::string_view xml) {
 
 std::vector<named_object> match_s3_objects(const std::string& pattern, const remote_options& options) {
   const s3_name name = parse_s3_name(pattern);
-  const std::string prefix = name.key.substr(0, name.key.find_first_of("*?[\\"));
   std::vector<named_object> found;
-  for (s3_listed& each : list_bucket(name.bucket, prefix, find_s3_access(options), options)) {
-    // An object whose name ends so stands for a folder.
-    if (each.key.ends_with('/')) continue;
-    if (::fnmatch(name.key.c_str(), each.key.c_str(), FNM_PATHNAME) != 0) continue;
+  for (s3_listed& each : list_bucket(name.bucket, listed_prefix(name.key), find_s3_access(options), options)) {
+    if (!is_matched(name.key, each.key)) continue;
     found.push_back({str_cat("s3://", name.bucket, "/", each.key), each.size_bytes, std::move(each.etag)});
   }
   if (found.empty()) throw error(errc::not_found, str_cat(pattern, ": no object matches; check the pattern"));

@@ -53,12 +53,6 @@ std::string_view scheme_of(std::string_view address) noexcept {
   return address.substr(0, end == std::string_view::npos ? 0 : end);
 }
 
-bool is_scheme(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char letter) {
-    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '+' || letter == '-';
-  });
-}
-
 std::vector<listed_object> listed(const name_in_store& below, const std::string& shown) {
   std::optional<std::vector<listed_object>> names = below.store->list(below.name);
   if (!names) {
@@ -91,6 +85,20 @@ bool is_registered(std::string_view address) noexcept {
   return !scheme.empty() && stores().find(scheme) != nullptr;
 }
 
+bool is_scheme(std::string_view text) noexcept {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '+' || letter == '-';
+  });
+}
+
+std::string listed_prefix(std::string_view pattern) {
+  return std::string(pattern.substr(0, pattern.find_first_of("*?[\\")));
+}
+
+bool is_matched(const std::string& pattern, const std::string& name) noexcept {
+  return !name.ends_with('/') && ::fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0;
+}
+
 std::vector<listed_object> list_store(const std::string& folder) {
   name_in_store below = find_in_store(folder);
   if (!below.name.empty() && !below.name.ends_with('/')) below.name += '/';
@@ -102,10 +110,10 @@ std::vector<listed_object> list_store(const std::string& folder) {
 std::vector<listed_object> match_in_store(const std::string& pattern) {
   name_in_store below = find_in_store(pattern);
   const std::string wanted = below.name;
-  below.name.resize(std::min(below.name.find_first_of("*?[\\"), below.name.size()));
+  below.name = listed_prefix(wanted);
   std::vector<listed_object> found;
   for (listed_object& each : listed(below, pattern)) {
-    if (each.name.ends_with('/') || ::fnmatch(wanted.c_str(), each.name.c_str(), FNM_PATHNAME) != 0) continue;
+    if (!is_matched(wanted, each.name)) continue;
     each.name.insert(0, below.scheme);
     found.push_back(std::move(each));
   }

@@ -19,6 +19,13 @@ struct name_in_store {
 /// Thread: any.
 [[nodiscard]] name_in_store find_in_store(std::string_view address);
 [[nodiscard]] bool is_registered(std::string_view address) noexcept;
+/// Whether this may stand before "://": lower-case letters, digits, '+' and '-'.
+[[nodiscard]] bool is_scheme(std::string_view text) noexcept;
+
+/// What names that a pattern with * ? [ stands for begin with.
+[[nodiscard]] std::string listed_prefix(std::string_view pattern);
+/// Whether an object is meant by it: * and ? do not cross a slash, and a name that ends with one stands for a folder.
+[[nodiscard]] bool is_matched(const std::string& pattern, const std::string& name) noexcept;
 
 /// The objects below a folder, or that a pattern with * ? [ stands for, by their whole addresses and sorted.
 ///   throws   error{errc::not_found} there is none, or the store lists no objects; what the store throws
