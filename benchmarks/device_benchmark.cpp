@@ -313,7 +313,7 @@ Result run_to_end(asio::awaitable<Result> work) {
 /// The next batch, over the ends of epochs.
 asio::awaitable<batch> next_of(loader& train) {
   for (int empty = 0; empty < 2; ++empty) {
-    std::optional<batch> got = co_await train.next(asio::use_awaitable);
+    std::optional<batch> got = co_await train.next();
     if (got) co_return std::move(*got);
   }
   throw error(errc::usage, "the dataset holds less than one batch");
@@ -694,7 +694,7 @@ asio::awaitable<int> time_ready(loader& train, const trainer_stream& in, std::ui
   for (std::uint32_t i = 0; i < count; ++i) {
     while (train.stats().batches_ready == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
     const double began_s = wall_s();
-    std::optional<batch> got = co_await train.next(asio::use_awaitable);
+    std::optional<batch> got = co_await train.next();
     if (!got) continue;  // An epoch's end.
     got->wait_on(in.get());
     taken_us.push_back((wall_s() - began_s) * 1e6);

@@ -131,7 +131,7 @@ asio::awaitable<void> spend(loader& train, std::uint32_t epochs, std::span<const
                .decode_cpu_s = -named_threads_cpu_s("leat-decode"),
                .all = run.all};
       }
-      const std::optional<batch> got = co_await train.next(asio::use_awaitable);
+      const std::optional<batch> got = co_await train.next();
       if (!got) break;
       const std::uint32_t middle = got->valid_rows() / 2;
       const tensor pixels = (*got)["jpg"];
@@ -327,7 +327,7 @@ class epoch_rounds {
 asio::awaitable<void> time_next(loader& train, std::uint64_t count, std::vector<double>& taken_ns) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t begin_ns = now_ns();
-    const std::optional<batch> got = co_await train.next(asio::use_awaitable);
+    const std::optional<batch> got = co_await train.next();
     taken_ns.push_back(static_cast<double>(now_ns() - begin_ns));
     if (!got) throw error(errc::corrupt, "the epoch ended before its last batch");
   }

@@ -101,7 +101,7 @@ struct run_result {
 
 asio::awaitable<void> spend(loader& from, run_result& into) {
   for (;;) {
-    const std::optional<batch> got = co_await from.next(asio::use_awaitable);
+    const std::optional<batch> got = co_await from.next();
     if (!got && from.finished()) co_return;
     if (!got) continue;
     into.samples += got->valid_rows();

@@ -41,7 +41,7 @@ asio::awaitable<epoch_result> epoch(const leat::dataset& photos, leat::device wh
       leat::image{"jpg"}.resize(side).center_crop(side).as(leat::dtype::u8).as(leat::layout::nhwc)};
   epoch_result all{.use = loader.stats().device.use};
   std::set<const void*> addresses;
-  while (std::optional<leat::batch> batch = co_await loader.next(asio::use_awaitable)) {
+  while (std::optional<leat::batch> batch = co_await loader.next()) {
     batch->wait_on(model.stream());  // Before the graph, and outside of any capture.
     const leat::tensor pixels = (*batch)["jpg"];
     model.step(pixels);

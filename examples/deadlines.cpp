@@ -3,11 +3,8 @@
 #include <leat/loader.hpp>
 
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/bind_executor.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/deferred.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
-#include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -28,25 +25,19 @@ asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample) {
   co_return std::vector<std::byte>(1, std::byte(sample));
 }
 
-// Waits for the next batch for `patience` at most. False: it has not come yet, and the next call waits for the same one. `||`
-// would do, but for a batch that comes in the moment in which the timer ends, which it drops; a group keeps both results. A group
-// is used by one thread at a time: without bind_executor, next() would complete on the loader's.
+// Waits for the next batch for `patience` at most. False: it has not come yet, and the next call waits for the same one. Whichever
+// side of || comes second has taken nothing.
 asio::awaitable<bool> next_within(leat::loader& train, std::chrono::milliseconds patience,
                                   std::optional<leat::batch>& batch) {
-  const auto here = co_await asio::this_coro::executor;
-  asio::steady_timer timer(here, patience);
-  auto [order, failure, next, expired] =
-      co_await asio::experimental::make_parallel_group(train.next(asio::bind_executor(here, asio::deferred)),
-                                                       timer.async_wait(asio::bind_executor(here, asio::deferred)))
-          .async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
-  if (failure && order[0] == 0)
-    std::rethrow_exception(failure);  // its own; behind the timer's it says that it was cancelled
-  batch = std::move(next);
-  co_return !failure;
+  asio::steady_timer timer(co_await asio::this_coro::executor, patience);
+  auto got = co_await (train.next(asio::use_awaitable) || timer.async_wait(asio::use_awaitable));
+  if (got.index() == 1) co_return false;
+  batch = std::move(std::get<0>(got));
+  co_return true;
 }
 
 asio::awaitable<void> epoch(leat::loader& train, std::size_t& batches) {
-  while (auto batch = co_await train.next(asio::use_awaitable)) ++batches;
+  while (auto batch = co_await train.next()) ++batches;
 }
 
 asio::awaitable<void> run(leat::loader& train) {

@@ -11,7 +11,7 @@
 namespace asio = boost::asio;
 
 asio::awaitable<void> epoch(leat::loader& train) {
-  while (auto batch = co_await train.next(asio::use_awaitable)) {
+  while (auto batch = co_await train.next()) {
     const leat::tensor pixels = (*batch)["jpg"];   // f32, [rows, 3, 224, 224]
     const leat::tensor classes = (*batch)["cls"];  // i64, [rows]
     std::cout << "batch " << batch->index() << ": " << pixels.shape[0] << " pictures, the first of class "

@@ -92,7 +92,7 @@ asio::awaitable<void> train(leat::loader& photos, std::size_t classes, unsigned 
     std::size_t rows = 0;
     while (true) {
       const clock_type::time_point asked = clock_type::now();
-      const std::optional<leat::batch> batch = co_await photos.next(asio::use_awaitable);
+      const std::optional<leat::batch> batch = co_await photos.next();
       waited += clock_type::now() - asked;
       if (!batch) break;
       const auto step = model.step((*batch)["jpg"].as<float>(), (*batch)["cls"].as<std::int64_t>(), 0.02F);

@@ -29,7 +29,7 @@ asio::awaitable<void> train(leat::loader& photos, two_layers& model, unsigned ep
   for (unsigned epoch = 0; epoch < epochs; ++epoch) {
     while (true) {
       model.wait_begins();
-      std::optional<leat::batch> batch = co_await photos.next(asio::use_awaitable);
+      std::optional<leat::batch> batch = co_await photos.next();
       if (!batch) break;
       batch->wait_on(model.stream());  // The stream waits for the copy; this thread does not.
       model.step((*batch)["jpg"], (*batch)["cls"], 0.02F);

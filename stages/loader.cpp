@@ -1,6 +1,7 @@
 // A loader builds what it needs, front to back, and hands references down; nothing is global. Each part owns its state: `prefetch`
 // starts batch after batch in a coroutine on the first I/O thread, `reader_stage` reads, `decode_stage` makes rows, `hand_over` ends a
 // batch, `delivery` hands it out.
+#include "async/own_thread.hpp"
 #include "async/posted_functions.hpp"
 #include "async/thread_pool.hpp"
 #include "base/fork_guard.hpp"
@@ -30,6 +31,7 @@
 #include "stages/run/line_watch.hpp"
 #include "stages/run/loader_memory.hpp"
 #include "stages/run/loader_parts.hpp"
+#include "stages/run/next_of.hpp"
 #include "stages/run/prefetch.hpp"
 #include "stages/run/read.hpp"
 #include "stages/run/resumption.hpp"
@@ -37,6 +39,9 @@
 #include "stages/state/journal.hpp"
 
 #include <leat/loading.hpp>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -60,6 +65,11 @@ io::arena_options arena_settings(const loader_options& options, const memory_pla
   return {.bytes_max = memory.read_bytes + memory.kept_bytes + memory.batch_bytes, .pages = pages};
 }
 
+// The most that it may hold before no more come.
+std::uint32_t batches_for_consumer(const memory_plan& memory, const loader_options& options, const transfer& by) {
+  return by.runs_operations() ? std::min(memory.batches, options.device_batches) : memory.batches;
+}
+
 }  // namespace
 
 class loader::pipeline final : public line_events {
@@ -73,11 +83,16 @@ class loader::pipeline final : public line_events {
         span_(parts.only ? resumption_.one_batch(*parts.only) : resumption_.resumed()),
         memory_available_(find_memory_available()),
         memory_(memory_of(run_, options_, memory_available_, resumption_.batches_of(span_), parts.value_bytes_max)),
-        delivery_(options_.journal.empty() ? journal() : journal(options_.journal, span_.from.journal_bytes),
-                  {.corrupt_max = options_.corrupt_max,
-                   .unreadable_max = options_.unreadable_max,
-                   .epoch_samples = options_.corrupt_max.share < 1 ? run_.epoch_samples() : 0},
-                  span_.from, memory_.batches),
+        delivered_(std::make_shared<delivery>(
+            options_.journal.empty() ? journal() : journal(options_.journal, span_.from.journal_bytes),
+            delivery_limits{
+                .corrupt = {.corrupt_max = options_.corrupt_max,
+                            .unreadable_max = options_.unreadable_max,
+                            .epoch_samples = options_.corrupt_max.share < 1 ? run_.epoch_samples() : 0},
+                .batches_max = batches_for_consumer(memory_, options_, *transfer_),
+                .more_batches = transfer_->runs_operations() ? option_id::device_batches : option_id::prefetch_batches,
+                .held_patience = options_.held_patience},
+            span_.from)),
         windows_(parts.windows),
         arena_(std::make_shared<io::arena>(arena_settings(options_, memory_))),
         read_pool_(arena_,
@@ -140,12 +155,17 @@ class loader::pipeline final : public line_events {
 
   ~pipeline() { stop(); }
 
-  void next(next_completion done) {
+  [[nodiscard]] const std::shared_ptr<delivery>& delivered() const noexcept { return delivered_; }
+  void begin_next(std::uint64_t call, detail::wait_completion done) {
     if (forked_.in_child()) {  // An operation that was deferred before the fork: next() itself throws.
-      done.complete(std::make_exception_ptr(used_in_child()), std::nullopt);
-      return;
+      return done.complete(std::make_exception_ptr(used_in_child()));
     }
-    delivery_.next(std::move(done));
+    if (delivery_.begin(call, std::move(done))) refuse_held_later(call);
+  }
+  /// For coroutines that have no executor.
+  [[nodiscard]] asio::any_io_executor own_executor() {
+    std::call_once(own_thread_made_, [this] { own_thread_ = std::make_unique<async::own_thread>("leat-resume"); });
+    return own_thread_->executor();
   }
 
   [[nodiscard]] next_result next_blocking(std::optional<std::chrono::steady_clock::time_point> deadline = {}) {
@@ -185,6 +205,8 @@ class loader::pipeline final : public line_events {
   [[nodiscard]] static pipeline& of(const loader& line) { return line.check_process(); }
 
  private:
+  void refuse_held_later(std::uint64_t call);
+  void stop_held_timer() noexcept;
   /// Connects the sources once the I/O threads know what an epoch reads.
   [[nodiscard]] std::vector<io::connector*> connectors();
 
@@ -208,7 +230,8 @@ class loader::pipeline final : public line_events {
   const memory_plan memory_;
   // These two before the I/O threads, which may fail at once.
   run_flags flags_;
-  delivery delivery_;
+  const std::shared_ptr<delivery> delivered_;  // calls may outlive us
+  delivery& delivery_ = *delivered_;
   stages::windows windows_;
   const std::shared_ptr<io::arena> arena_;  // the leases share it, and batches may outlive us
   io::lease_pool read_pool_;
@@ -244,6 +267,9 @@ class loader::pipeline final : public line_events {
 
   line_run running_{prefetch_, *this, flags_};
   std::once_flag stopped_;
+  std::weak_ptr<asio::steady_timer> held_timer_;  // of the last call that waits while the consumer holds all
+  std::once_flag own_thread_made_;
+  std::unique_ptr<async::own_thread> own_thread_;  // last: what it resumes may look at all of the above
 };
 
 loader_state loader::pipeline::state_after(const batch& delivered) const {
@@ -277,6 +303,22 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   return *line.next_blocking();
 }
 
+void loader::pipeline::refuse_held_later(std::uint64_t call) {
+  stop_held_timer();
+  try {
+    const auto timer = std::make_shared<asio::steady_timer>(own_executor(), options_.held_patience);
+    held_timer_ = timer;
+    timer->async_wait([timer, call, from = delivered_](const boost::system::error_code& aborted) {
+      if (!aborted) from->refuse_if_held_all(call);
+    });
+  } catch (const error&) {  // No thread can be had: then nobody is told.
+  }
+}
+
+void loader::pipeline::stop_held_timer() noexcept {
+  if (const auto timer = held_timer_.lock()) asio::post(timer->get_executor(), [timer] { timer->cancel(); });
+}
+
 std::vector<io::connector*> loader::pipeline::connectors() {
   io_.set_epoch_bytes(run_.epoch_bytes(), memory_available_);
   const auto tell = [this](const error& why) { broken(std::make_exception_ptr(why)); };
@@ -293,6 +335,7 @@ void loader::pipeline::stop() noexcept {
     flags_.stop();
     scratch_.stop();
     delivery_.close(std::make_exception_ptr(error(errc::cancelled, "the loader was stopped")));
+    stop_held_timer();
     // The line first, so that nothing more is asked for; then what was.
     posted_.post(io_.executor(0), [this] {
       running_.cancel();
@@ -359,9 +402,57 @@ loader::pipeline& loader::check_process() const {
   if (pipeline_->in_child()) throw pipeline::used_in_child();
   return *pipeline_;
 }
-bool loader::has_threads(const pipeline& of) noexcept { return !of.in_child(); }
-asio::any_io_executor loader::executor_of(pipeline& of) { return of.executor(); }
-void loader::start_next(pipeline& of, next_completion done) { of.next(std::move(done)); }
+
+operation<loader::next_call> loader::next() { return operation(next_call(check_process())); }
+operation<loader::wait_call> loader::wait() { return operation(wait_call(check_process())); }
+operation<loader::next_of_call> loader::next_of(const std::vector<loader*>& loaders) {
+  if (loaders.empty()) throw error(errc::usage, "next_of() was given no loader");
+  std::vector<pipeline*> lines;
+  for (const loader* one : loaders) lines.push_back(&one->check_process());
+  return operation(next_of_call(std::move(lines)));
+}
+
+loader::next_call::turn loader::next_call::new_turn() const { return {of_->delivered(), of_->delivered()->new_call()}; }
+void loader::next_call::begin(detail::turn_key key, detail::wait_completion done) const {
+  of_->begin_next(key.number, std::move(done));
+}
+bool loader::next_call::begin_if_ready(detail::turn_key key) const {
+  return !of_->in_child() && of_->delivered()->begin_if_ready(key.number);
+}
+bool loader::next_call::has_threads() const noexcept { return !of_->in_child(); }
+asio::any_io_executor loader::next_call::executor() const { return of_->executor(); }
+asio::any_io_executor loader::next_call::own_thread() const { return of_->own_executor(); }
+std::optional<batch> loader::next_call::turn::take(std::exception_ptr& failure) {
+  const std::uint64_t number = key().number;
+  delivery::taken now = static_cast<delivery&>(*leave()).take(number);
+  failure = std::move(now.failure);
+  return std::move(now.got);
+}
+
+loader::next_of_call::turn loader::next_of_call::new_turn() const {
+  std::vector<std::shared_ptr<delivery>> all;
+  for (const pipeline* line : of_) all.push_back(line->delivered());
+  return {std::make_shared<stages::next_of>(std::move(all)), 0};
+}
+void loader::next_of_call::begin(detail::turn_key key, detail::wait_completion done) const {
+  if (!has_threads()) return done.complete(std::make_exception_ptr(pipeline::used_in_child()));
+  std::vector<asio::any_io_executor> executors;
+  for (pipeline* line : of_) executors.push_back(line->executor());
+  static_cast<stages::next_of&>(*key.of).begin(std::move(done), executors);
+}
+bool loader::next_of_call::begin_if_ready(detail::turn_key key) const {
+  return has_threads() && static_cast<stages::next_of&>(*key.of).begin_if_ready();
+}
+bool loader::next_of_call::has_threads() const noexcept {
+  return std::none_of(of_.begin(), of_.end(), [](const pipeline* line) { return line->in_child(); });
+}
+asio::any_io_executor loader::next_of_call::executor() const { return of_.front()->executor(); }
+asio::any_io_executor loader::next_of_call::own_thread() const { return of_.front()->own_executor(); }
+next_of_result loader::next_of_call::turn::take(std::exception_ptr& failure) {
+  stages::next_of::taken now = static_cast<stages::next_of&>(*leave()).take();
+  failure = std::move(now.from.failure);
+  return {.index = now.index, .got = std::move(now.from.got)};
+}
 
 std::optional<batch> loader::next_blocking() {
   next_result got = check_process().next_blocking();

@@ -218,7 +218,7 @@ asio::awaitable<void> take_all(loader& train, std::uint64_t batches_max, batch_o
                                epoch_report& report, std::stop_token stop) {
   std::uint64_t taken = 0;
   while (!train.finished()) {
-    while (std::optional<batch> delivered = co_await train.next(asio::use_awaitable)) {
+    while (std::optional<batch> delivered = co_await train.next()) {
       if (!report.first_batch_ms) report.first_batch_ms = seconds_since_start() * 1e3;
       outputs.take(*delivered, train, stop);
       delivered->wait_on(stream());  // As a trainer would; on the host there is nothing to wait for.

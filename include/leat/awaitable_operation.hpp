@@ -1,5 +1,7 @@
-// Lets Boost 1.81 (Debian 12) await our operations directly, as in `co_await train.next(asio::deferred)`.
+// Lets Boost 1.81 (Debian 12) await our operations directly, as in `co_await train.next()`.
 #pragma once
+
+#include <leat/compiler.hpp>
 
 #include <boost/asio/detail/config.hpp>
 #include <boost/asio/version.hpp>

@@ -8,6 +8,8 @@
 //     }
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <boost/asio/associated_allocator.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
@@ -130,6 +132,8 @@ class completion_block {
   asio::cancellation_slot slot;
   /// Set by on_cancel() during initiation, before another thread can know of the operation.
   bool cancellable = false;
+  /// Set by the slot, and read when the handler runs: both on the handler's executor.
+  bool cancel_asked = false;
 
  protected:
   completion_block() = default;
@@ -218,6 +222,9 @@ class completion_block_of final : public completion_block<Args...> {
     // completing_thread has no destructor to run: without the attribute the compiler warns of an unused variable.
     [[maybe_unused]] const tracked_executor work(std::move(work_.executor));
     Handler handler(std::move(handler_.value));
+    if constexpr (requires { handler.cancel_asked(); }) {
+      if (this->cancel_asked) handler.cancel_asked();
+    }
     abandon();
     std::apply(std::move(handler), std::move(arguments));
   }
@@ -245,7 +252,10 @@ class completion_cancel {
   completion_cancel& operator=(const completion_cancel&) = delete;
   ~completion_cancel() { block_->release(); }
 
-  void operator()(asio::cancellation_type type) { block_->gate.run_if_open(function_, type); }
+  void operator()(asio::cancellation_type type) {
+    block_->cancel_asked = true;
+    block_->gate.run_if_open(function_, type);
+  }
 
  private:
   completion_block<Args...>* block_;
@@ -271,6 +281,9 @@ class completion_cancel {
 /// gate decides: the function given to on_cancel() runs only while the operation is open, and complete() returns only
 /// when that function is not running and never will again (unless it is the function itself that completes). What the
 /// function refers to must therefore live until complete() has returned, and no longer.
+///
+/// A handler that has cancel_asked() is told so before it runs, if it was cancelled at any time until then: what completed before the
+/// signal came may still be undone (operation.hpp).
 ///
 /// Its price: **call complete() with no lock held that the cancel function takes.** Unlink under the lock, unlock,
 /// complete.

@@ -1,6 +1,7 @@
 // Datasets: what one is (samples.hpp), and how each kind of source is opened.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/index_options.hpp>
 #include <leat/open.hpp>
 #include <leat/open_arrays.hpp>

@@ -2,6 +2,7 @@
 // samplers describe themselves. A run that is resumed is compared with the description that was saved.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/digest.hpp>
 
 #include <concepts>

@@ -2,6 +2,7 @@
 // environment and a wrong call, is an error: one line that says what, where and what to do.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/option.hpp>
 
 #include <stdexcept>

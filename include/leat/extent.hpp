@@ -1,6 +1,8 @@
 // Where the bytes of one field of one sample lie.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <cstdint>
 
 namespace leat {

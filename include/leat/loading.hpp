@@ -3,12 +3,12 @@
 
 #include <leat/awaitable_operation.hpp>
 #include <leat/batch.hpp>
-#include <leat/completion.hpp>
 #include <leat/corrupt_policy.hpp>
 #include <leat/error.hpp>
 #include <leat/field.hpp>
 #include <leat/loader_state.hpp>
 #include <leat/next_result.hpp>
+#include <leat/operation.hpp>
 #include <leat/order.hpp>
 #include <leat/reader_options.hpp>
 #include <leat/ready.hpp>
@@ -34,8 +34,16 @@
 
 namespace leat {
 
+/// What loader::next_of() gives: as next() of the loader with this index.
+struct next_of_result {
+  std::size_t index = 0;
+  std::optional<batch> got;
+};
+
 template <>
 inline constexpr bool detail::is_delivered<std::optional<batch>> = true;
+template <>
+inline constexpr bool detail::is_delivered<next_of_result> = true;
 
 /// The default of loader_options::host_bytes_max where the machine has enough memory, in bytes.
 inline constexpr std::size_t host_bytes_usual = std::size_t{512} << 20;
@@ -106,6 +114,10 @@ struct loader_options {
   /// (default): as many as the budget allows, at most 8. If small batches would leave a drive idle, there are more,
   /// within a part of the budget.
   std::uint32_t prefetch_batches = 0;
+
+  /// How long next() waits while you hold all the batches that the loader has memory for. Then it throws
+  /// error{errc::usage}, which names them. 0: without limit. Default: 10 s.
+  std::chrono::milliseconds held_patience = std::chrono::seconds(10);
 
   /// How files are read: io_uring or threads, queue depth, O_DIRECT, I/O threads. Default: the best that the machine
   /// offers.
@@ -211,27 +223,38 @@ class loader {
   /// stop(), then joins its threads. Batches still held stay valid.
   ~loader();
 
-  /// The next batch; std::nullopt once at the end of each epoch, and always after the last. An asynchronous operation
-  /// of Asio, void(std::exception_ptr, std::optional<batch>): `co_await train.next(asio::use_awaitable)`.
+  class next_call;
+  class wait_call;
+  class next_of_call;
+
+  /// The next batch; std::nullopt once at the end of each epoch, and always after the last: `co_await train.next()`, in
+  /// a coroutine of any runtime (operation.hpp). With a completion token it is an operation of Asio,
+  /// void(std::exception_ptr, std::optional<batch>).
   ///   completion     posted to the handler's associated executor. A handler without one (a plain function, use_future)
   ///                  runs on the loader's first I/O thread, where it must neither block nor end the loader
   ///   errors         what the loader failed with, at every further call as well; error{errc::usage} for a second call
   ///                  before the first one completed
   ///   throws         error{errc::usage} at once in a child of fork(): the loader's threads stayed in the parent
   ///   cancellation   total: completes with boost::system::system_error(operation_aborted), and the next call gives the
-  ///                  batch. Emit the signal on a thread of the handler's executor, as Asio's cancellation slots
-  ///                  require
+  ///                  batch, also if it was ready already. Emit the signal on a thread of the handler's executor, as
+  ///                  Asio's cancellation slots require
+  [[nodiscard]] operation<next_call> next();
   template <class Token>
-  auto next(Token&& token) {
-    static_cast<void>(check_process());
-    return boost::asio::async_initiate<Token, void(std::exception_ptr, std::optional<batch>)>(
-        [](auto handler, pipeline* self) {
-          // A child of fork() has no I/O thread to complete on.
-          start_next(*self, has_threads(*self) ? next_completion(std::move(handler), executor_of(*self))
-                                               : next_completion(std::move(handler)));
-        },
-        token, pipeline_.get());
-  }
+  auto next(Token&& token);
+
+  /// Completes when next() would give something at once, and takes nothing: void(std::exception_ptr). Completion and
+  /// cancellation as next().
+  [[nodiscard]] operation<wait_call> wait();
+  template <class Token>
+  auto wait(Token&& token);
+
+  /// next() of the first of several loaders that has something, with its index; of the longest ready one, if there are
+  /// several: void(std::exception_ptr, next_of_result). The others lose nothing. Leave out loaders that have
+  /// finished(), which always have an end to give.
+  ///   throws   error{errc::usage} for no loader
+  [[nodiscard]] static operation<next_of_call> next_of(const std::vector<loader*>& loaders);
+  template <class Token>
+  static auto next_of(const std::vector<loader*>& loaders, Token&& token);
 
   /// next() for trainers without coroutines: blocks the calling thread, and throws the errors of next().
   [[nodiscard]] std::optional<batch> next_blocking();
@@ -296,16 +319,79 @@ class loader {
   void stop() noexcept;
 
  private:
-  using next_completion = completion<void(std::exception_ptr, std::optional<batch>)>;
   /// Throws error{errc::usage} in a child of fork(), and for a loader that was moved from.
   pipeline& check_process() const;
-  static bool has_threads(const pipeline& of) noexcept;
-  static boost::asio::any_io_executor executor_of(pipeline& of);
-  static void start_next(pipeline& of, next_completion done);
   void end() noexcept;
 
   std::unique_ptr<pipeline> pipeline_;
 };
+
+/// A call of next(), for operation.
+class loader::next_call {
+ public:
+  using result = std::optional<batch>;
+  using signature = void(std::exception_ptr, result);
+  class turn : public detail::turn {
+   public:
+    using detail::turn::turn;
+    [[nodiscard]] result take(std::exception_ptr& failure);
+  };
+
+  explicit next_call(pipeline& of) noexcept : of_(&of) {}
+  [[nodiscard]] turn new_turn() const;
+  void begin(detail::turn_key key, detail::wait_completion done) const;
+  [[nodiscard]] bool begin_if_ready(detail::turn_key key) const;
+  [[nodiscard]] bool has_threads() const noexcept;
+  [[nodiscard]] boost::asio::any_io_executor executor() const;
+  [[nodiscard]] boost::asio::any_io_executor own_thread() const;
+
+ private:
+  pipeline* of_;
+};
+
+/// A call of wait().
+class loader::wait_call : public next_call {
+ public:
+  using result = void;
+  using signature = void(std::exception_ptr);
+  using next_call::next_call;
+};
+
+/// A call of next_of().
+class loader::next_of_call {
+ public:
+  using result = next_of_result;
+  using signature = void(std::exception_ptr, result);
+  class turn : public detail::turn {
+   public:
+    using detail::turn::turn;
+    [[nodiscard]] result take(std::exception_ptr& failure);
+  };
+
+  explicit next_of_call(std::vector<pipeline*> of) : of_(std::move(of)) {}
+  [[nodiscard]] turn new_turn() const;
+  void begin(detail::turn_key key, detail::wait_completion done) const;
+  [[nodiscard]] bool begin_if_ready(detail::turn_key key) const;
+  [[nodiscard]] bool has_threads() const noexcept;
+  [[nodiscard]] boost::asio::any_io_executor executor() const;
+  [[nodiscard]] boost::asio::any_io_executor own_thread() const;
+
+ private:
+  std::vector<pipeline*> of_;
+};
+
+template <class Token>
+auto loader::next(Token&& token) {
+  return next()(std::forward<Token>(token));
+}
+template <class Token>
+auto loader::wait(Token&& token) {
+  return wait()(std::forward<Token>(token));
+}
+template <class Token>
+auto loader::next_of(const std::vector<loader*>& loaders, Token&& token) {
+  return next_of(loaders)(std::forward<Token>(token));
+}
 
 /// The batches of one epoch, each valid until the loop's next turn.
 class loader::blocking_range {

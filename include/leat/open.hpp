@@ -1,6 +1,7 @@
 // Opens any source.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/index_options.hpp>
 #include <leat/open_arrays.hpp>
 #include <leat/open_lmdb.hpp>

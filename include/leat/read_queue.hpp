@@ -8,6 +8,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -51,10 +52,10 @@ struct read_completion {
 /// ended since the last call, in the order in which they ended.
 ///
 ///     leat::read_queue queue = disk.queue({.reads_max = 64});
-///     leat::lease memory = co_await disk.lease(64_MiB, asio::deferred);
+///     leat::lease memory = co_await disk.lease(64_MiB);
 ///     for (k = 0; k < 64; ++k) queue.push({weights, k * 1_MiB, 1_MiB, memory.bytes().subspan(k * 1_MiB, 1_MiB), k});
 ///     for (;;) {
-///       const std::span<const leat::read_completion> ended = co_await queue.completed(asio::deferred);
+///       const std::span<const leat::read_completion> ended = co_await queue.completed();
 ///       if (ended.empty()) break;
 ///       for (const leat::read_completion& each : ended) use(each);   // and push the next one into the same memory
 ///     }
@@ -96,8 +97,8 @@ class read_queue {
   ///                  is in flight, with none at once
   ///   errors         error: usage (another call waits already), cancelled (the queue was destroyed)
   ///   cancellation   total: ends only the wait; the reads go on, and none is lost
-  template <class Token>
-  auto completed(Token&& token) {
+  template <class Token = asio::deferred_t>
+  auto completed(Token&& token = Token()) {
     check();
     return asio::async_initiate<Token, signature>(initiate_wait{this}, token);
   }

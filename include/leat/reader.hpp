@@ -2,6 +2,7 @@
 #pragma once
 
 #include <leat/awaitable_operation.hpp>
+#include <leat/compiler.hpp>
 #include <leat/completion.hpp>
 #include <leat/error.hpp>
 #include <leat/lease.hpp>
@@ -10,6 +11,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/deferred.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -98,8 +100,8 @@ class reader {
   ///                  path, errno and a remedy
   ///   cancellation   total
   ///   source         statx(2)
-  template <class Token>
-  auto open(std::string path, Token&& token) {
+  template <class Token = asio::deferred_t>
+  auto open(std::string path, Token&& token = Token()) {
     check_process();
     return asio::async_initiate<Token, void(std::exception_ptr, file)>(
         [](auto handler, reader* self, std::string where) {
@@ -115,8 +117,8 @@ class reader {
   ///   errors         error: limit (more than lease_bytes_max), cancelled (after stop()), io (after a ring has failed,
   ///                  as above)
   ///   cancellation   total
-  template <class Token>
-  auto lease(std::size_t bytes, Token&& token) {
+  template <class Token = asio::deferred_t>
+  auto lease(std::size_t bytes, Token&& token = Token()) {
     check_process();
     return asio::async_initiate<Token, void(std::exception_ptr, leat::lease)>(
         [](auto handler, reader* self, std::size_t wanted) {
@@ -133,8 +135,8 @@ class reader {
   ///                  limit, with path, offset and a remedy
   ///   cancellation   total: the kernel has released the memory before this completes
   ///   source         io_uring_prep_read_fixed(3), preadv2(2)
-  template <class Token>
-  auto read(const file& from, std::uint64_t offset, std::uint64_t bytes, leat::lease& into, Token&& token) {
+  template <class Token = asio::deferred_t>
+  auto read(const file& from, std::uint64_t offset, std::uint64_t bytes, leat::lease& into, Token&& token = Token()) {
     check_process();
     using signature = void(std::exception_ptr, std::span<const std::byte>);
     return asio::async_initiate<Token, signature>(
@@ -148,8 +150,8 @@ class reader {
   ///   requests       must stay where they are, with their leases, until this completes
   ///   completes      when all reads have ended, with the error of the first that failed; each has its own `failure`
   ///   cancellation   total, as above; reads that had ended keep their data
-  template <class Token>
-  auto read(std::span<request> requests, Token&& token) {
+  template <class Token = asio::deferred_t>
+  auto read(std::span<request> requests, Token&& token = Token()) {
     check_process();
     return asio::async_initiate<Token, void(std::exception_ptr)>(
         [](auto handler, reader* self, std::span<request> what) {

@@ -2,6 +2,8 @@
 // the bytes.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <array>
 #include <cassert>
 #include <cstddef>

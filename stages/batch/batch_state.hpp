@@ -5,7 +5,7 @@
 #include "io/arena/lease_pool.hpp"
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/transfer.hpp"
-#include "stages/observe/occupancy.hpp"
+#include "stages/observe/batches_out.hpp"
 #include "stages/observe/run_progress.hpp"
 
 #include <leat/batch.hpp>
@@ -30,7 +30,7 @@ struct batch_hold {
   ~batch_hold() {
     on_device.reset();
     if (returns_to != nullptr && memory) returns_to->give_back(std::move(memory));
-    if (batches_out != nullptr) batches_out->remove(now_ns());
+    if (batches_out != nullptr) batches_out->remove(now_ns(), out_slot);
   }
 
   /// Where rows begin for the trainer: the block, or its copy on a device; null once released.
@@ -42,7 +42,8 @@ struct batch_hold {
   // Takes the memory back. Shared with the loader, since a batch may outlive it.
   std::shared_ptr<stages::transfer> returns_to;
   // Counts the batches in the consumer's hands, for stats(); shared for the same reason.
-  std::shared_ptr<stages::occupancy> batches_out;
+  std::shared_ptr<stages::batches_out> batches_out;
+  std::size_t out_slot = 0;
 };
 
 struct batch::state : batch_hold {

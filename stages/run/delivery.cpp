@@ -1,36 +1,19 @@
 #include "stages/run/delivery.hpp"
 
 #include "base/clock.hpp"
+#include "base/option_words.hpp"
+#include "base/text.hpp"
 #include "stages/state/digest.hpp"
 
 #include <leat/error.hpp>
 
-#include <boost/asio/error.hpp>
-#include <boost/system/system_error.hpp>
-
 #include <algorithm>
+#include <cassert>
+#include <string>
 #include <utility>
 
 namespace leat::stages {
 namespace {
-
-// A thread waits here for one completion, which the completing thread stores directly. No executor is involved, whose threads a
-// child of fork() would not have.
-struct waiter {
-  leat::mutex mutex;
-  condition_variable changed;
-  bool done ABSL_GUARDED_BY(mutex) = false;
-  std::exception_ptr failure ABSL_GUARDED_BY(mutex);
-  std::optional<batch> got ABSL_GUARDED_BY(mutex);
-
-  void tell(std::exception_ptr why, std::optional<batch> what) {
-    const mutex_lock lock(mutex);
-    failure = std::move(why);
-    got = std::move(what);
-    done = true;
-    changed.notify_one();  // Under the lock: the waiting thread may destroy this object as soon as it has the lock.
-  }
-};
 
 // An item that is dropped keeps only its place in the order.
 delivery_item placeholder_of(const delivery_item& item) {
@@ -48,8 +31,9 @@ void delivery::put(std::uint64_t sequence, delivery_item item) {
   {
     const mutex_lock lock(mutex_);
     if (is_skipped(item)) dropped = std::exchange(item, placeholder_of(item));
+    item.arrived_ns = now_ns();
+    ready_.add(item.arrived_ns);
     arrived_.emplace(sequence, std::move(item));
-    ready_.add(now_ns());
     pass_skipped();
   }
   pump();
@@ -73,8 +57,9 @@ void delivery::fail(std::exception_ptr why) {
 }
 
 void delivery::close(std::exception_ptr why) {
-  std::map<std::uint64_t, delivery_item> dropped;  // Batches go home outside the lock.
+  std::map<std::uint64_t, delivery_item> dropped;  // Batches are returned outside the lock.
   {
+    const mutex_lock taking(taking_);  // What is being taken is counted before the loader ends.
     const mutex_lock lock(mutex_);
     dropped.swap(arrived_);
     for (std::size_t i = 0; i < dropped.size(); ++i) ready_.remove(now_ns());
@@ -84,51 +69,137 @@ void delivery::close(std::exception_ptr why) {
   pump();
 }
 
-void delivery::next(next_completion done) {
-  {
-    mutex_lock lock(mutex_);
-    if (busy_) {
-      lock.unlock();
-      done.complete(std::make_exception_ptr(
-                        error(errc::usage, "next() was called before the last next() had completed; one at a time")),
-                    std::nullopt);
-      return;
-    }
-    busy_ = true;
-    ++counted_.next_count;
-    asked_ns_ = now_ns();
-    begin_to_want(asked_ns_);
-    profiled_.begin(work_of::next);
-    done.on_cancel([this](asio::cancellation_type) { cancel(); });
+void delivery::begin_call(std::uint64_t call) {
+  if (call_ != 0) {
+    throw error(errc::usage, "next() was called before the last next() had completed; one at a time");
+  }
+  call_ = call;
+  ++counted_.next_count;
+  asked_ns_ = now_ns();
+  begin_to_want(asked_ns_);
+  profiled_.begin(work_of::next);
+}
+
+// The call that waits has something to take, or is told why it never will.
+void delivery::serve() {
+  // Not before the lock: count() may have counted the wait up to a later moment meanwhile, and what it says never falls.
+  const std::uint64_t now = now_ns();
+  waits_.record(now - asked_ns_);
+  end_to_want(now);
+  profiled_.end();
+}
+
+bool delivery::begin(std::uint64_t call, detail::wait_completion done) {
+  bool waits_for_consumer = false;
+  try {
+    const mutex_lock lock(mutex_);
+    begin_call(call);
+    waits_for_consumer = held_all_ && limits_.held_patience.count() > 0 && !has_next();
+    done.on_cancel([this, call](asio::cancellation_type) {
+      if (detail::wait_completion waiting = end_waiting(call)) waiting.complete(detail::operation_aborted());
+    });
     waiting_ = std::move(done);
+  } catch (const error&) {
+    done.complete(std::current_exception());
+    return false;
   }
   pump();
+  return waits_for_consumer;
+}
+
+bool delivery::is_served(std::uint64_t call) const {
+  const mutex_lock lock(mutex_);
+  return call_ == call && !waiting_;
+}
+
+bool delivery::begin_if_ready(std::uint64_t call) {
+  const mutex_lock lock(mutex_);
+  if (call_ != 0 || !has_next()) return false;
+  begin_call(call);
+  serve();
+  return true;
+}
+
+void delivery::give_up(std::uint64_t call) noexcept {
+  if (detail::wait_completion waiting = end_waiting(call)) return waiting.complete(detail::operation_aborted());
+  const mutex_lock lock(mutex_);
+  if (call_ == call) call_ = 0;
+}
+
+// Empty if the call does not wait: it has been served.
+detail::wait_completion delivery::end_waiting(std::uint64_t call) {
+  const mutex_lock lock(mutex_);
+  if (call_ != call || !waiting_) return {};
+  profiled_.end();
+  end_to_want(now_ns());
+  call_ = 0;
+  return std::move(waiting_);
+}
+
+error delivery::held_all_error() const {
+  std::string which;
+  std::vector<batches_out::place> places = batches_out_->places();
+  std::sort(places.begin(), places.end());
+  for (const auto& [epoch, index] : places) {
+    str_append(which, which.empty() ? ": " : ", ", "batch ", index, " of epoch ", epoch);
+  }
+  return {errc::usage,
+          str_cat("you hold all ", limits_.batches_max, " batches that this loader has memory for", which,
+                  "; let go of one, with the tensors that dlpack() gave of it, before next(), or raise ",
+                  spelled(limits_.more_batches)),
+          limits_.more_batches};
+}
+
+void delivery::refuse_if_held_all(std::uint64_t call) {
+  if (!holds_all()) return;
+  if (detail::wait_completion waiting = end_waiting(call)) waiting.complete(std::make_exception_ptr(held_all_error()));
+}
+
+std::uint64_t delivery::ready_since_ns() const {
+  const mutex_lock lock(mutex_);
+  if (failure_ != nullptr) return 0;
+  const auto first = arrived_.find(next_sequence_);
+  return first != arrived_.end() && !closed_ ? first->second.arrived_ns : ~std::uint64_t{0};
 }
 
 next_result delivery::next_blocking(std::optional<std::chrono::steady_clock::time_point> deadline) {
-  waiter here;
-  next(next_completion([&here](std::exception_ptr failure, std::optional<batch> got) {
-    here.tell(std::move(failure), std::move(got));
-  }));
-  mutex_lock lock(here.mutex);
-  while (!here.done) {
-    if (!deadline) {
-      here.changed.wait(here.mutex);
-    } else if (!here.changed.wait_until(here.mutex, *deadline) && !here.done) {
-      lock.unlock();
-      if (abandon()) return next_result(next_status::not_ready);
-      deadline.reset();  // Too late: its batch is being delivered.
-      lock.lock();
+  const std::uint64_t call = new_call();
+  {
+    mutex_lock lock(mutex_);
+    begin_call(call);
+    std::optional<std::chrono::steady_clock::time_point> held;
+    if (held_all_ && limits_.held_patience.count() > 0) held = std::chrono::steady_clock::now() + limits_.held_patience;
+    blocks_ = true;
+    while (!has_next()) {
+      const auto until = !held || (deadline && *deadline < *held) ? deadline : held;
+      if (!until) {
+        changed_.wait(mutex_);
+      } else if (!changed_.wait_until(mutex_, *until) && !has_next()) {
+        const bool refused = until == held && holds_all();
+        if (until == held && !refused) {
+          held.reset();
+          continue;
+        }
+        blocks_ = false;
+        profiled_.end();
+        call_ = 0;
+        if (!refused) return next_result(next_status::not_ready);
+        end_to_want(now_ns());
+        throw held_all_error();
+      }
     }
+    blocks_ = false;
+    serve();
   }
-  if (here.failure != nullptr) std::rethrow_exception(here.failure);
-  return here.got ? next_result(std::move(*here.got)) : next_result(next_status::end_of_epoch);
+  taken now = take(call);
+  if (now.failure != nullptr) std::rethrow_exception(now.failure);
+  return now.got ? next_result(*std::move(now.got)) : next_result(next_status::end_of_epoch);
 }
 
 next_result delivery::try_next() {
   {
     const mutex_lock lock(mutex_);
-    if (!busy_ && !has_next()) {
+    if (call_ == 0 && !has_next()) {
       begin_to_want(now_ns());
       return next_result(next_status::not_ready);
     }
@@ -136,21 +207,10 @@ next_result delivery::try_next() {
   return next_blocking();
 }
 
-// As cancel(), for a thread that waits itself, so that nothing is completed. False if its batch is being delivered already.
-bool delivery::abandon() {
-  next_completion done;
-  const mutex_lock lock(mutex_);
-  if (!waiting_) return false;
-  done = std::move(waiting_);
-  profiled_.end();
-  busy_ = false;
-  return true;
-}
-
 std::optional<std::uint32_t> delivery::skip_epoch() {
   std::vector<delivery_item> dropped;
   const mutex_lock lock(mutex_);
-  if (busy_) {
+  if (call_ != 0) {
     throw error(errc::usage, "skip_epoch() was called before the last next() had completed; cancel it, or wait for it");
   }
   if (closed_ || !epoch_) return std::nullopt;
@@ -175,35 +235,22 @@ void delivery::pass_skipped() {
   }
 }
 
-void delivery::cancel() {
-  next_completion done;
-  {
-    const mutex_lock lock(mutex_);
-    if (!waiting_) return;  // Its batch is on the way: it succeeds.
-    done = std::move(waiting_);
-    profiled_.end();
-    busy_ = false;
-    end_to_want(now_ns(), false);
-  }
-  done.complete(std::make_exception_ptr(boost::system::system_error(asio::error::operation_aborted)), std::nullopt);
-}
-
 // The consumer asks for what it does not have; it may do so more than once, by try_next() or with a limit to its patience.
 void delivery::begin_to_want(std::uint64_t now_ns) {
   if (wants_since_ns_ != 0) return;
   wants_since_ns_ = now_ns;
-  held_all_ = batches_out_->count() >= batches_max_;
+  held_all_ = holds_all();
   if (returned_ns_ == 0) return;
   const std::uint64_t away_ns = now_ns - returned_ns_;
   counted_.steps += returned_batch_ ? 1 : 0;
   (returned_batch_ ? counted_.step_ns : counted_.pause_ns) += away_ns;
 }
 
-// It has got something, or asks no more.
-void delivery::end_to_want(std::uint64_t now_ns, bool got_batch) {
+// There is something for it, or it asks no more.
+void delivery::end_to_want(std::uint64_t now_ns) {
   add_wait(counted_, now_ns - std::exchange(wants_since_ns_, 0));
   returned_ns_ = now_ns;
-  returned_batch_ = got_batch;
+  returned_batch_ = false;
 }
 
 void delivery::add_wait(counters& to, std::uint64_t waited_ns) const {
@@ -218,40 +265,58 @@ bool delivery::has_next() const {
          (end_sequence_ && next_sequence_ >= *end_sequence_);
 }
 
-// Serves the call that waits, if there is one and something to serve it with.
+// Tells the call that waits, if there is one and something for it.
 void delivery::pump() {
-  delivery_item item;
-  next_completion done;
+  detail::wait_completion told;
   {
     const mutex_lock lock(mutex_);
-    if (!waiting_ || !has_next()) return;
-    const auto first = arrived_.find(next_sequence_);
-    if (first != arrived_.end() && !closed_) {
-      item = std::move(first->second);
-      arrived_.erase(first);
-      ready_.remove(now_ns());
-      ++next_sequence_;
-      epoch_.reset();
-      if (item.finished != nullptr) epoch_ = item.epoch;
-      if (item.failure != nullptr) {
-        closed_ = true;
-        if (failure_ == nullptr) failure_ = item.failure;
-      }
-    } else if (failure_ != nullptr) {
-      closed_ = true;  // From here on nothing else is handed out, whatever still arrives.
-      item.failure = failure_;
-    } else if (empty_epochs_ > 0) {
-      --empty_epochs_;
-      item.epoch = progress_.epoch;
-      item.end_of_epoch = true;
-    }
-    done = std::move(waiting_);
-    profiled_.end();
+    if (!has_next()) return;
+    if (blocks_) changed_.notify_all();
+    if (!waiting_) return;
+    serve();
+    told = std::move(waiting_);
   }
-  hand_out(std::move(item), std::move(done));
+  told.complete(nullptr);
 }
 
-void delivery::hand_out(delivery_item item, next_completion done) {
+delivery::taken delivery::take(std::uint64_t call) {
+  const mutex_lock taking(taking_);
+  delivery_item item;
+  {
+    const mutex_lock lock(mutex_);
+    assert(call_ == call && !waiting_ && has_next());
+    static_cast<void>(call);
+    item = take_item();
+  }
+  return hand_out(std::move(item));
+}
+
+delivery_item delivery::take_item() {
+  delivery_item item;
+  const auto first = arrived_.find(next_sequence_);
+  if (first != arrived_.end() && !closed_) {
+    item = std::move(first->second);
+    arrived_.erase(first);
+    ready_.remove(now_ns());
+    ++next_sequence_;
+    epoch_.reset();
+    if (item.finished != nullptr) epoch_ = item.epoch;
+    if (item.failure != nullptr) {
+      closed_ = true;
+      if (failure_ == nullptr) failure_ = item.failure;
+    }
+  } else if (failure_ != nullptr) {
+    closed_ = true;  // From here on nothing else is handed out, whatever still arrives.
+    item.failure = failure_;
+  } else if (empty_epochs_ > 0) {
+    --empty_epochs_;
+    item.epoch = progress_.epoch;
+    item.end_of_epoch = true;
+  }
+  return item;
+}
+
+delivery::taken delivery::hand_out(delivery_item item) {
   std::unique_ptr<batch::state> refused;
   if (item.failure == nullptr) {
     if (const std::optional<error> too_many = watch_.see(item)) {
@@ -274,15 +339,11 @@ void delivery::hand_out(delivery_item item, next_completion done) {
   } catch (...) {
     if (failure == nullptr) failure = std::current_exception();
   }
-  std::optional<batch> handed;
-  std::uint64_t now = 0;
+  taken handed;
   std::uint64_t batches = 0;
   {
     const mutex_lock lock(mutex_);
-    // Not before the lock: count() may have counted the wait up to a later moment meanwhile, and what it says never falls.
-    now = now_ns();
-    waits_.record(now - asked_ns_);
-    end_to_want(now, item.finished != nullptr);
+    returned_batch_ = item.finished != nullptr;
     // What the journal could not tell of is not handed out, and so not counted.
     if (failure == item.failure) {
       counted_.planned += item.planned;
@@ -302,15 +363,17 @@ void delivery::hand_out(delivery_item item, next_completion done) {
       if (failure_ == nullptr) failure_ = failure;
     }
     batches = counted_.batches;
-    busy_ = false;
+    call_ = 0;
   }
   if (failure == nullptr && item.finished != nullptr) {
-    batches_out_->add(now);
+    const std::uint64_t now = now_ns();
+    item.finished->out_slot = batches_out_->add(now, {item.epoch, item.index});
     item.finished->batches_out = batches_out_;
-    handed.emplace(std::move(item.finished));
+    handed.got.emplace(std::move(item.finished));
     if (handed_out_) handed_out_(now, batches);
   }
-  done.complete(std::move(failure), std::move(handed));
+  handed.failure = std::move(failure);
+  return handed;
 }
 
 // The batch, or the end of the epoch, was handed out.

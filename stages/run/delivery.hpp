@@ -6,14 +6,18 @@
 #include "base/mutex.hpp"
 #include "stages/batch/batch_state.hpp"
 #include "stages/batch/range.hpp"
+#include "stages/observe/batches_out.hpp"
+#include "stages/observe/occupancy.hpp"
 #include "stages/observe/run_progress.hpp"
 #include "stages/run/corrupt_watch.hpp"
 #include "stages/state/journal.hpp"
 
 #include <leat/batch.hpp>
-#include <leat/completion.hpp>
 #include <leat/next_result.hpp>
+#include <leat/operation.hpp>
+#include <leat/option.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -29,6 +33,7 @@ namespace leat::stages {
 struct delivery_item {
   std::uint32_t epoch = 0;
   std::uint64_t index = 0;  ///< the batch's number in it
+  std::uint64_t arrived_ns = 0;
   std::unique_ptr<batch::state> finished;
   std::exception_ptr failure;
   // What is counted and written when it is handed out, not before.
@@ -42,10 +47,26 @@ struct delivery_item {
   std::vector<journal_entry> journal;
 };
 
-/// Thread: put(), fail() and end() from any; next(), its variants and skip_epoch() from one at a time.
-class delivery {
+///   batches_max     that the consumer may hold before no more come
+///   more_batches    the option that decides how many that are
+///   held_patience   how long a call waits while the consumer holds all of these; 0: for ever
+struct delivery_limits {
+  corrupt_limits corrupt = {};
+  std::uint32_t batches_max = ~std::uint32_t{0};
+  option_id more_batches = option_id::prefetch_batches;
+  std::chrono::nanoseconds held_patience = {};
+};
+
+/// One call at a time waits for the next batch, from its begin until it takes it or gives up. It is told once there is something, and
+/// what that is is decided when it takes it.
+/// Thread: put(), fail(), end() and give_up() from any; calls and skip_epoch() from one at a time.
+class delivery final : public detail::turn_giver {
  public:
-  using next_completion = completion<void(std::exception_ptr, std::optional<batch>)>;
+  /// What next() gives: a batch, the end of an epoch, or why there is none.
+  struct taken {
+    std::exception_ptr failure;
+    std::optional<batch> got;
+  };
 
   struct counters {
     std::uint64_t planned = 0;
@@ -71,17 +92,12 @@ class delivery {
     std::uint64_t out_ns = 0;       ///< that batches were in the consumer's hands
   };
 
-  ///   from          what was handed out before, by a run that is resumed
-  ///   batches_max   that there may be at a time
-  explicit delivery(journal log, const corrupt_limits& limits = {}, const run_progress& from = {},
-                    std::uint32_t batches_max = ~std::uint32_t{0})
-      : batches_max_(batches_max),
-        progress_(from),
-        watch_(limits, from.epoch, from.counted),
-        journal_(std::move(log)) {}
+  ///   from   what was handed out before, by a run that is resumed
+  explicit delivery(journal log, const delivery_limits& limits = {}, const run_progress& from = {})
+      : limits_(limits), progress_(from), watch_(limits.corrupt, from.epoch, from.counted), journal_(std::move(log)) {}
 
   /// Sets what is called when a batch was handed out and counted, before the consumer has it, on the thread that delivers it; with the
-  /// time and the number of batches. Before the first put().
+  /// time and the number of batches. Before the first put(). Not after close().
   void on_handed_out(std::function<void(std::uint64_t now_ns, std::uint64_t batches)> callback) {
     handed_out_ = std::move(callback);
   }
@@ -96,8 +112,24 @@ class delivery {
   /// As fail(), and drops what is ready: for stop().
   void close(std::exception_ptr why);
 
-  void next(next_completion done);
-  /// As next(), and waits on the caller's thread until `deadline`, or without limit. Throws the error that next() gives.
+  /// Names a call. Thread: any.
+  [[nodiscard]] std::uint64_t new_call() noexcept { return last_call_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  /// Begins it, and completes `done` when there is something to take. Then take() or give_up() ends the call. A call that was refused or
+  /// cancelled has ended: `done` says why.
+  ///   returns   whether it waits while the consumer holds all batches that there may be
+  bool begin(std::uint64_t call, detail::wait_completion done);
+  /// Whether it has something to take.
+  [[nodiscard]] bool is_served(std::uint64_t call) const;
+  /// Begins it if there is something to take now.
+  [[nodiscard]] bool begin_if_ready(std::uint64_t call);
+  [[nodiscard]] taken take(std::uint64_t call);
+  void give_up(std::uint64_t call) noexcept override;
+  /// Ends a call that waits while the consumer holds all batches, with an error that names them.
+  void refuse_if_held_all(std::uint64_t call);
+  /// When the item came that a call would get; the latest time if there is none, or only the end of the run.
+  [[nodiscard]] std::uint64_t ready_since_ns() const;
+
+  /// Begins a call, waits on the caller's thread until `deadline`, or without limit, and takes. Throws the error that it takes.
   [[nodiscard]] next_result next_blocking(std::optional<std::chrono::steady_clock::time_point> deadline = {});
   /// What next() would give at once, if anything.
   [[nodiscard]] next_result try_next();
@@ -113,10 +145,14 @@ class delivery {
   [[nodiscard]] run_progress progress() const;
 
  private:
-  void cancel();
-  [[nodiscard]] bool abandon();
+  void begin_call(std::uint64_t call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void serve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] detail::wait_completion end_waiting(std::uint64_t call) ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] delivery_item take_item() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] error held_all_error() const;
+  [[nodiscard]] bool holds_all() const noexcept { return batches_out_->count() >= limits_.batches_max; }
   void begin_to_want(std::uint64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void end_to_want(std::uint64_t now_ns, bool got_batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void end_to_want(std::uint64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void add_wait(counters& to, std::uint64_t waited_ns) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool has_next() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] bool is_skipped(const delivery_item& item) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -124,12 +160,15 @@ class delivery {
   }
   void pass_skipped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void pump() ABSL_LOCKS_EXCLUDED(mutex_);
-  void hand_out(delivery_item item, next_completion done);
-  void go_on_after(const delivery_item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] taken hand_out(delivery_item item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(taking_);
+  void go_on_after(const delivery_item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_, taking_);
 
-  const std::uint32_t batches_max_;
   std::function<void(std::uint64_t, std::uint64_t)> handed_out_;
+  const delivery_limits limits_;
+  std::atomic<std::uint64_t> last_call_{0};
+  mutex taking_;  // from what is taken until it is counted; before mutex_
   mutable mutex mutex_;
+  condition_variable changed_;  // for a thread that waits
   std::map<std::uint64_t, delivery_item> arrived_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t next_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<std::uint64_t> end_sequence_ ABSL_GUARDED_BY(mutex_);
@@ -138,23 +177,22 @@ class delivery {
   std::uint32_t skip_before_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ ABSL_GUARDED_BY(mutex_);
-  next_completion waiting_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t call_ ABSL_GUARDED_BY(mutex_) = 0;           // that has begun and not ended; 0: none
+  detail::wait_completion waiting_ ABSL_GUARDED_BY(mutex_);  // of it
+  bool blocks_ ABSL_GUARDED_BY(mutex_) = false;              // a thread waits for it
   std::uint64_t asked_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   bool held_all_ ABSL_GUARDED_BY(mutex_) = false;             // by the consumer, when it asked
   std::uint64_t wants_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: it has not asked
   std::uint64_t returned_ns_ ABSL_GUARDED_BY(mutex_) = 0;     // when it last got something; 0: never
   bool returned_batch_ ABSL_GUARDED_BY(mutex_) = false;
   long_range profiled_ ABSL_GUARDED_BY(mutex_);  // while `waiting_` waits
-  // From next() to its completion: one call at a time, also while what it gets is being written to the journal.
-  bool busy_ ABSL_GUARDED_BY(mutex_) = false;
   counters counted_ ABSL_GUARDED_BY(mutex_);
   run_progress progress_ ABSL_GUARDED_BY(mutex_);
-  // Used only by the thread that delivers, and there is one at a time.
-  corrupt_watch watch_;
-  journal journal_;
+  corrupt_watch watch_ ABSL_GUARDED_BY(taking_);
+  journal journal_ ABSL_GUARDED_BY(taking_);
   async::histogram waits_;
   occupancy ready_;
-  std::shared_ptr<occupancy> batches_out_ = std::make_shared<occupancy>();
+  std::shared_ptr<batches_out> batches_out_ = std::make_shared<batches_out>();
 };
 
 }  // namespace leat::stages

@@ -24,6 +24,21 @@ namespace {
 
 namespace asio = boost::asio;
 
+// As a loader's next().
+struct call {
+  using result = std::optional<batch>;
+  class turn : public detail::turn {
+   public:
+    using detail::turn::turn;
+    result take(std::exception_ptr& failure) {
+      const std::uint64_t number = key().number;
+      delivery::taken now = static_cast<delivery&>(*leave()).take(number);
+      failure = now.failure;
+      return std::move(now.got);
+    }
+  };
+};
+
 // A trainer on a context of its own, one turn at a time.
 class consumer {
  public:
@@ -33,7 +48,7 @@ class consumer {
     std::optional<batch> got;
   };
 
-  explicit consumer(delivery& from) : from_(from) {}
+  explicit consumer(std::shared_ptr<delivery> from) : from_(std::move(from)) {}
 
   std::shared_ptr<result> next(asio::cancellation_slot slot = {}) {
     auto into = std::make_shared<result>();
@@ -43,7 +58,9 @@ class consumer {
           into->failure = failure;
           into->got = std::move(got);
         }));
-    from_.next(delivery::next_completion(std::move(handler)));
+    const std::uint64_t number = from_->new_call();
+    from_->begin(number, detail::wait_completion(detail::turn_handler<decltype(handler), call>(
+                             std::move(handler), call::turn(from_, number))));
     return into;
   }
 
@@ -54,7 +71,7 @@ class consumer {
 
  private:
   asio::io_context context_;
-  delivery& from_;
+  std::shared_ptr<delivery> from_;
 };
 
 delivery_item item_of(std::uint64_t index) {
@@ -70,8 +87,9 @@ delivery_item item_of(std::uint64_t index) {
 TEST(delivery, hands_out_in_order_what_arrives_in_any) {
   leat::testing::for_each_seed(200, [](std::uint64_t seed) {
     std::mt19937_64 random(seed);
-    delivery line{journal()};
-    consumer trainer(line);
+    const auto from = std::make_shared<delivery>(journal());
+    delivery& line = *from;
+    consumer trainer(from);
     std::vector<std::uint64_t> places(12);
     for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
     std::shuffle(places.begin(), places.end(), random);
@@ -98,8 +116,9 @@ TEST(delivery, hands_out_in_order_what_arrives_in_any) {
 }
 
 TEST(delivery, says_nullopt_at_the_end_of_an_epoch_and_for_ever_at_the_end_of_the_run) {
-  delivery line{journal()};
-  consumer trainer(line);
+  const auto from = std::make_shared<delivery>(journal());
+  delivery& line = *from;
+  consumer trainer(from);
   delivery_item end;
   end.end_of_epoch = true;
   line.put(0, std::move(end));
@@ -120,8 +139,9 @@ TEST(delivery, says_nullopt_at_the_end_of_an_epoch_and_for_ever_at_the_end_of_th
 }
 
 TEST(delivery, refuses_a_second_call_before_the_first_has_completed) {
-  delivery line{journal()};
-  consumer trainer(line);
+  const auto from = std::make_shared<delivery>(journal());
+  delivery& line = *from;
+  consumer trainer(from);
   const auto first = trainer.next();
   const auto second = trainer.next();
   trainer.turn();
@@ -134,8 +154,9 @@ TEST(delivery, refuses_a_second_call_before_the_first_has_completed) {
 }
 
 TEST(delivery, a_cancelled_call_loses_no_batch) {
-  delivery line{journal()};
-  consumer trainer(line);
+  const auto from = std::make_shared<delivery>(journal());
+  delivery& line = *from;
+  consumer trainer(from);
   asio::cancellation_signal stop;
   const auto cancelled = trainer.next(stop.slot());
   trainer.turn();
@@ -150,9 +171,45 @@ TEST(delivery, a_cancelled_call_loses_no_batch) {
   EXPECT_EQ(next->got->index(), 3U);
 }
 
+TEST(delivery, a_call_that_is_cancelled_before_its_handler_runs_loses_no_batch) {
+  const auto from = std::make_shared<delivery>(journal());
+  consumer trainer(from);
+  for (const auto how :
+       {asio::cancellation_type::total, asio::cancellation_type::partial, asio::cancellation_type::terminal}) {
+    asio::cancellation_signal stop;
+    const auto cancelled = trainer.next(stop.slot());
+    if (how == asio::cancellation_type::total) from->put(0, item_of(3));
+    stop.emit(how);  // What it waited for is there, and its handler posted.
+    trainer.turn();
+    ASSERT_TRUE(cancelled->completed);
+    EXPECT_THROW(std::rethrow_exception(cancelled->failure), boost::system::system_error);
+    EXPECT_EQ(from->count().batches, 0U);
+    EXPECT_EQ(from->progress().batch, 0U);
+  }
+  const auto next = trainer.next();
+  trainer.turn();
+  ASSERT_TRUE(next->got.has_value());
+  EXPECT_EQ(next->got->index(), 3U);
+}
+
+TEST(delivery, a_call_whose_handler_never_runs_loses_no_batch) {
+  const auto from = std::make_shared<delivery>(journal());
+  {
+    consumer gone(from);
+    static_cast<void>(gone.next());
+    from->put(0, item_of(3));
+  }
+  consumer trainer(from);
+  const auto next = trainer.next();
+  trainer.turn();
+  ASSERT_TRUE(next->got.has_value());
+  EXPECT_EQ(next->got->index(), 3U);
+}
+
 TEST(delivery, gives_the_same_error_for_ever_after_the_batches_before_it) {
-  delivery line{journal()};
-  consumer trainer(line);
+  const auto from = std::make_shared<delivery>(journal());
+  delivery& line = *from;
+  consumer trainer(from);
   line.put(0, item_of(0));
   line.put(2, item_of(2));
   delivery_item failed;
@@ -170,8 +227,9 @@ TEST(delivery, gives_the_same_error_for_ever_after_the_batches_before_it) {
 }
 
 TEST(delivery, hands_out_nothing_after_an_error_whatever_still_arrives) {
-  delivery line{journal()};
-  consumer trainer(line);
+  const auto from = std::make_shared<delivery>(journal());
+  delivery& line = *from;
+  consumer trainer(from);
   line.fail(std::make_exception_ptr(error(errc::permission, "no")));
   const auto first = trainer.next();
   trainer.turn();
@@ -185,8 +243,9 @@ TEST(delivery, hands_out_nothing_after_an_error_whatever_still_arrives) {
 
 TEST(delivery, a_journal_that_cannot_be_written_ends_the_run_and_counts_nothing) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
-  delivery line{journal("/dev/full")};
-  consumer trainer(line);
+  const auto from = std::make_shared<delivery>(journal("/dev/full"));
+  delivery& line = *from;
+  consumer trainer(from);
   delivery_item item = item_of(0);
   item.journal.push_back({.epoch = 0,
                           .batch = 0,
@@ -210,8 +269,9 @@ TEST(delivery, a_journal_that_cannot_be_written_ends_the_run_and_counts_nothing)
 }
 
 TEST(delivery, close_completes_the_call_that_waits) {
-  delivery line{journal()};
-  consumer trainer(line);
+  const auto from = std::make_shared<delivery>(journal());
+  delivery& line = *from;
+  consumer trainer(from);
   const auto waiting = trainer.next();
   line.close(std::make_exception_ptr(error(errc::cancelled, "stopped")));
   trainer.turn();
@@ -222,8 +282,9 @@ TEST(delivery, close_completes_the_call_that_waits) {
 TEST(delivery, writes_the_journal_when_a_batch_is_handed_out_and_not_before) {
   const leat::testing::temporary_directory directory;
   const std::filesystem::path path = directory.path() / "journal.jsonl";
-  delivery line{journal(path)};
-  consumer trainer(line);
+  const auto from = std::make_shared<delivery>(journal(path));
+  delivery& line = *from;
+  consumer trainer(from);
   delivery_item item = item_of(0);
   item.journal.push_back({.epoch = 1,
                           .batch = 2,
