@@ -86,6 +86,13 @@ class remote_outage : public ::testing::Test {
   void wait() {
     for (std::uint64_t now = left_; now != 0; now = left_) left_.wait(now);
   }
+  /// What a bound allows a busy machine: ten times what as many reads take on it that nothing disturbs.
+  double busy_seconds(io::http_client& client, std::uint64_t reads, std::uint64_t at_a_time) {
+    const auto began = steady::now();
+    read(client, reads, at_a_time);
+    wait();
+    return 10 * seconds_since(began);
+  }
   std::shared_ptr<one> next() {
     auto made = std::make_shared<one>();
     made->test = this;
@@ -125,6 +132,7 @@ class remote_outage : public ::testing::Test {
 TEST_F(remote_outage, of_a_moment_makes_a_run_longer_by_that_and_no_read_fails) {
   serve();
   io::http_client client({.allow_http = true, .connections_max = 64});
+  const double busy = busy_seconds(client, 2'000, 256);
   for (const http_fault& plan : {http_fault{.what = wrong::hang_up}, http_fault{.what = wrong::status, .status = 503},
                                  http_fault{.what = wrong::status, .status = 500}}) {
     const auto began = steady::now();
@@ -135,31 +143,31 @@ TEST_F(remote_outage, of_a_moment_makes_a_run_longer_by_that_and_no_read_fails) 
     read(client, 2'000, 256);
     wait();
     EXPECT_EQ(wrong_, 0U) << why_;
-    EXPECT_LE(seconds_since(began),
-              0.5 + 2 + 10);  // a busy machine; store_state_test says how well, by a clock of its own
+    EXPECT_LE(seconds_since(began), 0.5 + 2 + busy);
   }
 }
 
 TEST_F(remote_outage, of_a_server_that_is_killed_and_started_again_is_waited_for) {
   serve();
   io::http_client client({.allow_http = true, .connections_max = 64});
+  const double busy = busy_seconds(client, 3'000, 256);
+  const std::uint64_t before = server_->requests();
   read(client, 3'000, 256);
   const std::uint16_t port = server_->port();
-  while (server_->requests() < 100) std::this_thread::yield();
+  while (server_->requests() - before < 100) std::this_thread::yield();
   server_.reset();
   const auto away = steady::now();
   while (seconds_since(away) < 1) std::this_thread::yield();
   serve(port);
   wait();
   EXPECT_EQ(wrong_, 0U) << why_;
-  EXPECT_LE(seconds_since(away), 1 + 2 + 2);
+  EXPECT_LE(seconds_since(away), 1 + 2 + busy);
 }
 
 TEST_F(remote_outage, that_does_not_end_is_one_error_after_patience_for_all_reads_together) {
   serve();
   io::http_client client({.allow_http = true, .patience = std::chrono::milliseconds(700)});
-  read(client, 1, 1);
-  wait();
+  const double busy = busy_seconds(client, 200, 200);
   server_.reset();
   const auto began = steady::now();
   read(client, 200, 200);
@@ -167,7 +175,7 @@ TEST_F(remote_outage, that_does_not_end_is_one_error_after_patience_for_all_read
   EXPECT_EQ(wrong_, 200U);
   EXPECT_THAT(why_, ::testing::AllOf(HasSubstr("while connecting to 127.0.0.1"), HasSubstr("patience is at its end")));
   EXPECT_GE(seconds_since(began), 0.7);
-  EXPECT_LE(seconds_since(began), 20) << "and not each for itself";
+  EXPECT_LE(seconds_since(began), 20 * 0.7 + busy) << "and not each for itself";
 }
 
 TEST_F(remote_outage, of_two_fifths_of_all_requests_is_gone_through) {
@@ -190,6 +198,8 @@ TEST_F(remote_outage, of_two_fifths_of_all_requests_is_gone_through) {
 TEST_F(remote_outage, by_more_requests_than_a_store_allows_lets_the_rate_fall_to_what_it_allows) {
   constexpr double rate = 400;
   serve();
+  io::http_client client({.allow_http = true, .connections_max = 64});
+  const double busy = busy_seconds(client, 1'200, 256);
   const auto began = steady::now();
   double left = rate / 5;
   double at_s = 0;
@@ -205,12 +215,11 @@ TEST_F(remote_outage, by_more_requests_than_a_store_allows_lets_the_rate_fall_to
     ++refused;
     return http_fault{.what = wrong::status, .status = 503};
   });
-  io::http_client client({.allow_http = true, .connections_max = 64});
   read(client, 1'200, 256);
   wait();
   EXPECT_EQ(wrong_, 0U) << why_;
   // store_state_test says how well, by a clock of its own.
-  EXPECT_LE(seconds_since(began), 1'200 / rate / 0.4);
+  EXPECT_LE(seconds_since(began), 1'200 / rate / 0.4 + busy);
   EXPECT_LE(refused, 1'200U);
 }
 
@@ -235,20 +244,20 @@ TEST_F(remote_outage, of_one_object_is_no_outage_of_its_store) {
   EXPECT_THAT(lost->why, HasSubstr("500 As Told"));
 }
 
-// A machine that is overloaded: each answer takes long, and one of them longer than patience lasts.
+// A machine that is overloaded: each answer takes long, and one longer than patience lasts. It would be overtaken by six others.
 TEST_F(remote_outage, of_one_read_among_slow_ones_is_the_store_s_slowness) {
   serve();
   std::atomic<int> silent{3};
   server_->set_rule([&](const served_request& asked) {
     const bool is_first = asked.value("Range") == "bytes=0-999";
-    return is_first && silent-- > 0 ? http_fault{.what = wrong::stall}
-                                    : http_fault{.what = wrong::late, .wait = std::chrono::milliseconds(200)};
+    if (is_first && silent-- > 0) return http_fault{.what = wrong::stall};
+    return silent < 0 ? http_fault() : http_fault{.what = wrong::late, .wait = std::chrono::milliseconds(400)};
   });
   io::http_client client({.allow_http = true, .patience = std::chrono::milliseconds(500)});
-  read(client, 24, 4);
+  read(client, 12, 2);
   wait();
   EXPECT_EQ(wrong_, 0U) << why_;
-  EXPECT_LE(silent, 0);
+  EXPECT_LT(silent, 0);
 }
 
 TEST_F(remote_outage, of_one_read_that_others_overtake_ends_it_after_patience) {
@@ -266,6 +275,7 @@ TEST_F(remote_outage, of_one_read_that_others_overtake_ends_it_after_patience) {
   std::promise<void> ended;
   lost->owner = &ended;
   lost->ended = [](io::fetch& done) noexcept { static_cast<std::promise<void>*>(done.owner)->set_value(); };
+  const double busy = busy_seconds(client, 100, 8);
   const auto began = steady::now();
   client.start({lost});
   const std::future<void> is_over = ended.get_future();
@@ -276,7 +286,7 @@ TEST_F(remote_outage, of_one_read_that_others_overtake_ends_it_after_patience) {
   EXPECT_EQ(wrong_, 0U) << why_;
   EXPECT_EQ(lost->end, io::fetch_end::failed);
   EXPECT_THAT(lost->why, HasSubstr("patience is at its end"));
-  EXPECT_LE(seconds_since(began), 20);
+  EXPECT_LE(seconds_since(began), 20 + busy);
 }
 
 // What a read waits for as the store said takes none of its patience.
@@ -359,8 +369,10 @@ TEST_F(remote_outage, in_which_all_packets_are_lost_ends_soon_after_a_new_connec
   where_ = io::parse_address(str_cat("https://localhost:", way.port(), "/a.bin"));
   io::http_client client({.ca_file = authorities, .connections_max = 16},
                          {.server_silence = std::chrono::milliseconds(200)});
+  const double busy = busy_seconds(client, 1'500, 64);
+  const std::uint64_t before = server_->requests();
   read(client, 1'500, 64);
-  while (server_->requests() < 100) std::this_thread::yield();
+  while (server_->requests() - before < 100) std::this_thread::yield();
   const auto lost = steady::now();
   way.lose(true);
   while (seconds_since(lost) < 0.8) std::this_thread::yield();
@@ -368,7 +380,7 @@ TEST_F(remote_outage, in_which_all_packets_are_lost_ends_soon_after_a_new_connec
   const auto back = steady::now();
   wait();
   EXPECT_EQ(wrong_, 0U) << why_;
-  EXPECT_LE(seconds_since(back), 5);
+  EXPECT_LE(seconds_since(back), 3 + busy);
 }
 
 // How often the client's thread has waited.
@@ -471,11 +483,11 @@ TEST_F(remote_names, that_are_unknown_for_a_moment_end_no_run_that_had_the_store
   {
     const auto began = steady::now();
     const auto lost = client();
-    read(*lost, 20, 20);
+    read(*lost, 200, 200);
     wait();
-    EXPECT_EQ(wrong_, 20U);
+    EXPECT_EQ(wrong_, 200U);
     EXPECT_THAT(why_, HasSubstr("the name of the server, store.test, is not found: no such name"));
-    EXPECT_LE(seconds_since(began), 3);
+    EXPECT_LE(seconds_since(began), 50 * 0.3) << "and not each for itself";
   }
   wrong_ = 0;
   asked_->unknown_first = asked_->asked + 1;
@@ -514,8 +526,9 @@ TEST_F(remote_names, of_which_the_first_address_is_silent_lead_to_the_next_one_a
   read(*first, 1, 1);
   wait();
   EXPECT_EQ(wrong_, 0U) << why_;
-  EXPECT_GE(seconds_since(began), 0.25);
-  EXPECT_LE(seconds_since(began), 2);
+  const double seconds = seconds_since(began);
+  EXPECT_GE(seconds, 0.25);
+  EXPECT_LE(seconds, 2 + busy_seconds(*client(), 1, 1));
   // Once is enough.
   EXPECT_EQ(names_.ask("store.test", now_ns()).addresses.front().to_string(), "127.0.0.1");
   EXPECT_EQ(names_.ask("store.test", now_ns()).addresses.back().to_string(), "127.0.0.2");
