@@ -13,6 +13,7 @@
 #include "io/remote/open_connection.hpp"
 #include "io/remote/parked_fetches.hpp"
 #include "io/remote/posted_calls.hpp"
+#include "io/remote/proxies.hpp"
 #include "io/remote/ran_clock.hpp"
 #include "io/remote/receive_body.hpp"
 #include "io/remote/redirects.hpp"
@@ -106,8 +107,8 @@ class http_client::impl {
         counts_(counts != nullptr ? *counts : own_counts_),
         ways_(options.allow_http),
         requests_(options, store, unix_now),
-        opener_(ca_file_of(options, store), retries.names != nullptr ? *retries.names : names_of_process(), ways_,
-                counts_),
+        opener_(ca_file_of(options, store), proxies::of_environment(),
+                retries.names != nullptr ? *retries.names : names_of_process(), ways_, counts_),
         silence_max_(std::min(options.silence_max, options.patience)),
         limit_(options.connections_max),
         pool_(options.connections_max) {

@@ -39,8 +39,9 @@ bool is_for_want_of_descriptors(const boost::system::error_code& failure) {
   return failure == std::errc::too_many_files_open || failure == std::errc::too_many_files_open_in_system;
 }
 
-connection_opener::connection_opener(std::string ca_file, name_answers& names, redirects& ways, transfer_counts& counts)
-    : ca_file_(std::move(ca_file)), names_(names), ways_(ways), counts_(counts) {
+connection_opener::connection_opener(std::string ca_file, proxies by, name_answers& names, redirects& ways,
+                                     transfer_counts& counts)
+    : ca_file_(std::move(ca_file)), proxies_(std::move(by)), names_(names), ways_(ways), counts_(counts) {
   // What is wrong with that is said at once.
   if (!ca_file_.empty()) static_cast<void>(tls());
 }

@@ -26,7 +26,7 @@ class connection_opener {
   ///   ca_file   of authorities that are trusted too; may be empty
   ///   throws    as tls_context()
   ///   the others outlive it
-  connection_opener(std::string ca_file, name_answers& names, redirects& ways, transfer_counts& counts);
+  connection_opener(std::string ca_file, proxies by, name_answers& names, redirects& ways, transfer_counts& counts);
 
   ///   returns   over: it is open; lacks_room: for want of a descriptor; else `why` says it
   [[nodiscard]] boost::asio::awaitable<next_step> open(boost::asio::io_context& context, http_connection& opened,
@@ -53,10 +53,10 @@ class connection_opener {
   const tls_context& tls();
 
   const std::string ca_file_;
+  const proxies proxies_;
   name_answers& names_;
   redirects& ways_;
   transfer_counts& counts_;
-  const proxies proxies_ = proxies::of_environment();
   std::optional<tls_context> tls_;  // none: nobody has asked for it
 };
 

@@ -6,6 +6,7 @@
 #include "io/remote/name_answers.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/seeded_random.hpp"
+#include "tests/support/silent_address.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -497,26 +498,6 @@ TEST_F(remote_names, that_are_unknown_for_a_moment_end_no_run_that_had_the_store
   wait();
   EXPECT_EQ(wrong_, 0U) << why_;
 }
-
-// A kernel that has no room for more connections says nothing.
-class silent_address {
- public:
-  explicit silent_address(const boost::asio::ip::tcp::endpoint& at) : listening_(context_) {
-    listening_.open(at.protocol());
-    listening_.set_option(boost::asio::socket_base::reuse_address(true));
-    listening_.bind(at);
-    listening_.listen(0);
-    for (int i = 0; i < 4; ++i) {
-      filling_.emplace_back(context_);
-      filling_.back().async_connect(at, [](const boost::system::error_code&) {});  // It has begun, and nobody waits.
-    }
-  }
-
- private:
-  boost::asio::io_context context_;
-  boost::asio::ip::tcp::acceptor listening_;
-  std::vector<boost::asio::ip::tcp::socket> filling_;
-};
 
 TEST_F(remote_names, of_which_the_first_address_is_silent_lead_to_the_next_one_at_once) {
   const silent_address silent({boost::asio::ip::make_address("127.0.0.2"), server_->port()});

@@ -3,6 +3,7 @@
 #include "io/remote/address.hpp"
 #include "io/remote/list_bucket.hpp"
 #include "io/remote/s3.hpp"
+#include "tests/support/descriptors_left.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/watchdog.hpp"
@@ -12,9 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -57,27 +56,6 @@ std::size_t listed_at(const std::string& address) {
   const io::s3_access store{{"KEYID", "hush"}, "eu-west-1", io::parse_address(address)};
   return io::list_bucket("bucket", "", store, {.allow_http = true}).size();
 }
-
-/// While it lives, the process gets so many more descriptors.
-class descriptors_left {
- public:
-  explicit descriptors_left(rlim_t more) {
-    EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-    // The smallest that is free: what lies below is taken.
-    const int free = ::fcntl(0, F_DUPFD_CLOEXEC, 0);
-    EXPECT_GE(free, 0);
-    ::close(free);
-    rlimit less = before_;
-    less.rlim_cur = static_cast<rlim_t>(free) + more;
-    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &less), 0);
-  }
-  ~descriptors_left() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  descriptors_left(const descriptors_left&) = delete;
-  descriptors_left& operator=(const descriptors_left&) = delete;
-
- private:
-  rlimit before_{};
-};
 
 // Without a server: it would need descriptors, too.
 TEST(scarce_network, where_descriptors_are_used_up_it_says_so) {
