@@ -1,6 +1,7 @@
 #include "io/remote/request_rate.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace leat::io {
 namespace {
@@ -23,6 +24,10 @@ constexpr double share_borne = 0.04;
 // Of the rate at which some were refused.
 constexpr double near = 0.9;
 constexpr double beyond = 1.1;
+// Of those that a rate has under way on the average.
+constexpr double in_flight_share = 1.1;
+constexpr std::uint32_t answers_of_mean = 64;
+constexpr std::uint64_t look_again_ns = ms;
 // Requests that may be sent at once.
 constexpr double burst_s = 0.02;
 constexpr std::uint64_t ignored_first_ns = 30 * second;
@@ -34,8 +39,16 @@ double seconds_of(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 }  // namespace
 
-std::uint64_t request_rate::wait(std::uint64_t now_ns) {
+std::uint32_t request_rate::in_flight_most() const noexcept {
+  return static_cast<std::uint32_t>(std::max(1.0, std::ceil(in_flight_share * rate_ * answer_s_)));
+}
+
+std::uint64_t request_rate::wait(std::uint64_t now_ns, std::uint32_t in_flight) {
   if (rate_ == 0) return 0;
+  if (in_flight >= in_flight_most()) {
+    window_.was_limiting = true;
+    return look_again_ns;
+  }
   if (now_ns > tokens_at_ns_) {
     tokens_ = std::min(std::max(1.0, rate_ * burst_s), tokens_ + rate_ * seconds_of(now_ns - tokens_at_ns_));
     tokens_at_ns_ = now_ns;
@@ -49,6 +62,10 @@ std::uint64_t request_rate::wait(std::uint64_t now_ns) {
 }
 
 request_rate::counted request_rate::count(std::uint64_t asked_ns, std::uint64_t now_ns, bool was_refused) {
+  if (!was_refused) {
+    answers_ = std::min(answers_ + 1, answers_of_mean);
+    answer_s_ += (seconds_of(now_ns - std::min(now_ns, asked_ns)) - answer_s_) / answers_;
+  }
   // What was asked before the last decrease says nothing new.
   if (asked_ns < decreased_ns_) return counted::not_at_all;
   if (window_.began_ns == 0) {

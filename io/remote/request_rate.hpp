@@ -1,4 +1,4 @@
-// How many requests a second a store allows, found out by what it refuses.
+// How many requests a second, and at a time, a store allows, found out by what it refuses.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace leat::io {
 /// Without a clock: times are nanoseconds since any beginning. While nothing is refused there is no rate. Then requests are sent at the rate that was
 /// served, less with each window that has refusals (multiplicative decrease) and more with each that has none: slowly near the rate that was
 /// refused last, by up to twice as much below and beyond it. Where fewer requests do not make fewer refusals, they are not about the rate, and it
-/// is left alone for a while.
+/// is left alone for a while. With a rate, as many requests are under way as it makes of answers that take so long.
 class request_rate {
  public:
   /// Of some time, what became of requests.
@@ -22,7 +22,8 @@ class request_rate {
   enum class counted : std::uint8_t { not_at_all, in_a_window, at_its_end };
 
   /// 0: a request may be sent now. Else how long to wait before asking again.
-  [[nodiscard]] std::uint64_t wait(std::uint64_t now_ns);
+  ///   in_flight   that were sent and have not ended
+  [[nodiscard]] std::uint64_t wait(std::uint64_t now_ns, std::uint32_t in_flight);
   /// One that was sent has ended.
   counted count(std::uint64_t asked_ns, std::uint64_t now_ns, bool was_refused);
   /// The window that ended last.
@@ -31,6 +32,8 @@ class request_rate {
   void begin_anew() { window_ = {}; }
   /// Requests a second at the most; 0: as many as there are.
   [[nodiscard]] double rate() const noexcept { return rate_; }
+  /// At a time, where there is a rate: Little's law.
+  [[nodiscard]] std::uint32_t in_flight_most() const noexcept;
 
  private:
   void evaluate(const window& seen, std::uint64_t now_ns);
@@ -38,8 +41,10 @@ class request_rate {
   void grow(const window& seen, std::uint64_t now_ns);
 
   double rate_ = 0;
-  double refused_at_ = 0;     // requests a second, when some were refused last
-  bool refused_all_ = false;  // in the window before
+  double answer_s_ = 0;        // that answers take, the mean of the last ones
+  std::uint32_t answers_ = 0;  // that this is of
+  double refused_at_ = 0;      // requests a second, when some were refused last
+  bool refused_all_ = false;   // in the window before
   double tokens_ = 0;
   std::uint64_t tokens_at_ns_ = 0;
   std::uint64_t decreased_ns_ = 0;

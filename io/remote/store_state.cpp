@@ -39,15 +39,19 @@ std::uint64_t store_state::admit(std::uint64_t now_ns, std::uint32_t lane, ticke
     is_probed_ = true;
   } else {
     if (ramp_ > 0 && in_flight_ >= ramp_) return look_again_ns / 4;
-    if (const std::uint64_t wait = rate_of(lane).wait(now_ns); wait != 0) return wait;
+    if (const std::uint64_t wait = rate_of(lane).wait(now_ns, is_by_prefix_ ? lanes_[lane].in_flight : in_flight_);
+        wait != 0)
+      return wait;
   }
   ++in_flight_;
+  ++lanes_[lane].in_flight;
   given = {.asked_ns = now_ns, .lane = lane, .is_probe = is_away_};
   return 0;
 }
 
 void store_state::returned(const ticket& of) {
-  if (in_flight_ > 0) --in_flight_;
+  --in_flight_;
+  --lanes_[of.lane].in_flight;
   if (of.is_probe) is_probed_ = false;
 }
 
@@ -134,7 +138,7 @@ void store_state::count(const ticket& of, std::uint64_t now_ns, bool was_refused
     if (has_ended && rate() == 0) is_by_prefix_ = false;
     return;
   }
-  if (how != request_rate::counted::not_at_all) ++(was_refused ? lane.refused : lane.answered);
+  ++(was_refused ? lane.refused : lane.answered);
   if (how == request_rate::counted::at_its_end) compare_lanes();
 }
 
@@ -158,7 +162,7 @@ void store_state::compare_lanes() {
   }
   if (!is_by_prefix_) return;
   all_ = request_rate();
-  for (prefix& each : lanes_) each = prefix();
+  for (prefix& each : lanes_) each = {.in_flight = each.in_flight};
 }
 
 }  // namespace leat::io

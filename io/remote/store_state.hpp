@@ -68,9 +68,10 @@ class store_state {
 
  private:
   struct prefix {
-    request_rate rate;
+    request_rate rate = {};
     std::uint32_t answered = 0;  // since the last window of all
     std::uint32_t refused = 0;
+    std::uint32_t in_flight = 0;
     double evidence = 0;  // that it is not throttled, as others are
   };
 

@@ -52,6 +52,22 @@ class allowance {
   double at_s_ = 0;
 };
 
+/// Answers so many requests at a time.
+class places {
+ public:
+  explicit places(std::size_t most) : most_(most) {}
+  bool takes(double now_s, double for_s) {
+    std::erase_if(until_s_, [&](double until_s) { return until_s <= now_s; });
+    if (until_s_.size() >= most_) return false;
+    until_s_.push_back(now_s + for_s);
+    return true;
+  }
+
+ private:
+  std::size_t most_;
+  std::vector<double> until_s_;
+};
+
 struct played {
   double seconds = 0;
   std::uint64_t requests = 0;
@@ -92,6 +108,16 @@ class player {
     std::vector<played> all;
     for (const line& each : lines_) all.push_back(each.all);
     return all;
+  }
+  /// After that, how many more may be sent in ten seconds of which none ends.
+  std::uint32_t sent_without_an_end(std::uint32_t prefix) {
+    std::uint32_t sent = 0;
+    io::store_state::ticket ignored;
+    for (int ms = 0; ms < 10'000; ++ms) {
+      const auto now = static_cast<std::uint64_t>(now_ns_ + ms * 1e6);
+      if (state_.admit(now, lines_[prefix].lane, ignored) == 0) ++sent;
+    }
+    return sent;
   }
 
  private:
@@ -248,6 +274,47 @@ TEST(store_state, of_a_prefix_that_allows_so_many_requests_a_second_leaves_the_o
     EXPECT_EQ(all[1].refused, 0U);
     // Until they are told apart.
     EXPECT_LE(all[1].seconds, 9'000 * answer_s / 64 + 1);
+  });
+}
+
+// As stores that count what is under way do.
+TEST(store_state, of_a_prefix_that_answers_so_many_requests_at_a_time_leaves_the_others_alone) {
+  for_each_seed(3, [](std::uint64_t seed) {
+    std::minstd_rand random(static_cast<std::minstd_rand::result_type>(seed + 1));
+    for (const std::uint32_t at_a_time : {2U, 8U, 32U}) {
+      places free(at_a_time);
+      const std::uint64_t reads = at_a_time * 20 * 30ULL;
+      const std::vector<played> all = player(
+                                          [&](std::uint32_t prefix, double now_s) {
+                                            if (prefix == 1) return reply{};
+                                            const double takes_s =
+                                                std::uniform_real_distribution<double>(0.01, 0.09)(random);
+                                            return free.takes(now_s, takes_s) ? reply{.after_s = takes_s} : refusal();
+                                          },
+                                          2, reads, seed)
+                                          .run(64);
+      EXPECT_EQ(all[0].served, reads);
+      EXPECT_LE(all[0].seconds, 30 * 1.5) << at_a_time;
+      EXPECT_LE(static_cast<double>(all[0].late_refused), 0.1 * static_cast<double>(all[0].late_requests)) << at_a_time;
+      EXPECT_EQ(all[1].refused, 0U);
+      EXPECT_LE(all[1].seconds, static_cast<double>(reads) * 0.005 / 64 + 1) << at_a_time;
+    }
+  });
+}
+
+TEST(store_state,
+     of_a_prefix_that_is_throttled_and_stops_answering_has_so_many_of_its_requests_under_way_and_of_others_any) {
+  for_each_seed(3, [](std::uint64_t seed) {
+    constexpr double answer_s = 0.05;
+    allowance allowed(300);
+    player reads(
+        [&](std::uint32_t prefix, double now_s) {
+          return prefix == 1 || allowed.takes(now_s) ? reply{.after_s = answer_s} : refusal();
+        },
+        2, 9'000, seed);
+    static_cast<void>(reads.run(64));
+    EXPECT_NEAR(reads.sent_without_an_end(0), 1.1 * 300 * answer_s, 3);
+    EXPECT_EQ(reads.sent_without_an_end(1), 10'000U);
   });
 }
 
