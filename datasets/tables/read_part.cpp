@@ -8,6 +8,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <utility>
+
 namespace leat::datasets {
 namespace {
 
@@ -33,6 +35,31 @@ void append_made(const dataset_model& model, std::uint64_t sample, const part& w
               " of ", model.sources()[wanted.where.source]->file_name(wanted.where.file), ": ", why.reason));
 }
 
+void read_stored(const dataset_model& model, const part& wanted, blocking_sources& from, std::span<std::byte> into,
+                 const std::stop_token& stop) {
+  if (into.empty()) return;
+  const blocking_source::request request{wanted.where.file, wanted.where.offset, into};
+  from.of(*model.sources()[wanted.where.source]).read({&request, 1}, stop);
+}
+
+// Returns how many bytes it became.
+std::size_t expand_into(const dataset_model& model, std::uint64_t sample, const part& wanted, blocking_sources& from,
+                        std::span<std::byte> decoded, const std::stop_token& stop) {
+  std::vector<std::byte> stored(wanted.where.stored_bytes);
+  read_stored(model, wanted, from, stored, stop);
+  if (const auto reason = model.expand(sample, wanted, stored, decoded)) fail_with(model, sample, wanted, *reason);
+  return decoded.size();
+}
+
+std::span<const std::byte> block_of(const dataset_model& model, std::uint64_t sample, const part& wanted,
+                                    blocking_sources& from, const std::stop_token& stop) {
+  const block_key key{&model, wanted.where, wanted.codec, wanted.block};
+  if (const auto kept = from.blocks().find(key)) return *kept;
+  std::vector<std::byte> block = from.blocks().make_room(wanted.where.decoded_bytes);
+  expand_into(model, sample, wanted, from, block, stop);
+  return from.blocks().add(key, std::move(block));
+}
+
 }  // namespace
 
 void take_value(const dataset_model& model, std::uint64_t sample, const part& wanted,
@@ -47,38 +74,26 @@ void take_value(const dataset_model& model, std::uint64_t sample, const part& wa
 void append_part(const dataset_model& model, std::uint64_t sample, const part& wanted, blocking_sources& from,
                  std::vector<std::byte>& to, const std::stop_token& stop) {
   if (wanted.is_made()) return append_made(model, sample, wanted, to);
-  const extent& where = wanted.where;
-  const auto read = [&](std::span<std::byte> into) {
-    if (into.empty()) return;
-    const blocking_source::request request{where.file, where.offset, into};
-    from.of(*model.sources()[where.source]).read({&request, 1}, stop);
-  };
   const std::size_t begin = to.size();
   if (!wanted.is_expanded()) {
-    to.resize(begin + where.stored_bytes);
-    return read(std::span(to).subspan(begin));
+    to.resize(begin + wanted.where.stored_bytes);
+    return read_stored(model, wanted, from, std::span(to).subspan(begin), stop);
   }
-  std::vector<std::byte> stored(where.stored_bytes);
-  read(stored);
-  to.resize(begin + where.decoded_bytes);
-  std::span<std::byte> decoded = std::span(to).subspan(begin);
-  if (const auto reason = model.expand(sample, wanted, stored, decoded)) fail_with(model, sample, wanted, *reason);
-  to.resize(begin + decoded.size());
+  to.resize(begin + wanted.where.decoded_bytes);
+  to.resize(begin + expand_into(model, sample, wanted, from, std::span(to).subspan(begin), stop));
 }
 
 void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_t field, std::span<const part> parts,
                   blocking_sources& from, std::vector<std::byte>& to, const std::stop_token& stop) {
   const field_info& info = model.fields()[field];
   const std::size_t begin = to.size();
-  std::vector<std::byte> block;
   for (const part& each : parts) {
     if (each.field != field) continue;
     if (!each.is_in_block()) {
       append_part(model, sample, each, from, to, stop);
       continue;
     }
-    block.clear();
-    append_part(model, sample, each, from, block, stop);
+    const std::span<const std::byte> block = block_of(model, sample, each, from, stop);
     if (each.form == part_form::value) {
       take_value(model, sample, each, block, to);
       continue;

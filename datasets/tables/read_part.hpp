@@ -25,7 +25,7 @@ void append_part(const dataset_model& model, std::uint64_t sample, const part& w
 void take_value(const dataset_model& model, std::uint64_t sample, const part& wanted,
                 std::span<const std::byte> decoded, std::vector<std::byte>& to);
 
-/// Appends all of a sample's bytes of a field, wherever they lie.
+/// Appends all of a sample's bytes of a field, wherever they lie. `from` keeps the blocks that were expanded last.
 ///   parts   of the sample; those of other fields are left out
 void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_t field, std::span<const part> parts,
                   blocking_sources& from, std::vector<std::byte>& to, const std::stop_token& stop = {});

@@ -1,9 +1,12 @@
 // Compressed shards and tables as their openers see them: whole, cut, damaged, and with something behind them.
 #include "datasets/files/coded_file.hpp"
 #include "datasets/files/file_bytes.hpp"
+#include "datasets/files/kept_blocks.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/model/sample_blocks.hpp"
+#include "datasets/write/pack.hpp"
 #include "tests/datasets/archive.hpp"
+#include "tests/datasets/value_reader.hpp"
 #include "tests/support/coded_forms.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -27,6 +30,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -112,6 +116,82 @@ TEST_F(coded_files, give_single_samples_with_their_names) {
   EXPECT_EQ(text_of(rows, 1, "b"), "y \"z\"");
   const dataset tabs = open(put("t.tsv.zst", testing::coded(packing::zstd, "a,b\tc\n1\t2\n")));
   EXPECT_EQ(tabs.fields()[0].name, "a,b");
+}
+
+/// Counts what is expanded.
+class counted final : public datasets::dataset_model {
+ public:
+  explicit counted(const dataset& of) : of_(of.model()) {}
+  std::uint64_t size() const noexcept override { return of_->size(); }
+  std::span<const field_info> fields() const noexcept override { return of_->fields(); }
+  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
+    return of_->sources();
+  }
+  void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
+    of_->parts(sample, needs, out);
+  }
+  datasets::part_forms forms(std::uint16_t field) const noexcept override { return of_->forms(field); }
+  std::optional<value_fault> expand(std::uint64_t sample, const datasets::part& of, std::span<const std::byte> stored,
+                                    std::span<std::byte>& decoded) const override {
+    ++expansions;
+    return of_->expand(sample, of, stored, decoded);
+  }
+  void copy_box(std::uint64_t sample, const datasets::part& of, const datasets::box* within,
+                std::span<const std::byte> decoded, std::span<std::byte> bytes) const override {
+    of_->copy_box(sample, of, within, decoded, bytes);
+  }
+  std::optional<value_fault> take_value(std::uint64_t sample, const datasets::part& of,
+                                        std::span<const std::byte> decoded,
+                                        std::span<std::byte>& bytes) const override {
+    return of_->take_value(sample, of, decoded, bytes);
+  }
+  std::string name(std::uint64_t sample) const override { return of_->name(sample); }
+  dataset_memory memory() const override { return of_->memory(); }
+  mutable std::uint64_t expansions = 0;
+
+ private:
+  std::shared_ptr<const datasets::dataset_model> of_;
+};
+
+TEST_F(coded_files, expand_each_block_once_for_who_reads_sample_after_sample) {
+  std::string lines;
+  for (unsigned i = 0; i < 3000; ++i) {
+    lines += R"({"n": )" + std::to_string(i) + R"(, "text": ")" + testing::some_text(1000, i) + "\"}\n";
+  }
+  for (const std::string& path : {put("s.tar.gz", testing::coded(packing::gzip, shard(12))),
+                                  put("s.tar.zst", testing::coded_in_parts(packing::zstd, shard(12), mib)),
+                                  put("t.jsonl.zst", testing::coded_in_parts(packing::zstd, lines, mib))}) {
+    const auto samples = std::make_shared<counted>(open(path));
+    const std::uint64_t blocks = open(path).model()->blocks().size();
+    ASSERT_GT(blocks, 2U);
+    testing::value_reader reader{dataset(samples)};
+    for (std::uint64_t i = 0; i < samples->size(); ++i) {
+      for (const field_info& field : samples->fields()) static_cast<void>(reader.read(i, field.name));
+    }
+    EXPECT_EQ(std::exchange(samples->expansions, 0), blocks) << path;
+    datasets::pack(dataset(samples), path + ".packed.tar", {});
+    EXPECT_EQ(samples->expansions, blocks) << path;
+  }
+}
+
+TEST_F(coded_files, are_kept_as_blocks_within_a_bound) {
+  datasets::kept_blocks kept(100);
+  const auto key = [](std::uint64_t number) { return datasets::block_key{nullptr, {}, 0, number}; };
+  const auto add = [&](std::uint64_t number, std::uint64_t bytes) {
+    std::vector<std::byte> block = kept.make_room(bytes);
+    block.front() = std::byte(number);
+    static_cast<void>(kept.add(key(number), std::move(block)));
+  };
+  add(1, 40);
+  add(2, 40);
+  EXPECT_EQ(kept.find(key(1)).value().front(), std::byte{1});
+  add(3, 40);
+  EXPECT_FALSE(kept.find(key(2)));
+  EXPECT_TRUE(kept.find(key(1)));
+  add(4, 1000);
+  EXPECT_FALSE(kept.find(key(1)));
+  EXPECT_FALSE(kept.find(key(3)));
+  EXPECT_EQ(kept.find(key(4)).value().size(), 1000U);
 }
 
 TEST_F(coded_files, lie_beside_others) {
