@@ -85,6 +85,28 @@ std::uint64_t points_apart(std::uint64_t stored_bytes) noexcept {
   return stored_bytes / (coded_file::window_bytes_most / deflate_window_bytes);
 }
 
+std::uint64_t samples_least_of_coded(std::uint64_t stored_bytes) noexcept {
+  constexpr std::uint64_t stored_bytes_least = std::uint64_t{16} << 20;
+  return stored_bytes < stored_bytes_least ? kept_index::samples_least : 1;
+}
+
+std::vector<std::byte> start_of_coded(const file_bytes& file, stream_coding coding, std::size_t bytes) {
+  const std::unique_ptr<unpacker> from = make_unpacker(coding);
+  stored_pieces pieces(file);
+  std::vector<std::byte> start(bytes);
+  std::span<std::byte> left = start;
+  while (!left.empty()) {
+    const std::span<const std::byte> stored = pieces.rest();
+    const unpacker::step done = from->next(stored, left);
+    pieces.pass(done.read);
+    left = left.subspan(done.written);
+    const bool stands = done.read == 0 && done.written == 0;
+    if (stands || done.where == unpacker::at::damaged || done.where == unpacker::at::behind) break;
+  }
+  start.resize(start.size() - left.size());
+  return start;
+}
+
 // --- a stream read through ---------------------------------------------------------------------------------------------
 
 class coded_file_reader {

@@ -74,6 +74,12 @@ class coded_file {
 /// How far points are apart in streams of so many bytes together, so that their windows take coded_file::window_bytes_most.
 [[nodiscard]] std::uint64_t points_apart(std::uint64_t stored_bytes) noexcept;
 
+/// Opening reads compressed files whole: from so many samples on an index of them is kept.
+[[nodiscard]] std::uint64_t samples_least_of_coded(std::uint64_t stored_bytes) noexcept;
+
+/// The first bytes of what a file becomes: fewer where it has no more, or is no such stream.
+[[nodiscard]] std::vector<std::byte> start_of_coded(const file_bytes& file, stream_coding coding, std::size_t bytes);
+
 /// What a stream becomes, as a file. Reading on costs no more than unpacking; reading elsewhere begins at the point before.
 class decoded_file final : public file_bytes {
  public:

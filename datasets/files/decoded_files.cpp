@@ -1,11 +1,5 @@
 #include "datasets/files/decoded_files.hpp"
 
-#include "base/cores_quota.hpp"
-#include "datasets/files/parallel.hpp"
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -16,22 +10,8 @@ namespace {
 
 class files_decoded final : public decoded_files {
  public:
-  explicit files_decoded(const input_files& from) : from_(from) {
-    std::vector<std::string> names;
-    std::uint64_t stored = 0;
-    for (const std::string& each : from.names()) {
-      if (!coding_of_name(each)) continue;
-      names.push_back(each);
-      stored += from.open(each)->size();
-    }
-    std::vector<std::shared_ptr<const coded_file>> found(names.size());
-    for_each_parallel(names.size(), working_cores(), [&](std::size_t i) {
-      const std::unique_ptr<file_bytes> file = from.open(names[i]);
-      found[i] = std::make_shared<const coded_file>(*file, *coding_of_name(names[i]), points_apart(stored),
-                                                    [](std::span<const std::byte>) {});
-    });
-    for (std::size_t i = 0; i < names.size(); ++i) coded_.emplace(names[i], std::move(found[i]));
-  }
+  files_decoded(const input_files& from, std::map<std::string, std::shared_ptr<const coded_file>> coded)
+      : from_(from), coded_(std::move(coded)) {}
 
   const std::vector<std::string>& names() const noexcept override { return from_.names(); }
   bool lists() const noexcept override { return from_.lists(); }
@@ -63,11 +43,9 @@ class files_decoded final : public decoded_files {
 
 }  // namespace
 
-std::unique_ptr<const decoded_files> decode_files(const input_files& from) {
-  const std::vector<std::string>& names = from.names();
-  const bool any =
-      std::any_of(names.begin(), names.end(), [](const std::string& each) { return coding_of_name(each).has_value(); });
-  return any ? std::make_unique<const files_decoded>(from) : nullptr;
+std::unique_ptr<const decoded_files> decoded_files_of(const input_files& from,
+                                                      std::map<std::string, std::shared_ptr<const coded_file>> coded) {
+  return std::make_unique<const files_decoded>(from, std::move(coded));
 }
 
 }  // namespace leat::datasets

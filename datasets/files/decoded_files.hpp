@@ -4,6 +4,7 @@
 #include "datasets/files/coded_file.hpp"
 #include "datasets/files/input_files.hpp"
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -15,10 +16,10 @@ class decoded_files : public input_files {
   [[nodiscard]] virtual std::shared_ptr<const coded_file> coded(const std::string& name) const = 0;
 };
 
-/// Reads compressed files through, several at once. Sizes of files are of what they become, but for those that place() gives.
-///   from      outlives the result
-///   returns   null where no file's name is that of a compressed one
-///   throws    as coded_file
-[[nodiscard]] std::unique_ptr<const decoded_files> decode_files(const input_files& from);
+/// Sizes of files are of what they become, but for those that place() gives.
+///   from    outlives the result
+///   coded   those among them that are compressed, by their names
+[[nodiscard]] std::unique_ptr<const decoded_files> decoded_files_of(
+    const input_files& from, std::map<std::string, std::shared_ptr<const coded_file>> coded);
 
 }  // namespace leat::datasets

@@ -11,9 +11,13 @@ void file_window::fill(std::uint64_t offset, std::uint64_t bytes) {
   if (offset > size || bytes > size - offset) {
     fail_at(file_.path(), offset, str_cat(bytes, " bytes are expected here, and the file ends at ", size));
   }
-  bytes_.resize(std::min(std::max(bytes, ahead_bytes_), size - offset));
+  // What is here already is not read again: going back is dear in a compressed file.
+  const bool is_begun = offset >= begin_ && offset - begin_ <= bytes_.size();
+  bytes_.erase(bytes_.begin(), is_begun ? bytes_.begin() + static_cast<std::ptrdiff_t>(offset - begin_) : bytes_.end());
   begin_ = offset;
-  bytes_.resize(file_.read(offset, bytes_));
+  const std::size_t here = bytes_.size();
+  bytes_.resize(std::min(std::max(bytes, ahead_bytes_), size - offset));
+  bytes_.resize(here + file_.read(offset + here, std::span(bytes_).subspan(here)));
   if (bytes_.size() < bytes)
     fail_at(file_.path(), offset, str_cat("the file ends within ", bytes, " bytes that begin here"));
 }

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
 #include "io/files/read_error.hpp"
+#include "io/remote/address.hpp"
 
 #include <leat/error.hpp>
 #include <leat/index_options.hpp>
@@ -70,8 +71,9 @@ file_stamp stamp_of(const struct stat& status) noexcept {
 
 void add_paths(hasher& key, std::span<const std::string> paths) {
   std::error_code failure;
-  const bool is_relative =
-      std::any_of(paths.begin(), paths.end(), [](const std::string& each) { return !each.starts_with('/'); });
+  const bool is_relative = std::any_of(paths.begin(), paths.end(), [](const std::string& each) {
+    return !each.starts_with('/') && !io::is_address(each);
+  });
   key.add(is_relative ? std::filesystem::current_path(failure).string() : std::string());
   for (const std::string& each : paths) key.add(each);
 }

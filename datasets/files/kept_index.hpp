@@ -39,7 +39,7 @@ struct file_stamp {
 };
 [[nodiscard]] file_stamp stamp_of(const struct stat& status) noexcept;
 
-/// Adds paths as they are given, and the directory that relative ones start from.
+/// Adds paths and addresses as they are given, and the directory that relative ones start from.
 void add_paths(hasher& key, std::span<const std::string> paths);
 
 /// Numbers, texts and arrays one after the other, each from a multiple of 8 on.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #ifdef __SSE2__
@@ -21,9 +22,10 @@ constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
+std::uint64_t mark_bytes(std::string_view start) { return start.starts_with("\xEF\xBB\xBF") ? 3 : 0; }
 std::uint64_t mark_bytes(const file_bytes& file) {
   const std::vector<std::byte> start = file.read(0, 3);
-  return start.size() == 3 && std::memcmp(start.data(), "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+  return mark_bytes({reinterpret_cast<const char*>(start.data()), start.size()});
 }
 
 /// What has been seen of a line, or a row, whose beginning may have left the window.
@@ -64,38 +66,68 @@ void make_room(std::vector<value_place>& found, std::uint64_t seen, std::uint64_
   found.reserve(lines + lines / 16 + 1);
 }
 
-/// Lines that begin in a piece of the file. The end of the last one may lie behind it.
-std::vector<value_place> lines_from(const file_bytes& file, std::uint64_t begin, std::uint64_t end,
-                                    std::uint64_t first) {
-  std::vector<value_place> found;
-  std::vector<std::byte> window(window_bytes);
-  // The byte before tells whether a line begins here.
-  bool is_within_line = begin != first;
-  std::uint64_t from = is_within_line ? begin - 1 : begin;
-  open_line line{.begin = begin};
-  while (from < file.size() && line.begin < end && (!is_within_line || from < end)) {
-    const std::string_view text = read_window(file, from, window);
-    for (std::size_t at = 0; at < text.size() && line.begin < end;) {
+/// Lines that begin in a part of a file. The end of the last one may lie behind it.
+class lines_of_part final : public line_finder {
+ public:
+  ///   begin, end   of the part
+  ///   first        where the file's first line begins
+  lines_of_part(std::string path, std::uint64_t begin, std::uint64_t end, std::uint64_t first)
+      : path_(std::move(path)), begin_(begin), end_(end), is_within_line_(begin != first), line_{.begin = begin} {
+    // The byte before tells whether a line begins here.
+    from_ = is_within_line_ ? begin - 1 : begin;
+  }
+
+  /// Where the next bytes are to come from.
+  [[nodiscard]] std::uint64_t position() const noexcept { return from_; }
+  [[nodiscard]] bool goes_on() const noexcept { return line_.begin < end_ && (!is_within_line_ || from_ < end_); }
+  /// In so many bytes lie the lines so far.
+  void expect(std::uint64_t seen) { make_room(found_, seen, end_ - begin_); }
+
+  void take(std::string_view text) override {
+    for (std::size_t at = 0; at < text.size() && line_.begin < end_;) {
       const std::size_t line_end = std::min(text.find('\n', at), text.size());
-      if (!is_within_line) line.pass(text.substr(at, line_end - at));
+      if (!is_within_line_) line_.pass(text.substr(at, line_end - at));
       if (line_end < text.size()) {
-        if (is_within_line) {
-          line = {.begin = from + line_end + 1};
-          is_within_line = false;
+        if (is_within_line_) {
+          line_ = {.begin = from_ + line_end + 1};
+          is_within_line_ = false;
         } else {
-          line.end_at(from + line_end, found);
+          line_.end_at(from_ + line_end, found_);
         }
       }
       at = line_end + 1;
     }
-    if (from <= begin) make_room(found, text.size(), end - begin);
-    from += text.size();
-    if (!is_within_line && line.begin < from && from - line.begin > line_bytes_max) {
-      fail_at(file.path(), line.begin, str_cat("a line of more than ", line_bytes_max >> 20, " MiB"));
+    from_ += text.size();
+    if (!is_within_line_ && line_.begin < from_ && from_ - line_.begin > line_bytes_max) {
+      fail_at(path_, line_.begin, str_cat("a line of more than ", line_bytes_max >> 20, " MiB"));
     }
   }
-  if (!is_within_line && line.begin < end && line.begin < file.size()) line.end_at(file.size(), found);
-  return found;
+  std::vector<value_place> finish() override {
+    if (!is_within_line_ && line_.begin < end_ && line_.begin < from_) line_.end_at(from_, found_);
+    return std::move(found_);
+  }
+
+ private:
+  const std::string path_;
+  const std::uint64_t begin_;
+  const std::uint64_t end_;
+  bool is_within_line_;
+  std::uint64_t from_;
+  open_line line_;
+  std::vector<value_place> found_;
+};
+
+std::vector<value_place> lines_from(const file_bytes& file, std::uint64_t begin, std::uint64_t end,
+                                    std::uint64_t first) {
+  lines_of_part part(file.path(), begin, end, first);
+  std::vector<std::byte> window(window_bytes);
+  while (part.position() < file.size() && part.goes_on()) {
+    const bool is_first = part.position() <= begin;
+    const std::string_view text = read_window(file, part.position(), window);
+    part.take(text);
+    if (is_first) part.expect(text.size());
+  }
+  return part.finish();
 }
 
 /// Which of 64 bytes are quotes or ends of lines.
@@ -115,29 +147,32 @@ std::uint64_t quotes_and_ends(const char* text) noexcept {
   return found;
 }
 
-/// Goes through a file of CSV, window after window.
-class csv_rows {
+class csv_rows final : public line_finder {
  public:
-  csv_rows(const file_bytes& file, char separator)
-      : file_(file), separator_(separator), from_(mark_bytes(file)), row_{.begin = from_} {}
+  csv_rows(std::string path, char separator, std::uint64_t begin)
+      : path_(std::move(path)), separator_(separator), from_(begin), row_{.begin = begin} {}
 
-  std::vector<value_place> find() {
-    std::vector<std::byte> window(window_bytes);
-    while (from_ < file_.size()) {
-      text_ = read_window(file_, from_, window);
-      passed_ = 0;
-      look_through();
-      if (from_ < text_.size()) make_room(found_, text_.size(), file_.size());
-      pass(text_.size());
-      before_ = text_.back();
-      from_ += text_.size();
-      if (row_.begin < from_ && from_ - row_.begin > line_bytes_max) {
-        fail_at(file_.path(), row_.begin,
-                quoted_ ? "quotes without an end begin in this row"
-                        : str_cat("a row of more than ", line_bytes_max >> 20, " MiB"));
-      }
+  [[nodiscard]] std::uint64_t position() const noexcept { return from_; }
+  void expect(std::uint64_t seen, std::uint64_t all) { make_room(found_, seen, all); }
+
+  void take(std::string_view text) override {
+    if (text.empty()) return;
+    text_ = text;
+    passed_ = 0;
+    if (std::exchange(ends_in_return_, false)) pass_return(text.front() != '\n');
+    look_through();
+    pass(text_.size() - (ends_in_return_ ? 1 : 0));
+    before_ = text_.back();
+    from_ += text_.size();
+    if (row_.begin < from_ && from_ - row_.begin > line_bytes_max) {
+      fail_at(path_, row_.begin,
+              quoted_ ? "quotes without an end begin in this row"
+                      : str_cat("a row of more than ", line_bytes_max >> 20, " MiB"));
     }
-    if (quoted_) fail_at(file_.path(), row_.begin, "quotes without an end begin in this row");
+  }
+  std::vector<value_place> finish() override {
+    if (std::exchange(ends_in_return_, false)) pass_return(true);
+    if (quoted_) fail_at(path_, row_.begin, "quotes without an end begin in this row");
     if (row_.begin < from_) row_.end_at(from_, found_);
     if (found_.capacity() > found_.size() + found_.size() / 4) found_.shrink_to_fit();
     return std::move(found_);
@@ -167,7 +202,10 @@ class csv_rows {
         } else {
           quoted_ = here == row_.begin || here == closed_ || (at == 0 ? before_ : text_[at - 1]) == separator_;
         }
-      } else if (!quoted_ && (text_[at] == '\n' || is_bare(at))) {
+      } else if (!quoted_ && text_[at] == '\r' && at + 1 == text_.size()) {
+        ends_in_return_ = true;  // the next byte tells what it is
+      } else if (!quoted_ && (text_[at] == '\n' || text_[at + 1] != '\n')) {
+        // A CR that is no part of a CRLF is the end of a row itself, as Python's csv and pandas have it.
         pass(at);
         row_.end_at(from_ + at, found_);
         passed_ = at + 1;
@@ -175,29 +213,54 @@ class csv_rows {
     }
   }
 
-  // Whether a CR is the end of a row itself, as Python's csv and pandas have it, and no part of a CRLF.
-  [[nodiscard]] bool is_bare(std::size_t at) const {
-    if (at + 1 < text_.size()) return text_[at + 1] != '\n';
-    const std::vector<std::byte> next = file_.read(from_ + at + 1, 1);
-    return next.empty() || next.front() != std::byte{'\n'};
+  // The CR before what has come.
+  void pass_return(bool is_end) {
+    if (is_end) {
+      row_.end_at(from_ - 1, found_);
+    } else {
+      row_.pass("\r");
+    }
   }
 
-  // Up to here the window belongs to the row.
+  // Up to here what has come belongs to the row.
   void pass(std::size_t at) {
     row_.pass(text_.substr(passed_, at - passed_));
     passed_ = at;
   }
 
-  const file_bytes& file_;
+  const std::string path_;
   const char separator_;
-  std::uint64_t from_;     // where the window lies
-  std::string_view text_;  // the window
+  std::uint64_t from_;     // where what has come lies
+  std::string_view text_;  // what has come
   std::size_t passed_ = 0;
-  char before_ = 0;  // the byte before the window
+  char before_ = 0;  // the byte before it
+  bool ends_in_return_ = false;
   open_line row_;
   bool quoted_ = false;
   std::uint64_t closed_ = ~std::uint64_t{0};  // behind the quote that was the last one
   std::vector<value_place> found_;
+};
+
+/// Begins behind a byte order mark.
+class behind_mark final : public line_finder {
+ public:
+  using maker = std::function<std::unique_ptr<line_finder>(std::uint64_t begin)>;
+  explicit behind_mark(maker make) : make_(std::move(make)) {}
+
+  void take(std::string_view text) override {
+    if (text.empty()) return;
+    if (!rest_) {
+      const std::uint64_t mark = mark_bytes(text);
+      rest_ = make_(mark);
+      text.remove_prefix(mark);
+    }
+    rest_->take(text);
+  }
+  std::vector<value_place> finish() override { return rest_ ? rest_->finish() : std::vector<value_place>(); }
+
+ private:
+  const maker make_;
+  std::unique_ptr<line_finder> rest_;
 };
 
 }  // namespace
@@ -223,7 +286,26 @@ std::vector<value_place> find_lines(const std::function<std::unique_ptr<file_byt
 }
 
 std::vector<value_place> find_csv_rows(const file_bytes& file, char separator) {
-  return csv_rows(file, separator).find();
+  csv_rows rows(file.path(), separator, mark_bytes(file));
+  std::vector<std::byte> window(window_bytes);
+  while (rows.position() < file.size()) {
+    const bool is_first = rows.position() < window_bytes;
+    const std::string_view text = read_window(file, rows.position(), window);
+    rows.take(text);
+    if (is_first) rows.expect(text.size(), file.size());
+  }
+  return rows.finish();
+}
+
+std::unique_ptr<line_finder> finder_of_text_lines(std::string path) {
+  return std::make_unique<behind_mark>([path = std::move(path)](std::uint64_t begin) {
+    return std::make_unique<lines_of_part>(path, begin, std::numeric_limits<std::uint64_t>::max(), begin);
+  });
+}
+std::unique_ptr<line_finder> finder_of_csv_rows(std::string path, char separator) {
+  return std::make_unique<behind_mark>([path = std::move(path), separator](std::uint64_t begin) {
+    return std::make_unique<csv_rows>(path, separator, begin);
+  });
 }
 
 std::vector<std::string_view> split_csv(std::string_view row, char separator) {

@@ -17,6 +17,24 @@ namespace leat::datasets {
 /// A line, or a row of several lines, is no longer than this.
 inline constexpr std::uint64_t line_bytes_max = std::uint64_t{256} << 20;
 
+/// Finds lines in a file whose bytes come piece by piece.
+class line_finder {
+ public:
+  line_finder() = default;
+  line_finder(const line_finder&) = delete;
+  line_finder& operator=(const line_finder&) = delete;
+  virtual ~line_finder() = default;
+
+  /// The next bytes of the file; the first piece has three at least, unless the file has fewer.
+  virtual void take(std::string_view text) = 0;
+  /// After the last ones.
+  [[nodiscard]] virtual std::vector<value_place> finish() = 0;
+};
+/// As find_lines() and find_csv_rows().
+///   path   names the file in errors
+[[nodiscard]] std::unique_ptr<line_finder> finder_of_text_lines(std::string path);
+[[nodiscard]] std::unique_ptr<line_finder> finder_of_csv_rows(std::string path, char separator);
+
 /// Lines that are not blank, without their ends (LF or CRLF); a byte order mark in front is no part of the first.
 ///   open      the file, anew for each thread that reads
 ///   throws    error{errc::format} a line of more than line_bytes_max, with its offset

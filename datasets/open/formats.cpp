@@ -225,7 +225,7 @@ constexpr format all_formats[] = {
      .refuses = "Compressed shards, unless they lie there decompressed as well."},
     {.what = source_format::jsonl,
      .name = "JSONL",
-     .options = table_options_all | path_column_option | root_option | types_option,
+     .options = table_options_all | path_column_option | root_option | types_option | index_use_of_source,
      .is_called = [](const file_look& look) { return ends_in(name_decoded(look.called), {".jsonl", ".ndjson"}); },
      .open = open_table<open_jsonl_files>,
      .chooses = true,
@@ -237,13 +237,14 @@ constexpr format all_formats[] = {
                "list of each object's. `types` says it otherwise. With `path_column` the file of that path is "
                "`jpg`, or `file`.",
      .reads = "One object a line; NaN and Infinity, as Python writes them; of a key that comes twice the last "
-              "value. An index takes 16 bytes a line. `.jsonl.gz`, `.jsonl.zst`: in blocks, as tar shards are.",
+              "value. An index takes 16 bytes a line. `.jsonl.gz`, `.jsonl.zst`: in blocks, as tar shards are; opening "
+              "reads them through once.",
      .refuses = "UTF-16, a line of more than 256 MiB, one of the first 1,000 "
                 "lines that is no object. A later one, a line without the key or with null, and text that is no "
                 "UTF-8 are corrupt samples. A path that leads nowhere is an error when the table is opened."},
     {.what = source_format::csv,
      .name = "CSV",
-     .options = table_options_all | path_column_option | root_option | types_option,
+     .options = table_options_all | path_column_option | root_option | types_option | index_use_of_source,
      .is_called = [](const file_look& look) { return ends_in(name_decoded(look.called), {".csv", ".tsv"}); },
      .open = open_table<open_csv_files>,
      .chooses = true,
@@ -381,6 +382,7 @@ table_options table_options_of(const open_options& options) {
   table_options tables = options.tables;
   if (tables.fields.empty()) tables.fields = options.arrays.fields;
   tables.remote = options.remote;
+  tables.index = options.index;
   return tables;
 }
 

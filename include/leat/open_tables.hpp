@@ -1,6 +1,7 @@
 // Tables: Parquet, Arrow, TFRecord, JSONL, CSV and MDS.
 #pragma once
 
+#include <leat/index_options.hpp>
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
 #include <leat/source_names.hpp>
@@ -28,6 +29,7 @@ namespace leat {
 ///               of Parquet that are read whole
 ///   threads   threads that read headers and indexes. 0 (default): chosen for the machine
 ///   remote    for files at addresses
+///   index     of compressed JSONL and CSV, which are read through to be opened
 struct table_options {
   struct typed {
     std::string name;
@@ -41,6 +43,7 @@ struct table_options {
   bool checksums = false;
   unsigned threads = 0;
   remote_options remote = {};
+  index_options index = {};
 };
 
 /// Rows of Parquet files. Nothing is converted. A column of bytes or texts is a field; a member of a struct is

@@ -1,7 +1,9 @@
 // Compressed shards and tables as their openers see them: whole, cut, damaged, and with something behind them.
 #include "datasets/files/coded_file.hpp"
 #include "datasets/files/file_bytes.hpp"
+#include "datasets/files/input_files.hpp"
 #include "datasets/files/kept_blocks.hpp"
+#include "datasets/formats/format_openers.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/model/sample_blocks.hpp"
 #include "datasets/write/pack.hpp"
@@ -22,6 +24,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -240,6 +243,85 @@ TEST_F(coded_files, are_read_through_once_where_an_index_is_kept) {
     EXPECT_EQ(open_tar(path, options).size(), 8U);
     EXPECT_EQ(outcomes.back(), index_report::outcome::written);
   }
+}
+
+// Counts what is read of files.
+class counted_files final : public datasets::input_files {
+ public:
+  explicit counted_files(std::string path) : of_(datasets::files_on_disk({std::move(path)})) {}
+  const std::vector<std::string>& names() const noexcept override { return of_->names(); }
+  bool has(const std::string& name) const override { return of_->has(name); }
+  std::unique_ptr<datasets::file_bytes> open(const std::string& name) const override {
+    return std::make_unique<file>(of_->open(name), bytes);
+  }
+  datasets::placed_files place(std::span<const datasets::sized_file> files) const override { return of_->place(files); }
+  mutable std::atomic<std::uint64_t> bytes{0};
+
+ private:
+  class file final : public datasets::file_bytes {
+   public:
+    file(std::unique_ptr<datasets::file_bytes> of, std::atomic<std::uint64_t>& bytes)
+        : file_bytes(of->path()), of_(std::move(of)), bytes_(bytes) {
+      set_size(of_->size());
+    }
+    std::uint64_t version() const override { return of_->version(); }
+    using file_bytes::read;
+    std::size_t read(std::uint64_t offset, std::span<std::byte> into) const override {
+      const std::size_t got = of_->read(offset, into);
+      bytes_ += got;
+      return got;
+    }
+
+   private:
+    const std::unique_ptr<datasets::file_bytes> of_;
+    std::atomic<std::uint64_t>& bytes_;
+  };
+  const std::unique_ptr<datasets::input_files> of_;
+};
+
+TEST_F(coded_files, of_lines_are_read_through_once_and_with_a_kept_index_not_at_all) {
+  std::string lines;
+  std::string rows = "\xEF\xBB\xBFn,text\r\n";
+  for (unsigned i = 0; i < 12'000; ++i) {
+    const std::string text = testing::some_text(500, i);
+    lines += R"({"n": )" + std::to_string(i) + R"(, "text": ")" + text + "\"}\n";
+    rows += std::to_string(i) + ",\"" + text + (i % 2 == 0 ? "\"\r\n" : " \r\n\"\r");
+  }
+  const auto try_with = [&](const std::string& name, const std::string& content, auto open_files) {
+    const packing how = name.ends_with(".gz") ? packing::gzip : packing::zstd;
+    const std::string path = put(name, testing::coded_in_parts(how, content, mib));
+    const auto make_old = [&] {
+      std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+    };
+    make_old();
+    const std::uint64_t stored = std::filesystem::file_size(path);
+    std::vector<index_report::outcome> outcomes;
+    table_options options;
+    options.index = {.use = index_use::check,
+                     .directory = path + ".indexes",
+                     .on_report = [&](const index_report& report) { outcomes.push_back(report.what); }};
+    const counted_files files(path);
+    const dataset first = open_files(files, options);
+    EXPECT_LT(files.bytes.exchange(0), stored + stored / 2) << name;
+    const dataset again = open_files(files, options);
+    EXPECT_LT(files.bytes.exchange(0), stored / 2) << name;
+    EXPECT_THAT(outcomes, ElementsAre(index_report::outcome::written, index_report::outcome::used)) << name;
+    for (const dataset& each : {first, again}) {
+      ASSERT_EQ(each.size(), 12'000U) << name;
+      EXPECT_EQ(each.model()->blocks().size(), first.model()->blocks().size());
+      for (const unsigned i : {0U, 5777U, 11'999U}) {
+        EXPECT_EQ(text_of(each, i, "n"), std::to_string(i)) << name;
+        EXPECT_EQ(text_of(each, i, "text").substr(0, 500), testing::some_text(500, i)) << name;
+      }
+    }
+    put(name, testing::coded(how, content));
+    make_old();
+    EXPECT_EQ(open_files(counted_files(path), options).size(), 12'000U) << name;
+    EXPECT_EQ(outcomes.back(), index_report::outcome::written) << name;
+  };
+  try_with("a.jsonl.gz", lines, datasets::open_jsonl_files);
+  try_with("b.jsonl.zst", lines, datasets::open_jsonl_files);
+  try_with("c.csv.gz", rows, datasets::open_csv_files);
 }
 
 TEST_F(coded_files, that_were_cut_lose_what_is_missing_and_say_so) {

@@ -5,12 +5,12 @@
 #include "datasets/files/coded_file.hpp"
 #include "datasets/files/content.hpp"
 #include "datasets/files/cursor.hpp"
-#include "datasets/files/decoded_files.hpp"
 #include "datasets/files/file_window.hpp"
 #include "datasets/files/lines.hpp"
 #include "datasets/files/parallel.hpp"
 #include "datasets/files/patterns.hpp"
 #include "datasets/formats/format_openers.hpp"
+#include "datasets/formats/records/coded_lines.hpp"
 #include "datasets/tables/empty_files.hpp"
 #include "datasets/tables/record_columns.hpp"
 #include "datasets/tables/record_rows.hpp"
@@ -37,6 +37,10 @@ constexpr std::size_t fields_max = 65'535;
 void check_count(const std::string& path, std::size_t fields) {
   if (fields <= fields_max) return;
   throw error(errc::limit, str_cat(path, ": ", fields, " columns; leat reads up to ", fields_max, " of a table"));
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::string read_text(const file_bytes& file, const value_place& place) {
@@ -174,11 +178,10 @@ class csv_picker final : public value_picker {
   empty_cell empty_;
 };
 
-char separator_of(const file_bytes& file) {
-  if (name_decoded(file.path()).ends_with(".tsv")) return '\t';
-  constexpr std::uint64_t looked_at = 4096;
-  const std::string start = read_text(file, {0, std::min(looked_at, file.size())});
-  const std::string_view header = std::string_view(start).substr(0, start.find_first_of("\r\n"));
+char separator_of(const std::string& path, std::span<const std::byte> begins) {
+  if (name_decoded(path).ends_with(".tsv")) return '\t';
+  const std::string_view start = text_of(begins).substr(0, 4096);
+  const std::string_view header = start.substr(0, start.find_first_of("\r\n"));
   const auto count = [&](char letter) { return std::count(header.begin(), header.end(), letter); };
   char best = ',';
   for (const char other : {'\t', ';'}) {
@@ -215,17 +218,16 @@ std::vector<text_column> csv_columns(const file_bytes& file, char separator, rec
 }
 
 // Such a file may have what looks like lines, too.
-void check_is_text(const file_bytes& file) {
-  const std::vector<std::byte> start = file.read(0, content_bytes);
-  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+void check_is_text(const std::string& path, std::span<const std::byte> begins) {
+  const std::span<const std::byte> start = begins.first(std::min(content_bytes, begins.size()));
+  const std::string_view text = text_of(start);
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
-    throw error(errc::unsupported,
-                str_cat(file.path(), ": this is UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)"));
+    throw error(errc::unsupported, str_cat(path, ": this is UTF-16; write it as UTF-8 (iconv -f UTF-16 -t UTF-8)"));
   }
   const content_kind found = content_of(start);
   const bool is_packed = found.group == content_group::compressed && first_invalid_utf8(start);
   if (!is_packed && found.name != "a pointer of Git LFS") return;
-  throw error(errc::unsupported, str_cat(file.path(), ": this is ", found.name, advice_about(found)));
+  throw error(errc::unsupported, str_cat(path, ": this is ", found.name, advice_about(found)));
 }
 
 /// What is found out of one file.
@@ -288,11 +290,23 @@ void put_in_blocks(record_table& table, const decoded_files& files) {
   if (!coded->note().empty()) table.notes.push_back(str_cat(table.title, ": ", coded->note()));
 }
 
-///   read   (files, file, threads, table, text_file)
-template <class Read>
-dataset open_texts(const input_files& stored, const table_options& options, const Read& read) {
-  const std::unique_ptr<const decoded_files> decoded = decode_files(stored);
-  const input_files& from = decoded ? *decoded : stored;
+/// How the lines of a format are found, and what their columns are.
+struct text_format {
+  std::string_view name;
+  char (*separator)(const std::string& path, std::span<const std::byte> start);
+  std::unique_ptr<line_finder> (*finder)(std::string path, char separator);
+  std::vector<value_place> (*find)(const input_files& files, const file_bytes& file, char separator, unsigned threads);
+  std::vector<text_column> (*columns)(const file_bytes& file, char separator, record_table& table);
+};
+
+dataset open_texts(const input_files& stored, const table_options& options, const text_format& format) {
+  constexpr std::size_t start_bytes = 4096;
+  const coded_lines coded = read_coded_lines(stored, format.name, options.index,
+                                             [&](const std::string& path, std::span<const std::byte> start) {
+                                               check_is_text(path, start);
+                                               return format.finder(path, format.separator(path, start));
+                                             });
+  const input_files& from = coded.files ? *coded.files : stored;
   const std::vector<std::string>& paths = from.names();
   std::vector<record_table> tables(paths.size());
   std::vector<text_file> files(paths.size());
@@ -302,12 +316,19 @@ dataset open_texts(const input_files& stored, const table_options& options, cons
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
     sized[i] = {paths[i], file->size(), file->version()};
-    tables[i].title = paths[i];
-    if (file->size() == 0) tables[i].notes.push_back(note_of_empty_file(paths[i]));
-    check_is_text(*file);
-    read(from, *file, threads, tables[i], files[i]);
-    if (decoded) put_in_blocks(tables[i], *decoded);
-    tables[i].samples = tables[i].records.size();
+    record_table& table = tables[i];
+    table.title = paths[i];
+    table.format = format.name;
+    if (file->size() == 0) table.notes.push_back(note_of_empty_file(paths[i]));
+    const std::vector<std::byte> start = file->read(0, start_bytes);
+    const auto lines = coded.lines.find(paths[i]);
+    if (lines == coded.lines.end()) check_is_text(paths[i], start);
+    files[i].separator = format.separator(paths[i], start);
+    table.records = lines == coded.lines.end() ? format.find(from, *file, files[i].separator, threads) : lines->second;
+    files[i].columns = format.columns(*file, files[i].separator, table);
+    if (files[i].separator == 0) add_members_of_lists(files[i].columns, options.fields);
+    if (coded.files) put_in_blocks(table, *coded.files);
+    table.samples = table.records.size();
   }
   add_fields(tables, files, options);
   for (std::size_t i = 0; i < paths.size() && !options.path_column.empty(); ++i) {
@@ -323,22 +344,22 @@ dataset open_texts(const input_files& stored, const table_options& options, cons
 dataset open_jsonl_files(const input_files& from, const table_options& options) {
   return open_texts(
       from, options,
-      [&](const input_files& files, const file_bytes& file, unsigned threads, record_table& table, text_file& out) {
-        table.format = "jsonl";
-        table.records = find_lines([&] { return files.open(file.path()); }, threads);
-        out.columns = json_columns(file, table);
-        add_members_of_lists(out.columns, options.fields);
-      });
+      {.name = "jsonl",
+       .separator = [](const std::string&, std::span<const std::byte>) { return '\0'; },
+       .finder = [](std::string path, char) { return finder_of_text_lines(std::move(path)); },
+       .find = [](const input_files& files, const file_bytes& file, char,
+                  unsigned threads) { return find_lines([&] { return files.open(file.path()); }, threads); },
+       .columns = [](const file_bytes& file, char, record_table& table) { return json_columns(file, table); }});
 }
 
 dataset open_csv_files(const input_files& from, const table_options& options) {
   return open_texts(from, options,
-                    [](const input_files&, const file_bytes& file, unsigned, record_table& table, text_file& out) {
-                      out.separator = separator_of(file);
-                      table.format = "csv";
-                      table.records = find_csv_rows(file, out.separator);
-                      out.columns = csv_columns(file, out.separator, table);
-                    });
+                    {.name = "csv",
+                     .separator = separator_of,
+                     .finder = finder_of_csv_rows,
+                     .find = [](const input_files&, const file_bytes& file, char separator,
+                                unsigned) { return find_csv_rows(file, separator); },
+                     .columns = csv_columns});
 }
 
 }  // namespace leat::datasets

@@ -648,14 +648,6 @@ std::shared_ptr<tar_model> model_of(std::shared_ptr<const io::source_description
 
 using coded_files = std::vector<std::shared_ptr<const coded_file>>;
 
-// Opening reads compressed shards whole: an index is kept where that is long.
-std::uint64_t samples_least_of_coded(std::span<const file_stamp> stamps) {
-  constexpr std::uint64_t stored_bytes_least = std::uint64_t{16} << 20;
-  std::uint64_t stored = 0;
-  for (const file_stamp& each : stamps) stored += each.size_bytes;
-  return stored < stored_bytes_least ? kept_index::samples_least : 1;
-}
-
 // As an earlier run has read them through, if they are still the same.
 std::shared_ptr<const tar_model> kept_coded_shards(kept_index& index, const std::shared_ptr<const input_files>& files,
                                                    std::span<const file_stamp> stamps, const placed_files& placed,
@@ -795,8 +787,10 @@ namespace {
 dataset open_coded_on_disk(const std::vector<std::string>& paths, const tar_options& options) {
   const at_end_marker at_marker = index_options_of(options).at_marker;
   const std::vector<file_stamp> stamps = look_at_shards(paths);
+  std::uint64_t stored = 0;
+  for (const file_stamp& each : stamps) stored += each.size_bytes;
   kept_index index(options.index, str_cat(paths.front(), paths.size() > 1 ? " and others" : ""),
-                   key_of(paths, at_marker), samples_least_of_coded(stamps));
+                   key_of(paths, at_marker), samples_least_of_coded(stored));
   for (const file_stamp& each : stamps) index.saw(each.modified_ns);
   return open_coded(files_on_disk(paths), stamps, index, at_marker);
 }
