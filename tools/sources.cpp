@@ -139,7 +139,8 @@ void add_opening_options(CLI::App& app, open_options& opening) {
          [&opening](const std::string& names) {
            opening.tables.columns = absl::StrSplit(names, ',', absl::SkipEmpty());
          },
-         "of tables: numbers that are kept with the samples, and texts that are classes (label, cls, class)")
+         "of tables: numbers that are kept with the samples, and texts that are classes (label, cls, class); of HDF5: "
+         "attributes of the samples")
       ->type_name("A,B");
   app.add_option_function<std::string>(
          "--types", [&opening](const std::string& asked) { opening.tables.types = types_in(asked); },

@@ -110,7 +110,7 @@ constexpr format all_formats[] = {
      .refuses =
          "Frames of Zstandard of more than 256 MiB (`pzstd` writes small ones), sparse members, members that go on in "
          "another volume. With a note: symbolic links (`tar --dereference` stores their files), an archive "
-         "without an end marker, what lies behind one. A hard link makes its sample corrupt (`tar "
+         "without an end marker, what lies behind one. A hard link to no earlier member makes its sample corrupt (`tar "
          "--hard-dereference` stores the bytes), and so does a shard that ends within a member."},
     {.what = source_format::npy,
      .name = ".npy",
@@ -286,10 +286,14 @@ constexpr format all_formats[] = {
     {.what = source_format::raw, .name = "a .bin of no known kind", .is_called = is_bin, .open = refuse_raw},
     {.what = source_format::hdf5,
      .name = "HDF5",
-     .options = array_options_all,
+     .options = array_options_all | columns_of_table,
      .is_called = has_hdf5_signature,
-     .open = [](const input_files& files,
-                const open_options& options) { return open_hdf5_files(files, options.arrays); },
+     .open =
+         [](const input_files& files, const open_options& options) {
+           hdf5_options arrays = options.arrays;
+           if (arrays.columns.empty()) arrays.columns = options.tables.columns;
+           return open_hdf5_files(files, arrays);
+         },
      .chooses = true,
      .opener = "open_hdf5",
      .recognised_by = "the signature at offset 0, 512, 1024, 2048 ...",
@@ -297,7 +301,8 @@ constexpr format all_formats[] = {
                "columns: integers as i64, floats as they are stored. If none are named, the arrays that share the "
                "commonest length are fields; a note names the others. Of a compound each member is a field "
                "(`points/x`). Text of a fixed length is u8 with one more axis. Four or more groups or arrays of one "
-               "form (sample_0, sample_1) are samples. Values of variable length are bytes, "
+               "form (sample_0, sample_1) are samples, and attributes of these that `columns` names are columns. "
+               "Values of variable length are bytes, "
                "text or pictures.",
      .reads = "Superblocks 0 to 3; contiguous, compact and chunked datasets; the filters gzip, shuffle, fletcher32 "
               "(verified), lzf, lz4, zstd, blosc 1 and bitshuffle; integers, floats and bool of either byte order; "

@@ -2,7 +2,6 @@
 
 #include "base/option_words.hpp"
 #include "base/text.hpp"
-#include "datasets/tables/arrays_as_samples.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open_arrays.hpp>
@@ -155,7 +154,7 @@ std::vector<named_shape> shapes_of(const std::vector<chunked_array>& arrays, con
 
 // Joins what has names of one form, if anything has. Says so.
 bool take_family(std::vector<chunked_array>& arrays, std::vector<placed_values>& values, bool is_asked_for,
-                 const std::string& title, std::vector<std::string>& notes) {
+                 const std::string& title, std::vector<std::string>& notes, sample_objects* objects) {
   const sample_family family = find_sample_family(shapes_of(arrays, values));
   if (!family.apart.empty() && !is_asked_for) {
     std::string groups;
@@ -177,6 +176,13 @@ bool take_family(std::vector<chunked_array>& arrays, std::vector<placed_values>&
                             spelled(option_id::array_samples, "row"), ")"));
   }
   if (!rest.empty()) notes.push_back(str_cat(title, ": left out, since not each sample has one: ", names_of(rest)));
+  if (objects != nullptr) {
+    objects->paths = family.objects;
+    for (const family_field& each : family.fields) {
+      objects->fields.push_back({each.name, {}});
+      for (const std::size_t number : each.arrays) objects->fields.back().second.push_back(*all[number].name);
+    }
+  }
   keep_family(arrays, values, family, title, notes);
   return true;
 }
@@ -197,10 +203,10 @@ std::span<const std::string> wanted_by_path(const array_options& options) noexce
 }
 
 void choose_arrays(std::vector<chunked_array>& arrays, std::vector<placed_values>& values, const array_options& options,
-                   const std::string& title, std::vector<std::string>& notes) {
+                   const std::string& title, std::vector<std::string>& notes, sample_objects* objects) {
   const bool by_array = options.samples == array_options::sample::array;
   const bool by_rows = options.samples == array_options::sample::row || options.window != 0 || options.stride != 1;
-  if (options.fields.empty() && !by_rows && take_family(arrays, values, by_array, title, notes)) return;
+  if (options.fields.empty() && !by_rows && take_family(arrays, values, by_array, title, notes, objects)) return;
   const bool has_values = !by_array && options.window == 0;
   if (!has_values && !values.empty()) {
     notes.push_back(
@@ -213,7 +219,7 @@ void choose_arrays(std::vector<chunked_array>& arrays, std::vector<placed_values
                 str_cat(title, ": it has no array that leat reads", notes.empty() ? "" : "; " + notes.front()));
   }
   if (by_array) {
-    arrays = arrays_as_samples(those_named(std::move(arrays), options.fields, title), title);
+    arrays = arrays_as_samples(those_named(std::move(arrays), options.fields, title), title, objects);
     return;
   }
   const std::vector<candidate> all = candidates_of(arrays, values);

@@ -1,6 +1,7 @@
 // Which of a file's arrays become fields.
 #pragma once
 
+#include "datasets/tables/arrays_as_samples.hpp"
 #include "datasets/tables/chunked_array.hpp"
 
 #include <leat/open_arrays.hpp>
@@ -22,10 +23,11 @@ namespace leat::datasets {
 /// Keeps what becomes fields: what options.fields names, or the members of compounds that it names. If it names none, it is what has the
 /// most common length of the first axis (of equally common ones, the first array's), and a note names the rest. Where arrays are
 /// samples, they are joined: if it was asked for, or if find_sample_family() finds some. Windows have no values of variable length.
-///   title    names the source in errors
+///   title     names the source in errors
+///   objects   filled where arrays or groups are samples, unless it is null
 ///   throws   error{errc::not_found} a name that is not there, with those that are; error{errc::usage} arrays of different lengths,
 ///            an array without axes, or none at all; as arrays_as_samples()
 void choose_arrays(std::vector<chunked_array>& arrays, std::vector<placed_values>& values, const array_options& options,
-                   const std::string& title, std::vector<std::string>& notes);
+                   const std::string& title, std::vector<std::string>& notes, sample_objects* objects = nullptr);
 
 }  // namespace leat::datasets

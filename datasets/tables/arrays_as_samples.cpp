@@ -167,7 +167,8 @@ void keep_family(std::vector<chunked_array>& arrays, std::vector<placed_values>&
   values = std::move(kept.values);
 }
 
-std::vector<chunked_array> arrays_as_samples(std::vector<chunked_array> arrays, const std::string& title) {
+std::vector<chunked_array> arrays_as_samples(std::vector<chunked_array> arrays, const std::string& title,
+                                             sample_objects* objects) {
   std::sort(arrays.begin(), arrays.end(),
             [](const chunked_array& a, const chunked_array& b) { return is_before(a.name, b.name); });
   const auto last_of = [](const chunked_array& array) { return array.name.substr(array.name.rfind('/') + 1); };
@@ -181,6 +182,12 @@ std::vector<chunked_array> arrays_as_samples(std::vector<chunked_array> arrays, 
   for (chunked_array& each : arrays) {
     const std::string name = all_apart ? "array" : last_of(each);
     const auto [known, is_new] = place_of.try_emplace(name, merged.size());
+    if (objects != nullptr) {
+      if (is_new) objects->fields.push_back({name, {}});
+      objects->fields[known->second].second.push_back(each.name);
+      const std::size_t slash = all_apart ? std::string::npos : each.name.rfind('/');
+      if (known->second == 0) objects->paths.push_back(each.name.substr(0, slash));
+    }
     if (is_new) {
       firsts.push_back(each);
       merged.push_back(as_row(std::move(each), name));

@@ -17,6 +17,7 @@
 #include <cassert>
 #include <cstring>
 #include <limits>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -185,6 +186,8 @@ class chunked_model final : public dataset_model {
         rows_(table.rows),
         columns_(std::move(columns), samples),
         notes_(std::move(table.notes)),
+        class_column_(std::move(table.class_column)),
+        classes_(std::move(table.classes)),
         kept_(std::move(kept)),
         values_(std::move(table.values)) {
     sources_.push_back(std::move(table.source));
@@ -202,6 +205,10 @@ class chunked_model final : public dataset_model {
   }
   dtype column_type(std::size_t column) const override { return columns_.type(column); }
   const std::vector<std::string>& notes() const noexcept override { return notes_; }
+  const std::vector<std::string>& classes() const noexcept override { return classes_; }
+  std::string_view class_column() const noexcept override {
+    return class_column_.empty() ? dataset_model::class_column() : class_column_;
+  }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
@@ -489,6 +496,8 @@ class chunked_model final : public dataset_model {
   row_windows rows_;
   column_table columns_;
   std::vector<std::string> notes_;
+  std::string class_column_;
+  std::vector<std::string> classes_;
   std::vector<kept_values> kept_;      // the fields behind those of arrays_
   std::vector<placed_values> values_;  // the fields behind those
   std::vector<std::shared_ptr<const io::source_description>> sources_;

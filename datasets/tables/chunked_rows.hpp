@@ -28,6 +28,7 @@ struct row_windows {
 /// What the reader of a format found out.
 ///   format   for dataset_model::describe(): "hdf5"
 ///   title    what a person calls the whole: the file, or the folder
+///   classes   names of the numbers of the column class_column
 ///   arrays, values   all with the same number of rows; their file numbers index `files`
 struct chunked_table {
   std::string format;
@@ -40,6 +41,8 @@ struct chunked_table {
   std::vector<placed_values> values;
   std::vector<std::string> notes;
   row_windows rows = {};
+  std::string class_column = {};
+  std::vector<std::string> classes = {};
 };
 
 /// A one-dimensional array becomes a column; if it has floats, or samples are windows of rows, it becomes a field that is kept in

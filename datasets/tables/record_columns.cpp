@@ -139,8 +139,7 @@ void add_column(std::span<record_table> tables, const input_files& from, const s
         tables[i].class_column = name;
         tables[i].classes = sorted;
       } else if (i == 0) {
-        tables[i].notes.push_back(
-            str_cat("classes() has the names of '", tables[i].class_column, "'; those of '", name, "' are left out"));
+        tables[i].notes.push_back(note_of_more_classes(tables[i].class_column, name));
       }
     }
   }
@@ -270,6 +269,10 @@ void keep_what_was_asked(std::span<record_table> tables, const input_files& from
   }
 }
 
+std::string note_of_more_classes(std::string_view column, std::string_view other) {
+  return str_cat("classes() has the names of '", column, "'; those of '", other, "' are left out");
+}
+
 std::string note_of_lists_with_nulls(std::string_view path, std::string_view column, std::uint64_t count,
                                      std::uint64_t first) {
   return str_cat(path, ": the column '", column, "' has ", count, count == 1 ? " list" : " lists",
@@ -389,8 +392,7 @@ void add_class_columns(std::span<record_table> tables,
         tables[i].class_column = name;
         tables[i].classes = sorted;
       } else if (i == 0) {
-        tables[i].notes.push_back(
-            str_cat("classes() has the names of '", tables[i].class_column, "'; those of '", name, "' are left out"));
+        tables[i].notes.push_back(note_of_more_classes(tables[i].class_column, name));
       }
     }
   }

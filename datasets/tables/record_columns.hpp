@@ -54,6 +54,9 @@ class few_texts {
 ///   throws   error{errc::not_found} a name that no table has
 void keep_what_was_asked(std::span<record_table> tables, const input_files& from, const table_options& options);
 
+/// A note of a second column of classes.
+[[nodiscard]] std::string note_of_more_classes(std::string_view column, std::string_view other);
+
 /// A note of lists that have a null in them, which no number stands for: these rows lack the field.
 ///   count, first   how many, and the first one's row
 [[nodiscard]] std::string note_of_lists_with_nulls(std::string_view path, std::string_view column, std::uint64_t count,

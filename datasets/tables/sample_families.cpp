@@ -235,6 +235,7 @@ sample_family find_sample_family(std::span<const named_shape> all) {
     }
   }
   const siblings& first = found.front();
+  for (const child& each : first.members) family.objects.emplace_back(each.path);
   family.form = first.group.empty() ? first.form : str_cat(first.group, "/", first.form);
   absl::flat_hash_set<std::size_t> taken;
   for (const family_field& each : family.fields) taken.insert(each.arrays.begin(), each.arrays.end());

@@ -25,12 +25,14 @@ struct family_field {
 };
 
 ///   fields     all with the same number of samples; none: no names of one form are samples
+///   objects    of each sample the path of its array, or of its group
 ///   parallel   numbers of arrays beside them whose first axis counts the samples
 ///   rest       numbers of all others
 ///   form       of the names, as "images/#.jpg"
 ///   apart      groups whose names are not those of one another, "train", "test": nobody can say which are meant
 struct sample_family {
   std::vector<family_field> fields;
+  std::vector<std::string> objects;
   std::vector<std::size_t> parallel;
   std::vector<std::size_t> rest;
   std::string form;

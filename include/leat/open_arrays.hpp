@@ -50,6 +50,8 @@ struct npy_options {
 ///   stride    rows from the beginning of one sample to that of the next. Default: 1
 ///   threads   threads that read headers and indexes. 0 (default): chosen for the machine
 ///   remote    for files at addresses
+///   columns   of HDF5 where arrays or groups are samples: names of attributes that each of them has, numbers or texts.
+///             "image/label" is the attribute `label` of the sample's `image`
 struct array_options {
   enum class sample : std::uint8_t {
     /// Default: `array` if no fields are named and many arrays or groups have names of one form ("sample_0",
@@ -68,6 +70,7 @@ struct array_options {
   std::uint64_t stride = 1;
   unsigned threads = 0;
   remote_options remote = {};
+  std::vector<std::string> columns = {};
 };
 using hdf5_options = array_options;
 using zarr_options = array_options;

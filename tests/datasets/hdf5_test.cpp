@@ -199,6 +199,55 @@ TEST_P(hdf5, groups_of_many_links_are_read) {
   expect_numbers(samples, {"field_39", dtype::u8, {2}});
 }
 
+TEST_P(hdf5, attributes_of_arrays_that_are_samples_are_columns) {
+  const std::string file = file_of(std::string("attributes-") + GetParam() + ".h5");
+  const auto with = [&](std::vector<std::string> names) { return open_hdf5(file, {.columns = std::move(names)}); };
+  const dataset samples = with({"label", "score", "kind", "good"});
+  ASSERT_EQ(samples.size(), 40U);
+  EXPECT_THAT(samples.classes(), ElementsAre("kind 0", "kind 1", "kind 2"));
+  for (std::uint64_t i = 0; i < samples.size(); ++i) {
+    const auto number = static_cast<std::int64_t>(i);
+    EXPECT_EQ(values_of<std::uint8_t>(samples, i, "array"), std::vector<std::uint8_t>(18, number & 255));
+    EXPECT_EQ(samples.column(i, "label"), number * 5);
+    EXPECT_EQ(samples.number(i, "score"), static_cast<double>(i) / 4);
+    EXPECT_EQ(samples.label(i), number % 3) << "the class";
+    EXPECT_EQ(samples.column(i, "good"), i % 2 == 0);
+  }
+  EXPECT_THAT(with({"fixed"}).classes(), ElementsAre("f0", "f1"));
+  EXPECT_EQ(open(file, {.tables = {.columns = {"label"}}}).column(7, "label"), 35);
+  EXPECT_TRUE(open(file).fields().size() == 1);
+  const dataset twice = open_hdf5({file, file}, {.columns = {"kind"}});
+  EXPECT_EQ(twice.label(41), 1);
+  EXPECT_EQ(twice.classes().size(), 3U);
+
+  const auto why = [&](errc code, std::vector<std::string> names) {
+    return message_of(code, [&] { static_cast<void>(with(std::move(names))); });
+  };
+  EXPECT_THAT(why(errc::not_found, {"lable"}), AllOf(HasSubstr("images/img_0"), HasSubstr("no attribute 'lable'")));
+  EXPECT_THAT(why(errc::not_found, {"some"}), AllOf(HasSubstr("images/img_33"), HasSubstr("no attribute 'some'")));
+  EXPECT_THAT(why(errc::unsupported, {"box"}), AllOf(HasSubstr("img_0"), HasSubstr("'box' is no single number")));
+  EXPECT_THAT(why(errc::format, {"mixed"}), HasSubstr("a number of some samples and a text of others"));
+  const hdf5_options by_rows{.samples = array_options::sample::row, .columns = {"label"}};
+  EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open_hdf5(file, by_rows)); }),
+              HasSubstr("here rows of arrays are"));
+}
+
+TEST_P(hdf5, attributes_of_groups_that_are_samples_are_columns) {
+  const std::string file = file_of(std::string("group-attributes-") + GetParam() + ".h5");
+  const dataset samples = open_hdf5(file, {.columns = {"label", "lens", "mask/both"}});
+  ASSERT_EQ(samples.size(), 6U);
+  for (std::uint64_t i = 0; i < samples.size(); ++i) {
+    EXPECT_EQ(samples.column(i, "label"), static_cast<std::int64_t>(i) + 100);
+    EXPECT_EQ(samples.column(i, "lens"), 5 - static_cast<std::int64_t>(i));
+    EXPECT_EQ(samples.column(i, "mask/both"), static_cast<std::int64_t>(i) + 10);
+  }
+  EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(open_hdf5(file, {.columns = {"both"}})); }),
+              AllOf(HasSubstr("sample_0/image"), HasSubstr("sample_0/mask"), HasSubstr("'image/both'")));
+  const hdf5_options by_array{
+      .fields = {"image"}, .samples = array_options::sample::array, .columns = {"label", "lens"}};
+  EXPECT_EQ(open_hdf5(file, by_array).column(3, "label"), 103);
+}
+
 INSTANTIATE_TEST_SUITE_P(written_with, hdf5, ::testing::Values("earliest", "latest"),
                          [](const auto& each) { return std::string(each.param); });
 

@@ -4,9 +4,11 @@
 #include "datasets/files/parallel.hpp"
 #include "datasets/files/patterns.hpp"
 #include "datasets/formats/format_openers.hpp"
+#include "datasets/formats/hdf5/attribute_columns.hpp"
 #include "datasets/formats/hdf5/hdf5_file.hpp"
 #include "datasets/tables/array_choice.hpp"
 #include "datasets/tables/chunked_rows.hpp"
+#include "datasets/tables/record_columns.hpp"
 #include "datasets/tables/record_rows.hpp"
 
 #include <leat/error.hpp>
@@ -28,17 +30,51 @@ void find_pictures(const file_bytes& file, placed_values& values) {
   values.kind = kind_of_value(file.read(first->offset, std::min<std::uint64_t>(first->bytes, content_bytes))).kind;
 }
 
+/// What attributes give.
+struct columns_of_files {
+  std::vector<std::vector<chunked_array>> arrays;  // of each file
+  std::string class_column;
+  std::vector<std::string> classes;
+};
+
+columns_of_files join_all(std::span<const std::vector<attribute_column>> columns, std::span<const std::string> paths,
+                          std::vector<std::string>& notes) {
+  columns_of_files all;
+  all.arrays.resize(paths.size());
+  for (std::size_t number = 0; number < columns.front().size(); ++number) {
+    std::vector<const attribute_column*> of;
+    for (const auto& each : columns) of.push_back(&each[number]);
+    joined_column joined = join_columns(of, paths);
+    for (std::size_t i = 0; i < paths.size(); ++i) all.arrays[i].push_back(std::move(joined.arrays[i]));
+    if (joined.classes.empty()) continue;
+    if (all.class_column.empty()) {
+      all.class_column = of.front()->name;
+      all.classes = std::move(joined.classes);
+    } else {
+      notes.push_back(note_of_more_classes(all.class_column, of.front()->name));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
   const std::vector<std::string>& paths = from.names();
   std::vector<hdf5_contents> contents(paths.size());
   std::vector<sized_file> sized(paths.size());
+  std::vector<std::vector<attribute_column>> columns(paths.size());
+  std::vector<std::string> attributes;
+  for (const std::string& each : options.columns) attributes.push_back(attribute_of(each));
   for_each_parallel(paths.size(), threads_for_walking(options.threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
     sized[i] = {paths[i], file->size(), file->version()};
-    contents[i] = read_hdf5(*file, wanted_by_path(options), &from);
-    choose_arrays(contents[i].arrays, contents[i].values, options, paths[i], contents[i].notes);
+    contents[i] = read_hdf5(*file, wanted_by_path(options), &from, attributes);
+    sample_objects objects;
+    choose_arrays(contents[i].arrays, contents[i].values, options, paths[i], contents[i].notes,
+                  attributes.empty() ? nullptr : &objects);
+    columns[i] = attribute_columns(objects, *contents[i].attributes, options.columns, paths[i]);
+    contents[i].attributes.reset();
     for (placed_values& each : contents[i].values) find_pictures(*file, each);
   });
   std::vector<std::size_t> first_linked;  // in `sized`, of each file
@@ -46,6 +82,7 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
     first_linked.push_back(sized.size());
     sized.insert(sized.end(), each.linked.begin(), each.linked.end());
   }
+  columns_of_files added = join_all(columns, paths, contents.front().notes);
   const placed_files placed = from.place(sized);
   std::vector<dataset> parts;
   for (std::size_t i = 0; i < paths.size(); ++i) {
@@ -57,6 +94,10 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
       for (chunk_place& each : array.places) each.file = number_of(each.file);
     }
     for (placed_values& values : contents[i].values) values.file = number_of(values.file);
+    for (chunked_array& array : added.arrays[i]) {
+      array.held_from = number_of(0);
+      contents[i].arrays.push_back(std::move(array));
+    }
     parts.push_back(chunked_rows({.format = "hdf5",
                                   .title = paths[i],
                                   .files = placed.table,
@@ -65,7 +106,9 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
                                   .arrays = std::move(contents[i].arrays),
                                   .values = std::move(contents[i].values),
                                   .notes = std::move(contents[i].notes),
-                                  .rows = {.window = options.window, .stride = options.stride}}));
+                                  .rows = {.window = options.window, .stride = options.stride},
+                                  .class_column = added.class_column,
+                                  .classes = added.classes}));
   }
   return parts.size() == 1 ? parts.front() : concat(parts);
 }

@@ -425,10 +425,10 @@ bool is_or_has(const std::string& name, const std::string& wanted) {
 }
 
 hdf5_contents read_arrays(hdf5_bytes& file, std::span<const std::string> wanted, std::vector<std::string>& there,
-                          std::vector<hdf5_link>& links) {
+                          std::vector<hdf5_link>& links, hdf5_attributes& attributes) {
   hdf5_contents contents;
   for_each_dataset(
-      file, links, contents.notes, [&](const std::string& path, const std::vector<hdf5_message>& messages) {
+      file, links, contents.notes, attributes, [&](const std::string& path, const std::vector<hdf5_message>& messages) {
         there.push_back(path);
         // A member of a compound is named behind it.
         const bool is_wanted =
@@ -471,7 +471,7 @@ void append(hdf5_contents& contents, hdf5_contents linked, sized_file file) {
 }
 
 hdf5_contents read_linked(const file_bytes& from, std::span<const std::string> wanted, const input_files* beside,
-                          int links_left);
+                          int links_left, std::span<const std::string> wanted_attributes = {});
 
 // Adds what `name` stands for, in another file.
 void append_external(hdf5_contents& contents, const std::string& name, const hdf5_target& target,
@@ -491,11 +491,14 @@ void append_external(hdf5_contents& contents, const std::string& name, const hdf
 }
 
 hdf5_contents read_linked(const file_bytes& from, std::span<const std::string> wanted, const input_files* beside,
-                          int links_left) {
+                          int links_left, std::span<const std::string> wanted_attributes) {
   hdf5_bytes file(from);
+  hdf5_attributes attributes({wanted_attributes.begin(), wanted_attributes.end()});
   std::vector<std::string> there;
   std::vector<hdf5_link> links;
-  hdf5_contents contents = read_arrays(file, wanted, there, links);
+  hdf5_contents contents = read_arrays(file, wanted, there, links, attributes);
+  attributes.finish(file);
+  contents.attributes = std::make_shared<const hdf5_attributes>(std::move(attributes));
   const auto has = [&](const std::string& name) {
     const auto is_it = [&](const auto& each) { return is_or_has(each.name, name); };
     return std::any_of(contents.arrays.begin(), contents.arrays.end(), is_it) ||
@@ -513,7 +516,8 @@ hdf5_contents read_linked(const file_bytes& from, std::span<const std::string> w
       std::vector<std::string> again;
       std::vector<hdf5_link> links_again;
       hdf5_bytes once_more(from);
-      hdf5_contents linked = read_arrays(once_more, {&target, 1}, again, links_again);
+      hdf5_attributes none({});
+      hdf5_contents linked = read_arrays(once_more, {&target, 1}, again, links_again, none);
       rename(linked, target, name);
       std::move(linked.notes.begin(), linked.notes.end(), std::back_inserter(contents.notes));
       std::move(linked.arrays.begin(), linked.arrays.end(), std::back_inserter(contents.arrays));
@@ -549,9 +553,10 @@ hdf5_contents read_linked(const file_bytes& from, std::span<const std::string> w
 
 }  // namespace
 
-hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wanted, const input_files* beside) {
+hdf5_contents read_hdf5(const file_bytes& from, std::span<const std::string> wanted, const input_files* beside,
+                        std::span<const std::string> attributes) {
   constexpr int links_max = 8;  // from file to file
-  return read_linked(from, wanted, beside, links_max);
+  return read_linked(from, wanted, beside, links_max, attributes);
 }
 
 }  // namespace leat::datasets

@@ -1,6 +1,7 @@
 #include "datasets/formats/hdf5/hdf5_objects.hpp"
 
 #include "base/text.hpp"
+#include "datasets/formats/hdf5/hdf5_attributes.hpp"
 #include "datasets/formats/hdf5/hdf5_tree.hpp"
 
 #include <leat/error.hpp>
@@ -195,7 +196,6 @@ std::vector<hdf5_message> read_messages(hdf5_bytes& file, shared_messages& elsew
   std::vector<hdf5_message> messages = read_own_messages(file, address);
   for (hdf5_message& each : messages) {
     if ((each.flags & shared) == 0) continue;
-    // Attributes are not used.
     if (each.type == hdf5_message::dataspace || each.type == hdf5_message::datatype ||
         each.type == hdf5_message::fill_value || each.type == hdf5_message::filters) {
       each = elsewhere.fetch(each);
@@ -328,9 +328,46 @@ void take_dense_links(hdf5_bytes& file, hdf5_cursor at, group_links& links) {
   });
 }
 
+// Many attributes: as many links are kept.
+//   source   HDF5 File Format Specification 3.0, IV.A.2.v
+void take_dense_attributes(hdf5_bytes& file, hdf5_cursor at, const std::function<void(hdf5_message)>& take) {
+  constexpr std::uint64_t by_name = 8;
+  constexpr std::uint64_t id_bytes = 8;
+  at.skip(1);
+  const std::uint64_t flags = at.number(1);
+  if ((flags & 1) != 0) at.skip(2);
+  const std::uint64_t heap_address = at.address();
+  const std::uint64_t tree = at.address();
+  if (heap_address == hdf5_cursor::undefined || tree == hdf5_cursor::undefined) return;
+  const hdf5_heap heap(file, heap_address);
+  for_each_record(file, tree, [&](std::uint64_t kind, hdf5_cursor record) {
+    if (kind != by_name) record.fail("an index that is of no names of attributes");
+    hdf5_cursor behind = record;
+    behind.skip(id_bytes);
+    const auto message_flags = static_cast<std::uint8_t>(behind.number(1));
+    if ((message_flags & shared) != 0) record.fail("an attribute that is kept for several objects");
+    take({.type = hdf5_message::attribute, .flags = 0, .body = heap.object(record)});
+  });
+}
+
+void take_attributes(hdf5_bytes& file, shared_messages& elsewhere, const std::string& path,
+                     const std::vector<hdf5_message>& messages, hdf5_attributes& attributes) {
+  if (!attributes.wants_any()) return;
+  const auto fetch = [&](const hdf5_message& reference) { return elsewhere.fetch(reference); };
+  for (const hdf5_message& each : messages) {
+    if (each.type == hdf5_message::attribute) {
+      attributes.take(file, path, (each.flags & shared) != 0 ? elsewhere.fetch(each) : each, fetch);
+    } else if (each.type == hdf5_message::attribute_info) {
+      take_dense_attributes(file, each.cursor(),
+                            [&](const hdf5_message& message) { attributes.take(file, path, message, fetch); });
+    }
+  }
+}
+
 }  // namespace
 
 void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_link>& links, std::vector<std::string>& notes,
+                      hdf5_attributes& attributes,
                       const std::function<void(const std::string&, const std::vector<hdf5_message>&)>& found) {
   struct object {
     std::string path;
@@ -356,6 +393,7 @@ void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_link>& links, std::vect
       continue;
     }
     const std::vector<hdf5_message> messages = read_messages(file, elsewhere, here.address);
+    take_attributes(file, elsewhere, here.path, messages, attributes);
     const bool has_data = std::any_of(messages.begin(), messages.end(),
                                       [](const hdf5_message& each) { return each.type == hdf5_message::layout; });
     if (has_data) {

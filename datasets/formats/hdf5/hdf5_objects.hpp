@@ -23,9 +23,11 @@ struct hdf5_message {
     external_files = 7,
     layout = 8,
     filters = 11,
+    attribute = 12,
     shared_messages = 15,
     continuation = 16,
-    symbol_table = 17
+    symbol_table = 17,
+    attribute_info = 21
   };
   std::uint16_t type = 0;
   std::uint8_t flags = 0;
@@ -43,11 +45,15 @@ struct hdf5_link {
   std::string file = {};
 };
 
+class hdf5_attributes;
+
 /// Calls `found` for each object that has data, group by group, by name, with its path ("group/name") and its messages; those that are kept
 /// elsewhere, for several objects, are fetched. An object with several names comes under the first.
 ///   links   gets soft and external links, which are not followed
 ///   notes   gets links that are left out
+///   attributes   gets those of all objects, groups too, where it wants any
 void for_each_dataset(hdf5_bytes& file, std::vector<hdf5_link>& links, std::vector<std::string>& notes,
+                      hdf5_attributes& attributes,
                       const std::function<void(const std::string& path, const std::vector<hdf5_message>&)>& found);
 
 }  // namespace leat::datasets

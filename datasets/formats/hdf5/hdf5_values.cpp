@@ -14,13 +14,6 @@
 namespace leat::datasets {
 namespace {
 
-/// What stands in the dataset for one value.
-struct reference {
-  std::uint64_t bytes = 0;
-  std::uint64_t heap = 0;
-  std::uint64_t object = 0;
-};
-
 std::vector<std::byte> read_chunk(const hdf5_bytes& file, const chunked_array& array, const chunk_place& place,
                                   std::uint64_t bytes) {
   std::vector<std::byte> chunk(bytes);
@@ -33,7 +26,7 @@ std::vector<std::byte> read_chunk(const hdf5_bytes& file, const chunked_array& a
   return chunk;
 }
 
-std::vector<reference> read_references(const hdf5_bytes& file, const chunked_array& array) {
+std::vector<hdf5_reference> read_references(const hdf5_bytes& file, const chunked_array& array) {
   const std::uint64_t rows = array.shape.front();
   const std::uint64_t each_bytes = array.shape.back();
   const std::uint64_t rows_in_chunk = array.chunk.front();
@@ -47,7 +40,7 @@ std::vector<reference> read_references(const hdf5_bytes& file, const chunked_arr
   if (each_bytes != 8 + file.address_bytes()) {
     file.fail(0, str_cat(array.name, " has references of ", each_bytes, " bytes to its values"));
   }
-  std::vector<reference> found;
+  std::vector<hdf5_reference> found;
   for (std::uint64_t chunk = 0; chunk < array.places.size(); ++chunk) {
     const std::uint64_t first = chunk * rows_in_chunk;
     const std::uint64_t here = std::min(rows_in_chunk, rows - first);
@@ -55,13 +48,7 @@ std::vector<reference> read_references(const hdf5_bytes& file, const chunked_arr
     const chunk_place& place = array.places[chunk];
     const std::vector<std::byte> expanded = read_chunk(file, array, place, bytes);
     hdf5_cursor at(file, expanded, place.offset);
-    for (std::uint64_t row = 0; row < here; ++row) {
-      reference one;
-      one.bytes = at.number(4);
-      one.heap = at.address();
-      one.object = at.number(4);
-      found.push_back(one);
-    }
+    for (std::uint64_t row = 0; row < here; ++row) found.push_back(read_reference(at));
   }
   return found;
 }
@@ -124,8 +111,20 @@ class heap_walker {
 
 }  // namespace
 
+hdf5_reference read_reference(hdf5_cursor& at) {
+  hdf5_reference one;
+  one.bytes = at.number(4);
+  one.heap = at.address();
+  one.object = at.number(4);
+  return one;
+}
+
 std::vector<value_place> find_values(hdf5_bytes& file, const chunked_array& references) {
-  const std::vector<reference> wanted = read_references(file, references);
+  return find_values(file, read_references(file, references), references.name);
+}
+
+std::vector<value_place> find_values(hdf5_bytes& file, std::span<const hdf5_reference> wanted,
+                                     const std::string& name) {
   std::vector<std::size_t> order;
   for (std::size_t row = 0; row < wanted.size(); ++row) {
     if (wanted[row].bytes != 0) order.push_back(row);
@@ -137,14 +136,14 @@ std::vector<value_place> find_values(hdf5_bytes& file, const chunked_array& refe
   heap_walker::places objects;
   std::optional<std::uint64_t> heap;
   for (const std::size_t row : order) {
-    const reference& one = wanted[row];
+    const hdf5_reference& one = wanted[row];
     if (heap != one.heap) {
       objects = walker.read(one.heap);
       heap = one.heap;
     }
     const auto object = objects.find(one.object);
     if (object == objects.end() || object->second.bytes < one.bytes) {
-      file.fail(file.offset_of(one.heap), str_cat("value ", row, " of ", references.name, " is object ", one.object,
+      file.fail(file.offset_of(one.heap), str_cat("value ", row, " of ", name, " is object ", one.object,
                                                   " of this heap, of ", one.bytes, " bytes, which it does not have"));
     }
     found[row] = {.offset = object->second.offset, .bytes = one.bytes};

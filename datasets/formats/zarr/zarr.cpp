@@ -23,6 +23,10 @@ using datasets::chunk_place;
 using datasets::chunked_array;
 
 dataset open_store(datasets::zarr_store& store, const datasets::input_files& files, const zarr_options& options) {
+  if (!options.columns.empty()) {
+    throw error(errc::usage, str_cat(store.title(), ": columns of attributes are of HDF5, and this is Zarr; leave '",
+                                     options.columns.front(), "' out"));
+  }
   datasets::zarr_contents contents = datasets::read_zarr(store, datasets::wanted_by_path(options), options.threads);
   if (contents.arrays.empty() && !contents.notes.empty()) {
     throw error(errc::unsupported,

@@ -86,6 +86,35 @@ with h5py.File("files.h5", "w", libver="latest") as f:
         f[f"opaque/{i}.jpg"] = np.void(b"\xff\xd8\xff" + bytes([i + 100] * (30 + i)))
     f["labels"] = np.arange(12)[::-1].copy()
 
+# Labels in attributes: of datasets that are samples, and of groups that are.
+for libver in ("earliest", "latest"):
+    with h5py.File(f"attributes-{libver}.h5", "w", libver=libver) as f:
+        for i in range(40):
+            x = f.create_dataset(f"images/img_{i}", data=np.full((2, 3, 3), i, "u1"))
+            x.attrs["label"] = np.int32(i * 5)
+            x.attrs["score"] = np.array([i / 4], ">f4")
+            x.attrs["kind"] = f"kind {i % 3}"
+            x.attrs["fixed"] = np.bytes_(f"f{i % 2}")
+            x.attrs["good"] = i % 2 == 0
+            x.attrs["box"] = np.arange(4)
+            for k in range(12 if i % 2 else 0):
+                x.attrs[f"more {k}"] = k  # So many are kept in a heap by newer files.
+            if i != 33:
+                x.attrs["some"] = i
+        f["images/img_7"].attrs["mixed"] = "text"
+        for i in range(40):
+            if i != 7:
+                f[f"images/img_{i}"].attrs["mixed"] = i
+    with h5py.File(f"group-attributes-{libver}.h5", "w", libver=libver) as f:
+        for i in range(6):
+            sample = f.create_group(f"sample_{i}")
+            sample.attrs["label"] = i + 100
+            sample["image"] = np.full((2, 2), i, "u1")
+            sample["mask"] = np.full((2, 2), i + 50, "u1")
+            sample["image"].attrs["lens"] = f"lens {5 - i}"
+            sample["image"].attrs["both"] = i
+            sample["mask"].attrs["both"] = i + 10
+
 # An object header that goes on in another block.
 with h5py.File("continued-latest.h5", "w", libver="latest") as f:
     x = add(f, "x", (5, 2), "<i4")
