@@ -143,6 +143,29 @@ TEST(shard_index_file, refuses_places_that_are_not_in_the_shard_though_the_check
   EXPECT_THAT(with([](shard_index& each) { each.fields.push_back("txt"); }), HasSubstr("a field that no sample has"));
 }
 
+TEST(shard_index_file, holds_hard_links_and_refuses_those_that_lead_nowhere) {
+  using record = datasets::extent_table::record;
+  using link = shard_index::link;
+  shard_index linked;
+  linked.records = {record(512, 700, 0, 0), record(2048, 0, 0, 1), record(2560, 10, 0, 0)};
+  linked.ends = {2, 3};
+  linked.fields = {"jpg", "cls"};
+  linked.file_bytes = 4096;
+  const auto parsed_with = [&](std::vector<link> links) {
+    linked.links = std::move(links);
+    const datasets::indexed_shard one{"a.tar", linked};
+    return datasets::parse_shard_indexes(datasets::write_shard_indexes({&one, 1}, datasets::at_end_marker::stop));
+  };
+  const auto good = parsed_with({{1, 0}});
+  ASSERT_EQ(good.shards.at(0).index.links.size(), 1U);
+  EXPECT_EQ(good.shards[0].index.links[0].record, 1U);
+  EXPECT_EQ(good.shards[0].index.links[0].target, 0U);
+  for (const std::vector<link>& links :
+       {std::vector<link>{{0, 0}}, {{1, 2}}, {{1, 1}}, {{2, 0}}, {{3, 0}}, {{1, 0}, {1, 0}}}) {
+    EXPECT_THAT(refusal_of([&] { return parsed_with(links); }), HasSubstr("links to members that there are not"));
+  }
+}
+
 TEST(shard_index_file, reads_what_wds2idx_writes) {
   const shard_index named =
       datasets::parse_wds_index("v1.2 2\njpg 512 700 a/1.jpg cls 2048 1 a/1.cls\nJPG 3072 0 2.JPG\n", 10'240);

@@ -3,9 +3,11 @@
 #include "datasets/model/model.hpp"
 #include "datasets/model/sample_blocks.hpp"
 #include "tests/datasets/archive.hpp"
+#include "tests/support/coded_forms.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/error.hpp>
+#include <leat/index_options.hpp>
 #include <leat/open_tar.hpp>
 #include <leat/samples.hpp>
 
@@ -13,9 +15,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -51,6 +55,10 @@ class tar : public ::testing::Test {
       all.push_back(line);
     }
     return all;
+  }
+
+  static std::string text_of(const std::vector<std::byte>& bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
   std::string failure_of(const archive& from, errc expected) const {
@@ -306,10 +314,53 @@ TEST_F(tar, sparse_members_are_refused_by_name) {
   EXPECT_THAT(failure_of(pax_sparse.end(), errc::unsupported), HasSubstr("sparse"));
 }
 
-TEST_F(tar, a_hard_link_hurts_its_sample_only) {
+TEST_F(tar, a_hard_link_has_the_bytes_of_an_earlier_member) {
+  archive shard;
+  shard.file("./a.jpg", "first").file("./a.cls", "4");
+  shard.file("b.cls", "5").add({.name = "b.jpg", .type = '1', .link_name = "./a.jpg"}, tar_dialect::gnu);
+  shard.file("c.jpg", "third").add({.name = "c.cls", .type = '1', .link_name = "b.cls"}, tar_dialect::gnu);
+  shard.add({.name = "d.jpg", .type = '1', .link_name = "b.jpg"}, tar_dialect::gnu);
+  shard.add({.name = "d.cls", .type = '1', .link_name = "c.cls"}, tar_dialect::gnu);
+  shard.file("e.jpg", "fifth").add({.name = "e.cls", .type = '1', .link_name = "e.jpg"}, tar_dialect::gnu);
+  shard.add({.name = "f.jpg", .type = '1', .link_name = "g.jpg"}, tar_dialect::gnu).file("g.jpg", "later").end();
+  const std::pair<const char*, const char*> expected[] = {
+      {"first", "4"}, {"first", "5"}, {"third", "5"}, {"first", "5"}, {"fifth", "fifth"}};
+  const auto check = [&](const dataset& samples) {
+    ASSERT_EQ(samples.size(), 7U);
+    EXPECT_EQ(samples.model()->defects(), 1U);
+    for (std::uint64_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(text_of(samples.read(i, "jpg")), expected[i].first) << i;
+      EXPECT_EQ(text_of(samples.read(i, "cls")), expected[i].second) << i;
+      EXPECT_THAT(samples.name(i), ::testing::EndsWith(std::string("/") + "abcde"[i]));
+    }
+    ASSERT_TRUE(samples.model()->defect_of(5));
+    EXPECT_THAT(samples.model()->defect_of(5)->reason, HasSubstr("'g.jpg', which is no earlier member"));
+    EXPECT_EQ(samples.fields()[0].bytes_max, 5U);
+  };
+  check(opened(shard));
+  // The same compressed, of which several samples are in a block; in an index that is kept; and in one that lies beside shards.
+  const std::string linked = path("linked.tar");
+  for (const auto& [ending, bytes] :
+       {std::pair<std::string, std::string>{".gz", testing::coded(datasets::packing::gzip, shard.bytes())},
+        {".zst", testing::coded_in_parts(datasets::packing::zstd, shard.bytes(), 1024)},
+        {"", shard.bytes()}}) {
+    testing::put(linked + ending, bytes);
+    std::filesystem::last_write_time(linked + ending,
+                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+    std::vector<index_report::outcome> outcomes;
+    tar_options options;
+    options.index = {.use = index_use::check,
+                     .directory = linked + ".indexes",
+                     .on_report = [&](const index_report& report) { outcomes.push_back(report.what); }};
+    for (int time = 0; time < 2; ++time) check(open_tar(linked + ending, options));
+    EXPECT_THAT(outcomes, ElementsAre(index_report::outcome::written, index_report::outcome::used)) << ending;
+  }
+}
+
+TEST_F(tar, a_hard_link_that_leads_nowhere_hurts_its_sample_only) {
   archive shard;
   shard.file("a.jpg", "1").file("a.cls", "4");
-  shard.file("b.cls", "5").add({.name = "b.jpg", .type = '1', .link_name = "a.jpg"}, tar_dialect::gnu);
+  shard.file("b.cls", "5").add({.name = "b.jpg", .type = '1', .link_name = "x.jpg"}, tar_dialect::gnu);
   shard.file("c.jpg", "3").file("c.cls", "6");
   const std::string far = std::string(150, 'd') + "/a.jpg";
   shard.add({.name = "d.jpg", .type = '1', .link_name = "d", .pax_records = {{"linkpath", far}}}, tar_dialect::pax);
@@ -323,8 +374,8 @@ TEST_F(tar, a_hard_link_hurts_its_sample_only) {
   const std::optional<datasets::defect> near = opened_shard.model()->defect_of(1);
   ASSERT_TRUE(near);
   EXPECT_EQ(near->reason,
-            "unsupported: member 'b.jpg' is a hard link to 'a.jpg' and has no bytes of its own; write the archive "
-            "again with tar's --hard-dereference");
+            "unsupported: member 'b.jpg' is a hard link to 'x.jpg', which is no earlier member of a sample in this "
+            "shard; write the archive again with tar's --hard-dereference");
   EXPECT_THAT(opened_shard.model()->defect_of(3)->reason, HasSubstr("to '" + far + "'"));
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,9 @@ constexpr std::uint64_t unknown_bytes = std::uint64_t{1} << 62;
 class walk_along {
  public:
   walk_along(const std::string& path, std::uint32_t number, at_end_marker at_marker)
-      : walk_(str_cat(path, ", decompressed"), unknown_bytes, 0, at_marker), grouper_(path, number) {}
+      : path_(path), at_marker_(at_marker), grouper_(path, number) {
+    begin();
+  }
 
   void take(std::span<const std::byte> piece) {
     const std::uint64_t begin = seen_;
@@ -34,24 +37,34 @@ class walk_along {
     if (wanted_.offset + wanted_.bytes <= seen_) go_on();
   }
 
-  [[nodiscard]] shard_index finish() {
-    walk_.ends_at(seen_);
+  /// After the last piece. Nothing where all of them are to come again.
+  [[nodiscard]] std::optional<shard_index> finish() {
+    walk_->ends_at(seen_);
     go_on();
     deliver();
-    return grouper_.finish(walk_);
+    if (!grouper_.begins_again()) return grouper_.finish(*walk_);
+    begin();
+    return std::nullopt;
   }
 
  private:
+  void begin() {
+    walk_.emplace(str_cat(path_, ", decompressed"), unknown_bytes, 0, at_marker_);
+    seen_ = held_at_ = 0;
+    wanted_ = {};
+    held_.clear();
+  }
+
   void go_on() {
-    walk_.feed(held_at_, held_);
+    walk_->feed(held_at_, held_);
     for (;;) {
-      switch (walk_.next()) {
+      switch (walk_->next()) {
         case tar_walk::result::member:
           deliver();
-          member_ = walk_.member();
+          member_ = walk_->member();
           break;
         case tar_walk::result::wants:
-          return want(walk_.wants());
+          return want(walk_->wants());
         case tar_walk::result::end:
           return want({.offset = unknown_bytes, .bytes = 0});
       }
@@ -65,7 +78,7 @@ class walk_along {
         std::min<std::uint64_t>(wanted.offset - std::min(wanted.offset, held_at_), held_.size());
     held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(passed));
     held_at_ += passed;
-    walk_.feed(held_at_, held_);
+    walk_->feed(held_at_, held_);
   }
 
   // A member is known to be whole once its end is seen.
@@ -76,7 +89,9 @@ class walk_along {
     member_.reset();
   }
 
-  tar_walk walk_;
+  const std::string path_;
+  const at_end_marker at_marker_;
+  std::optional<tar_walk> walk_;
   shard_grouper grouper_;
   std::uint64_t seen_ = 0;
   tar_walk::wanted wanted_;
@@ -91,13 +106,21 @@ coded_shard index_coded_shard(const file_bytes& shard, std::uint32_t number, str
                               std::uint64_t stored_step, at_end_marker at_marker) {
   walk_along walk(shard.path(), number, at_marker);
   coded_shard found;
-  found.file = std::make_shared<const coded_file>(shard, coding, stored_step,
-                                                  [&](std::span<const std::byte> piece) { walk.take(piece); });
+  const auto read_through = [&] {
+    found.file = std::make_shared<const coded_file>(shard, coding, stored_step,
+                                                    [&](std::span<const std::byte> piece) { walk.take(piece); });
+  };
+  read_through();
   if (found.file->bytes() == 0) {
     throw error(errc::format,
                 str_cat(shard.path(), ": it becomes no bytes at all, not even an archive's end; write it again"));
   }
-  found.members = walk.finish();
+  std::optional<shard_index> members = walk.finish();
+  if (!members) {
+    read_through();
+    members = walk.finish();
+  }
+  found.members = *std::move(members);
   found.members.file_bytes = found.file->stored_bytes();
   if (!found.file->note().empty()) found.members.notes.push_back(str_cat(shard.path(), ": ", found.file->note()));
   return found;

@@ -22,6 +22,8 @@ namespace {
 constexpr std::array<char, 8> magic_text = {'l', 'e', 'a', 't', 't', 'a', 'r', '\n'};
 // Incremented whenever the meaning of an index changes.
 constexpr std::uint64_t version = 1;
+// Of indexes with hard links, which the version before would take for members without bytes.
+constexpr std::uint64_t version_with_links = 2;
 
 struct header {
   std::array<char, 8> magic = magic_text;
@@ -38,7 +40,7 @@ digest digest_of(std::span<const std::byte> content) {
 
 [[noreturn]] void refuse(std::string_view why) { throw error(errc::format, std::string(why)); }
 
-void save(section_writer& into, const indexed_shard& shard) {
+void save(section_writer& into, const indexed_shard& shard, bool has_links) {
   const shard_index& index = shard.index;
   into.add(shard.name);
   into.add(index.file_bytes);
@@ -61,6 +63,7 @@ void save(section_writer& into, const indexed_shard& shard) {
   into.add(index.notes.size());
   for (const std::string& each : index.notes) into.add(each);
   into.add_all(std::span<const photo_place>(index.photos));
+  if (has_links) into.add_all(std::span<const shard_index::link>(index.links));
 }
 
 // Members lie behind one another, as a walk finds them, each with its header before it and all of its bytes in the shard.
@@ -93,6 +96,13 @@ void check(const shard_index& index) {
   for (const shard_index::damaged& each : index.defects) {
     if (each.sample >= index.ends.size()) refuse("it has damage of a sample that there is not");
   }
+  for (std::size_t i = 0; i < index.links.size(); ++i) {
+    const shard_index::link& each = index.links[i];
+    const bool follows = i == 0 || index.links[i - 1].record < each.record;
+    const bool is_there = follows && each.record < index.records.size() && each.target < each.record &&
+                          index.records[each.record].bytes() == 0;
+    if (!is_there) refuse("it has links to members that there are not");
+  }
   const auto is_before = [](const photo_place& a, const photo_place& b) { return a.block < b.block; };
   const bool are_sound =
       std::all_of(index.photos.begin(), index.photos.end(), [](const photo_place& each) { return each.is_sound(); }) &&
@@ -100,7 +110,7 @@ void check(const shard_index& index) {
   if (!are_sound) refuse("it has places of photographs that there are not");
 }
 
-indexed_shard load(section_reader& from) {
+indexed_shard load(section_reader& from, bool has_links) {
   indexed_shard shard;
   shard_index& index = shard.index;
   shard.name = from.text();
@@ -122,6 +132,10 @@ indexed_shard load(section_reader& from) {
   for (std::uint64_t left = from.number(); left > 0; --left) index.notes.emplace_back(from.text());
   const auto photos = from.all<photo_place>();
   index.photos.assign(photos.begin(), photos.end());
+  if (has_links) {
+    const auto links = from.all<shard_index::link>();
+    index.links.assign(links.begin(), links.end());
+  }
   check(index);
   return shard;
 }
@@ -178,8 +192,11 @@ std::vector<std::byte> write_shard_indexes(std::span<const indexed_shard> shards
   section_writer content;
   content.add(static_cast<std::uint64_t>(at_marker));
   content.add(shards.size());
-  for (const indexed_shard& each : shards) save(content, each);
+  const bool has_links =
+      std::any_of(shards.begin(), shards.end(), [](const indexed_shard& each) { return !each.index.links.empty(); });
+  for (const indexed_shard& each : shards) save(content, each, has_links);
   header head;
+  if (has_links) head.version = version_with_links;
   head.whole = digest_of(content.bytes());
   std::vector<std::byte> all(sizeof head);
   std::memcpy(all.data(), &head, sizeof head);
@@ -193,7 +210,7 @@ parsed_shard_indexes parse_shard_indexes(std::span<const std::byte> bytes,
   if (bytes.size() < sizeof head) refuse("it is no index of shards");
   std::memcpy(&head, bytes.data(), sizeof head);
   if (head.magic != magic_text) refuse("it is no index of shards");
-  if (head.version != version) refuse("it is of another version of leat");
+  if (head.version != version && head.version != version_with_links) refuse("it is of another version of leat");
   const std::span<const std::byte> content = bytes.subspan(sizeof head);
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
   if (head.whole != digest_of(content)) refuse("it is damaged");
@@ -202,7 +219,7 @@ parsed_shard_indexes parse_shard_indexes(std::span<const std::byte> bytes,
   parsed_shard_indexes parsed;
   parsed.at_marker = from.number() == 0 ? at_end_marker::stop : at_end_marker::go_on;
   for (std::uint64_t left = from.number(); left > 0; --left) {
-    indexed_shard each = load(from);
+    indexed_shard each = load(from, head.version == version_with_links);
     if (is_wanted(each.name)) parsed.shards.push_back(std::move(each));
   }
   if (!from.at_end()) refuse("it goes on behind its end");

@@ -100,11 +100,17 @@ class tar_model final : public dataset_model {
     const auto records = from.all<extent_table::record>();
     table_ = extent_table(index, records, from.all<std::uint32_t>());
     counts_ = sample_counts(from, table_.size(), fields_.size());
+    for (const part_link& each : from.all<part_link>()) links_.push_back(each);
     photos_ = from.all<photo_place>();
     for (const std::uint32_t each : from.all<std::uint32_t>()) photo_ends_.push_back(each);
     bool is_ours = from.at_end() && (defects_.empty() || defects_.rbegin()->first < table_.size());
     for (const extent_table::record& each : records) {
       is_ours = is_ours && each.file() < files_->files() && each.field() < fields_.size();
+    }
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const part_link& each = links_[i];
+      is_ours = is_ours && each.part < records.size() && each.target < each.part &&
+                records[each.part].file() == records[each.target].file() && (i == 0 || links_[i - 1].part < each.part);
     }
     is_ours = is_ours && std::is_sorted(photo_ends_.begin(), photo_ends_.end()) &&
               (photo_ends_.empty() ? photos_.empty() : photo_ends_.back() == photos_.size());
@@ -159,8 +165,10 @@ class tar_model final : public dataset_model {
   }
   void copy_box(std::uint64_t sample, const part& of, const box*, std::span<const std::byte> decoded,
                 std::span<std::byte> bytes) const override {
-    for (const extent_table::record& each : table_.of(sample)) {
-      if (each.field() != of.field || bytes.empty()) continue;
+    const std::span<const extent_table::record> parts = table_.of(sample);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].field() != of.field || bytes.empty()) continue;
+      const extent_table::record& each = followed(table_.first_part(sample) + i);
       const std::uint64_t begin = coded_[each.file()].offset_in(of.block, each.offset());
       std::copy_n(decoded.begin() + static_cast<std::ptrdiff_t>(begin), bytes.size(), bytes.begin());
     }
@@ -203,6 +211,7 @@ class tar_model final : public dataset_model {
     into.add_all(table_.records());
     into.add_all(table_.firsts());
     counts_.save(into);
+    into.add_all(std::span<const part_link>(links_));
     into.add_all(photos_);
     into.add_all(std::span<const std::uint32_t>(photo_ends_));
   }
@@ -216,6 +225,7 @@ class tar_model final : public dataset_model {
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
     append_parts(table_.of(sample), needs, out);
+    if (!links_.empty()) follow_links(sample, std::span(out.data(), out.size()).subspan(before));
     if (!coded_.empty()) return place_coded(sample, std::span(out.data(), out.size()).subspan(before));
     for (std::size_t i = before; i < out.size() && !photos_.empty(); ++i) {
       if (is_photo_pack_name(fields_[out[i].field].name)) out[i].photo = photo_at(out[i].where);
@@ -269,12 +279,39 @@ class tar_model final : public dataset_model {
   dataset_memory memory() const override {
     dataset_memory held;
     held.extents = table_.memory_bytes() + photos_.size_bytes() + photo_ends_.capacity() * sizeof(std::uint32_t);
+    held.extents += links_.capacity() * sizeof(part_link);
     held.files = files_->memory_bytes();
     for (const coded_blocks& each : coded_) held.extents += each.memory_bytes() + each.file().memory_bytes();
     return held;
   }
 
  private:
+  /// A hard link: numbers of parts, as extent_table::records() has them.
+  struct part_link {
+    std::uint64_t part = 0;
+    std::uint64_t target = 0;
+  };
+
+  // The record that has the bytes of a part.
+  [[nodiscard]] const extent_table::record& followed(std::uint64_t part) const noexcept {
+    const auto found = std::lower_bound(links_.begin(), links_.end(), part,
+                                        [](const part_link& each, std::uint64_t at) { return each.part < at; });
+    return table_.records()[found != links_.end() && found->part == part ? found->target : part];
+  }
+
+  void follow_links(std::uint64_t sample, std::span<part> parts) const {
+    const std::span<const extent_table::record> records = table_.of(sample);
+    for (part& each : parts) {
+      const auto own = std::find_if(records.begin(), records.end(),
+                                    [&](const extent_table::record& one) { return one.field() == each.field; });
+      const auto number = static_cast<std::uint64_t>(own - records.begin());
+      const extent_table::record& from = followed(table_.first_part(sample) + number);
+      each.where.offset = from.offset();
+      each.where.stored_bytes = each.where.decoded_bytes = from.bytes();
+    }
+    std::sort(parts.begin(), parts.end(), [](const part& a, const part& b) { return a.where.offset < b.where.offset; });
+  }
+
   // What a kept index says may be anything.
   void add_to_blocks(std::span<const extent_table::record> parts) {
     coded_blocks& blocks = coded_[parts.front().file()];
@@ -289,7 +326,8 @@ class tar_model final : public dataset_model {
       throw error(errc::format, "it has samples in another order than shards have");
   }
 
-  // A sample lies in the block in which its first member begins.
+  // A sample lies in the block in which its first member begins; what a hard link leads to lies in that of its own sample, or in a later
+  // one that has it whole.
   void place_coded(std::uint64_t sample, std::span<part> parts) const {
     if (parts.empty()) return;
     const extent_table::record& first = table_.of(sample).front();
@@ -297,7 +335,7 @@ class tar_model final : public dataset_model {
     const std::size_t block = blocks.block_of(first.offset());
     for (part& each : parts) {
       each.value_bytes = each.where.stored_bytes;
-      blocks.place(block, each);
+      blocks.place(each.where.offset < first.offset() ? blocks.block_of(each.where.offset) : block, each);
     }
   }
 
@@ -324,17 +362,22 @@ class tar_model final : public dataset_model {
       defects_.emplace(table_.size() + damage.sample, defect{0, file, damage.offset, damage.reason});
     }
     notes_.insert(notes_.end(), shard.notes.begin(), shard.notes.end());
+    const std::uint64_t before = table_.records().size();
+    for (const shard_index::link& each : shard.links) links_.push_back({before + each.record, before + each.target});
     std::size_t next = 0;
+    auto link = shard.links.begin();
     std::vector<std::uint32_t> present;
     for (const std::uint32_t end : shard.ends) {
       present.clear();
       for (; next < end; ++next) {
         const extent_table::record& from = shard.records[next];
         field_info& field = fields_[numbers[from.field()]];
+        const bool is_link = link != shard.links.end() && link->record == next;
+        const std::uint64_t bytes = is_link ? shard.records[(link++)->target].bytes() : from.bytes();
         ++field.samples;
-        field.bytes_max = std::max(field.bytes_max, from.bytes());
-        field.bytes_total += from.bytes();
-        counts_.add_bytes(numbers[from.field()], from.bytes());
+        field.bytes_max = std::max(field.bytes_max, bytes);
+        field.bytes_total += bytes;
+        counts_.add_bytes(numbers[from.field()], bytes);
         present.push_back(numbers[from.field()]);
         table_.add({from.offset(), from.bytes(), from.file(), numbers[from.field()]});
       }
@@ -441,6 +484,7 @@ class tar_model final : public dataset_model {
   std::vector<std::string> notes_;
   std::span<const photo_place> photos_;    // of all files, by file and block
   std::vector<std::uint32_t> photo_ends_;  // of each file's
+  std::vector<part_link> links_;           // by part
   std::vector<photo_place> own_photos_;    // where they are not in a mapped index
   std::shared_ptr<const void> photos_owner_;
   std::vector<std::shared_ptr<const io::source_description>> sources_;
@@ -490,7 +534,7 @@ std::shared_ptr<const io::file_table> table_of(const std::vector<std::string>& p
 
 digest key_of(const std::vector<std::string>& paths, at_end_marker at_marker) {
   hasher key;
-  key.add("tar without hidden members");
+  key.add("tar with hard links");
   key.add(static_cast<std::uint64_t>(at_marker));
   add_paths(key, paths);
   return key.finish();
@@ -498,7 +542,7 @@ digest key_of(const std::vector<std::string>& paths, at_end_marker at_marker) {
 // An address is the same wherever one stands.
 digest key_of_objects(const std::vector<std::string>& names, at_end_marker at_marker) {
   hasher key;
-  key.add("tar of objects without hidden members");
+  key.add("tar of objects with hard links");
   key.add(static_cast<std::uint64_t>(at_marker));
   for (const std::string& each : names) key.add(each);
   return key.finish();

@@ -122,6 +122,7 @@ class shard_scan {
   };
 
   void opened() noexcept;
+  void begin_walk();
   void have_read() noexcept;
   // Walks until bytes are wanted or the shard is done. May throw what is wrong with the shard.
   void walk_on();
@@ -175,13 +176,17 @@ void shard_scan::opened() noexcept {
     if (open_.size_bytes == 0) {
       throw error(errc::format, path + ": offset 0: the shard is empty, not even an archive's end; write it again");
     }
-    walk_.emplace(path, open_.size_bytes, 0, all_.options().at_marker);
     grouper_.emplace(std::move(path), file_);
-    members_ = 0;
+    begin_walk();
     next_photos_ = 0;
     reads_photos_ = false;
     walk_on();
   });
+}
+
+void shard_scan::begin_walk() {
+  walk_.emplace(all_.shards().file_name(file_), open_.size_bytes, 0, all_.options().at_marker);
+  members_ = 0;
 }
 
 void shard_scan::walk_on() {
@@ -195,6 +200,10 @@ void shard_scan::walk_on() {
         read(walk_->wants());
         return;
       case tar_walk::result::end:
+        if (grouper_->begins_again()) {
+          begin_walk();
+          break;
+        }
         reads_photos_ = true;
         return read_photos_on();
     }

@@ -38,6 +38,13 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
+// Of a hard link that leads nowhere.
+static constexpr std::uint32_t no_record = std::numeric_limits<std::uint32_t>::max();
+
+static std::string plain_name(std::string_view name) {
+  return std::string(name.starts_with("./") ? name.substr(2) : name);
+}
+
 void shard_grouper::mark_defect(std::uint64_t offset, std::string reason) {
   const std::uint64_t sample = index_.ends.size();
   // Only the first defect of a sample is kept.
@@ -119,13 +126,11 @@ void shard_grouper::add(const tar_member& member) {
                         " and again, as '", member.name, "', at ", member.data_offset));
     return;
   }
-  if (is_hard_link) {
-    mark_defect(member.header_offset,
-                str_cat("unsupported: member '", member.name, "' is a hard link to '", member.link_name,
-                        "' and has no bytes of its own; write the archive again with tar's --hard-dereference"));
-    index_.records.emplace_back(member.data_offset, 0, file_, field);
-    return;
+  if (is_again_) {
+    const auto wanted = linked_.find(plain_name(member.name));
+    if (wanted != linked_.end()) wanted->second = static_cast<std::uint32_t>(index_.records.size());
   }
+  if (is_hard_link) return add_link(member, field);
   if (member.cut) {
     mark_defect(member.data_offset, str_cat("the shard ends inside '", member.name, "', which has ", member.size_bytes,
                                             " bytes from offset ", member.data_offset, " on: it was cut"));
@@ -134,6 +139,34 @@ void shard_grouper::add(const tar_member& member) {
     return;
   }
   index_.records.emplace_back(member.data_offset, member.size_bytes, file_, field);
+}
+
+void shard_grouper::add_link(const tar_member& member, std::uint16_t field) {
+  const auto record = static_cast<std::uint32_t>(index_.records.size());
+  index_.records.emplace_back(member.data_offset, 0, file_, field);
+  const auto found = linked_.try_emplace(plain_name(member.link_name), no_record).first;
+  if (found->second < record) {
+    std::uint32_t target = found->second;
+    const auto other =
+        std::lower_bound(index_.links.begin(), index_.links.end(), target,
+                         [](const shard_index::link& each, std::uint32_t at) { return each.record < at; });
+    if (other != index_.links.end() && other->record == target) target = other->target;
+    index_.links.push_back({record, target});
+    return;
+  }
+  mark_defect(member.header_offset,
+              str_cat("unsupported: member '", member.name, "' is a hard link to '", member.link_name,
+                      "', which is no earlier member of a sample in this shard; write the archive again with tar's "
+                      "--hard-dereference"));
+}
+
+bool shard_grouper::begins_again() {
+  if (is_again_ || linked_.empty()) return false;
+  absl::flat_hash_map<std::string, std::uint32_t> linked = std::move(linked_);
+  *this = shard_grouper(std::move(path_), file_);
+  linked_ = std::move(linked);
+  is_again_ = true;
+  return true;
 }
 
 void shard_grouper::add_photos(const photo_index& from, std::span<const std::byte> content) {

@@ -41,7 +41,13 @@ struct shard_index {
     std::uint64_t offset;
     std::string reason;
   };
+  /// A hard link, whose bytes are those of another record before it, which is none.
+  struct link {
+    std::uint32_t record = 0;
+    std::uint32_t target = 0;
+  };
   std::vector<extent_table::record> records;
+  std::vector<link> links;          ///< in the order of their records, which have no bytes
   std::vector<std::uint32_t> ends;  ///< per sample: the end of its records
   std::vector<std::string> fields;
   std::vector<damaged> defects;
@@ -72,6 +78,9 @@ class shard_grouper {
   /// There is one that is not used.
   void note_no_photos(std::string_view why);
 
+  /// There are hard links, and what they lead to has passed by: all members are to be added again. True once at most.
+  [[nodiscard]] bool begins_again();
+
   /// After the last member.
   [[nodiscard]] shard_index finish(const tar_walk& walk);
   /// Where there was no walk: nothing is known of the archive's end.
@@ -79,6 +88,7 @@ class shard_grouper {
 
  private:
   void end_sample();
+  void add_link(const tar_member& member, std::uint16_t field);
   void note_end(const tar_walk& walk);
   void note_skipped();
   void note_hidden();
@@ -96,6 +106,9 @@ class shard_grouper {
   std::uint64_t archive_offset_ = 0;
   std::vector<photo_index> photo_indexes_;
   absl::flat_hash_map<std::string, std::uint16_t> numbers_;
+  // Where hard links lead, and the last record of that name when members come again.
+  absl::flat_hash_map<std::string, std::uint32_t> linked_;
+  bool is_again_ = false;
 };
 
 }  // namespace leat::datasets
