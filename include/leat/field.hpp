@@ -50,9 +50,12 @@ enum class jpeg_decoder : std::uint8_t { turbo, nvjpeg };
 enum class truncated_jpeg : std::uint8_t { refuse, accept };
 
 /// A picture, with transforms as in torchvision and resampling as in Pillow: JPEG, PNG, WebP, BMP, GIF or a photo pack,
-/// by its content; of an animation its first frame.
+/// by its content; of an animation its first frame. Or an array of pixels.
 ///   reads      the member of this name, or of from(). "jpg" also finds jpeg, png, webp, bmp, gif, tif, tiff, ppm, pgm
 ///              and jpe, and the picture of a folder
+///   arrays     rows of a tensor, and .npy members: [height, width], [height, width, channels] or [channels, height,
+///              width] of 1, 3 or 4 channels, as a PNG of these pixels. u8; floats from 0 to 1; u16 after white().
+///              Where no step says otherwise, rows of a tensor keep their size
 ///   output     `name`: f32 [rows, 3, height, width]; as() changes dtype and layout. u8 is the pixel, 0..255. Floats
 ///              are u8 / 255, or (u8 / 255 - mean) / deviation after normalize()
 ///   corrupt    cut, or damaged inside the region that is decoded; an unsupported format; more than pixels_max() pixels
@@ -133,6 +136,13 @@ class image {
   /// dropped, as with Pillow's convert("RGB").
   ///   throws   error{errc::usage} for a channel that is not from 0 to 255
   [[nodiscard]] image background(int red, int green, int blue) const;
+  /// Where an array has its channels, if its shape does not tell: nchw is [channels, height, width]. Four planes are
+  /// always to be said.
+  [[nodiscard]] image stored(layout order) const;
+  /// The number that is white in an array; 0 is black, and what lies between is scaled and rounded to 0 to 255. Default:
+  /// 255 of u8, 1 of floats. A sample with a smaller or larger number is corrupt.
+  ///   throws   error{errc::usage} for a number that is not above 0
+  [[nodiscard]] image white(double number) const;
   /// Lets the JPEG decoder reduce the picture to 1/2, 1/4 or 1/8 while the crop stays at least as large as the output:
   /// faster, and slightly other pixels. Default: on if a crop or flip is random, else off (a flip of probability 0 or 1
   /// is not random).
@@ -162,6 +172,8 @@ class image {
     bool exif_orientation = false;
     truncated_jpeg truncated = truncated_jpeg::refuse;
     std::optional<std::array<std::uint8_t, 3>> background;
+    std::optional<layout> stored;
+    std::optional<double> white;
     std::optional<bool> decimate;
     jpeg_decoder decoder = jpeg_decoder::turbo;
     std::int64_t pixels_max = 178'956'970;

@@ -1,12 +1,11 @@
 // array: rows of a fixed dtype and shape, as they are stored.
 #include "base/text.hpp"
-#include "datasets/files/blocking_source.hpp"
 #include "datasets/formats/arrays/npy_header.hpp"
 #include "datasets/model/model.hpp"
-#include "datasets/tables/read_part.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/copy_row.hpp"
+#include "stages/fields/first_value.hpp"
 #include "stages/plan/array_crop.hpp"
 
 #include <leat/error.hpp>
@@ -135,32 +134,6 @@ class npy_member_program final : public field_program {
   std::optional<array_crop> crop_;
 };
 
-// Of the first sample that has a whole one. Reads it, and blocks.
-datasets::npy_header first_npy(const datasets::dataset_model& dataset, std::uint16_t field) {
-  constexpr std::uint64_t samples_looked_at = 1000;
-  const std::string& member = dataset.fields()[field].name;
-  const datasets::need wanted[] = {{.field = field}};
-  datasets::blocking_sources sources;
-  datasets::part_list parts;
-  std::string why = "no sample has it";
-  for (std::uint64_t sample = 0; sample < std::min(samples_looked_at, dataset.size()); ++sample) {
-    parts.clear();
-    dataset.parts(sample, wanted, parts);
-    if (parts.empty() || dataset.defect_of(sample)) continue;
-    try {
-      std::vector<std::byte> bytes;
-      datasets::append_field(dataset, sample, field, {parts.data(), parts.size()}, sources, bytes);
-      return datasets::read_npy_header(member, bytes);
-    } catch (const error& failure) {
-      if (failure.code() != errc::format && failure.code() != errc::corrupt) throw;
-      why = failure.what();
-    }
-  }
-  throw error(errc::format,
-              str_cat("the field '", member, "' is no .npy in any of the first ",
-                      std::min(samples_looked_at, dataset.size()), " samples, which say what its rows are: ", why));
-}
-
 // Floats of a column.
 class array_column_program final : public field_program {
  public:
@@ -204,10 +177,7 @@ class array_model final : public field_model {
       return of_column(dataset, *column);
     }
     const field_info& info = dataset.fields()[*field];
-    const bool is_stored = !dataset.forms(*field).any_of(datasets::forms_made);
-    if (info.kind == field_kind::bytes && datasets::is_npy_member(member_) && is_stored && dataset.size() != 0) {
-      return of_npy_members(dataset, *field);
-    }
+    if (holds_npy_files(dataset, *field)) return of_npy_members(dataset, *field);
     if (info.kind != field_kind::tensor) {
       throw error(errc::usage, str_cat("the field '", member_,
                                        "' has no rows of a fixed dtype and shape, which an array "

@@ -1,6 +1,7 @@
 // image: a picture, decoded straight into its row.
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "datasets/formats/arrays/npy_header.hpp"
 #include "datasets/model/model.hpp"
 #include "io/arena/budget_refusal.hpp"
 #include "stages/batch/field_model.hpp"
@@ -9,8 +10,10 @@
 #include "stages/device/picture_operation.hpp"
 #include "stages/device/write_program.hpp"
 #include "stages/fields/bind.hpp"
+#include "stages/fields/first_value.hpp"
 #include "stages/fields/photo_reach.hpp"
 #include "stages/fields/user_failure.hpp"
+#include "stages/pixels/array_pixels.hpp"
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/picture_format.hpp"
@@ -19,6 +22,7 @@
 #include "stages/pixels/recipe.hpp"
 #include "stages/pixels/row_writer.hpp"
 #include "stages/pixels/store.hpp"
+#include "stages/plan/lowering.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
@@ -59,16 +63,58 @@ bool has_host_passes(const pixels::pipeline& steps) {
   return all.host_count() != 0;
 }
 
+dimensions shape_of(const datasets::npy_header& header) {
+  dimensions shape;
+  for (const std::uint64_t axis : header.shape) {
+    if (shape.size() == dimensions::rank_max) break;  // No picture in any case.
+    shape.push_back(static_cast<std::int64_t>(axis));
+  }
+  return shape;
+}
+
+outcome<pixels::array_pixels> pixels_in(const dimensions& shape, dtype type, const pixels::array_reading& how) {
+  outcome<pixels::array_pixels> made = pixels::pixels_of(shape, type, how);
+  return made ? made : corrupt(str_cat("an array of ", to_string(shape), " ", made.reason()));
+}
+
+// Nothing crops or scales.
+bool keeps_size(const std::vector<transform>& steps) {
+  return std::none_of(steps.begin(), steps.end(), [](const transform& step) {
+    return pixels::is_geometry_step(step) && step.get_if<transforms::random_flip>() == nullptr;
+  });
+}
+
+// What the member holds where it holds arrays.
+//   all   rows of one shape; none: .npy files, each with a shape of its own
+struct arrays_of_pixels {
+  pixels::array_reading how;
+  std::optional<pixels::array_pixels> all;
+
+  friend bool operator==(const arrays_of_pixels&, const arrays_of_pixels&) = default;
+};
+
+// Rows of a tensor have a size where the user's steps leave it open.
+std::vector<transform> steps_of(const image::settings& settings, const std::optional<arrays_of_pixels>& arrays) {
+  std::vector<transform> steps = settings.steps;
+  if (arrays && arrays->all && keeps_size(steps)) {
+    steps.insert(steps.begin(), transforms::center_crop{arrays->all->height, arrays->all->width});
+  }
+  return steps;
+}
+
 class image_program final : public field_program {
  public:
-  image_program(const image::settings& settings, std::vector<std::uint16_t> fields, finished_by finished)
+  image_program(const image::settings& settings, std::vector<std::uint16_t> fields,
+                std::optional<arrays_of_pixels> arrays, finished_by finished)
       : fields_(std::move(fields)),
-        pipeline_(settings.steps),
+        arrays_(std::move(arrays)),
+        pipeline_(steps_of(settings, arrays_)),
         store_(pixels::store::from(settings.type, settings.order, settings.statistics)),
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
                  .accept_cut = settings.truncated == truncated_jpeg::accept,
                  .background = settings.background,
+                 .array = arrays_ ? arrays_->all : std::nullopt,
                  .decimate = settings.decimate.value_or(pipeline_.geometry_is_random())},
         colour_scratch_bytes_(pixels::row_writer::scratch_bytes_most(pipeline_)),
         nvjpeg_(settings.decoder == jpeg_decoder::nvjpeg) {
@@ -150,15 +196,17 @@ class image_program final : public field_program {
     }
     try {
       auto& own = static_cast<image_scratch&>(scratch);
+      const outcome<npy_picture> npy = npy_of(input);
+      if (!npy) return npy.error();
       std::byte* row = rows.front().bytes.data();
       if (photos_ != nullptr) {
-        if (leave_to_device(own, input, rows)) return {};
+        if (!arrays_ && leave_to_device(own, input, rows)) return {};
         write_pixels_slot(rows.front().bytes);
         row += photo_slot_bytes;
       }
       const auto result =
-          own.decoder.decode(input.encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
-                             store_, options_, row, input.stop);
+          own.decoder.decode(npy->encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
+                             store_, options_of(*npy), row, input.stop);
       if (!result) return result.error();
       leave_steps(*result->colour, result->colour_done, result->to_mirror, rows);
       count_steps(*result->colour, result->colour_done);
@@ -198,24 +246,27 @@ class image_program final : public field_program {
   bool decodes_with(const field_program& first) const override {
     const auto* const other = dynamic_cast<const image_program*>(&first);
     return other != nullptr && other->photos_ == nullptr && photos_ == nullptr && other->nvjpeg_ == nvjpeg_ &&
-           other->fields_ == fields_ && other->options_.exif_orientation == options_.exif_orientation &&
+           other->fields_ == fields_ && other->arrays_ == arrays_ &&
+           other->options_.exif_orientation == options_.exif_orientation &&
            other->options_.pixels_max == options_.pixels_max && other->options_.accept_cut == options_.accept_cut &&
            other->options_.background == options_.background;
   }
   bool decode_together(field_scratch& scratch, const decode_input& input,
                        std::span<const decode_share> all) const override {
     auto& own = static_cast<image_scratch&>(scratch);
+    const outcome<npy_picture> npy = npy_of(input);
+    if (!npy) return false;
     own.rows.clear();
     for (const decode_share& each : all) {
       const auto& program = static_cast<const image_program&>(*each.program);
       own.rows.push_back({.steps = &program.pipeline_,
                           .key = {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
                           .how = &program.store_,
-                          .options = program.options_,
+                          .options = program.options_of(*npy),
                           .row = each.rows.front().bytes.data()});
     }
     try {
-      if (!own.decoder.decode_rows(input.encoded, own.rows, input.stop)) return false;
+      if (!own.decoder.decode_rows(npy->encoded, own.rows, input.stop)) return false;
       for (std::size_t i = 0; i < all.size(); ++i) {
         const pixels::picture_row& made = own.rows[i];
         static_cast<const image_program&>(*all[i].program)
@@ -235,6 +286,28 @@ class image_program final : public field_program {
   }
 
  private:
+  // The member's bytes; of a .npy those of its elements, and how they lie.
+  struct npy_picture {
+    std::span<const std::byte> encoded;
+    std::optional<pixels::array_pixels> array;
+  };
+  outcome<npy_picture> npy_of(const decode_input& input) const {
+    if (!arrays_ || arrays_->all) return npy_picture{input.encoded, options_.array};
+    try {
+      const datasets::npy_header header = datasets::read_npy_header(outputs_.front().name, input.encoded);
+      const outcome<pixels::array_pixels> array = pixels_in(shape_of(header), header.type, arrays_->how);
+      if (!array) return array.error();
+      return npy_picture{input.encoded.subspan(header.data_offset, header.data_bytes), *array};
+    } catch (const error& failure) {
+      return corrupt(failure.what());
+    }
+  }
+  pixels::decode_options options_of(const npy_picture& npy) const {
+    pixels::decode_options options = options_;
+    options.array = npy.array;
+    return options;
+  }
+
   // Puts what the device decodes into the row as it is. False where decode() has to look at it.
   bool leave_to_device(image_scratch& own, const decode_input& input, std::span<row_target> rows) const {
     const pixels::format what = pixels::format_of(input.encoded);
@@ -307,6 +380,7 @@ class image_program final : public field_program {
 
   std::vector<output_spec> outputs_;
   std::vector<std::uint16_t> fields_;
+  std::optional<arrays_of_pixels> arrays_;  // none: the member holds encoded pictures
   pixels::pipeline pipeline_;
   pixels::store store_;
   pixels::decode_options options_;
@@ -385,7 +459,8 @@ class image_model final : public field_model {
       for (const double deviation : settings_.statistics->deviation) out.add("deviation", deviation);
     }
     out.add("exif_orientation", settings_.exif_orientation);
-    out.add("decimate", settings_.decimate.value_or(pixels::pipeline(settings_.steps).geometry_is_random()));
+    out.add("decimate", settings_.decimate.value_or(!keeps_size(settings_.steps) &&
+                                                    pixels::pipeline(settings_.steps).geometry_is_random()));
     out.add("pixels_max", settings_.pixels_max);
     // Saved runs without it refuse.
     if (settings_.truncated == truncated_jpeg::accept) out.add("truncated", "accept");
@@ -393,6 +468,9 @@ class image_model final : public field_model {
     if (settings_.background) {
       for (const std::uint8_t channel : *settings_.background) out.add("background", std::uint64_t{channel});
     }
+    // Saved runs without them take arrays as their shape says.
+    if (settings_.stored) out.add("stored", *settings_.stored == layout::nchw ? "nchw" : "nhwc");
+    if (settings_.white) out.add("white", *settings_.white);
     // Saved runs without it are turbo's.
     if (settings_.decoder == jpeg_decoder::nvjpeg) out.add("decoder", "nvjpeg");
   }
@@ -405,15 +483,53 @@ class image_model final : public field_model {
     }
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     if (fields.empty()) throw_no_field(dataset, settings_.member, settings_.name);
-    for (const std::uint16_t field : fields) {
-      const field_info& info = dataset.fields()[field];
-      if (info.kind == field_kind::tokens) throw_wrong_kind(info, settings_.name);
-      if (info.kind == field_kind::tensor && info.type != dtype::u8) throw_wrong_kind(info, settings_.name);
+    std::optional<arrays_of_pixels> arrays = arrays_in(dataset, fields.front());
+    if (arrays) {
+      fields.resize(1);
+      refuse_nvjpeg();
+    } else {
+      std::erase_if(fields, [&](std::uint16_t field) { return arrays_in(dataset, field).has_value(); });
     }
-    return std::make_unique<image_program>(settings_, std::move(fields), finished);
+    return std::make_unique<image_program>(settings_, std::move(fields), std::move(arrays), finished);
   }
 
  private:
+  // Nothing where the member may hold encoded pictures.
+  [[nodiscard]] std::optional<arrays_of_pixels> arrays_in(const datasets::dataset_model& dataset,
+                                                          std::uint16_t field) const {
+    const field_info& info = dataset.fields()[field];
+    const pixels::array_reading how{settings_.stored, settings_.white};
+    if (info.kind == field_kind::tokens) throw_wrong_kind(info, settings_.name);
+    if (holds_npy_files(dataset, field)) {
+      const datasets::npy_header first = first_npy(dataset, field);
+      static_cast<void>(checked(info, pixels_in(shape_of(first), first.type, how)));
+      return arrays_of_pixels{how, std::nullopt};
+    }
+    if (info.kind != field_kind::tensor) return std::nullopt;
+    if (info.type == dtype::u8 && info.shape.size() == 1 && has_encoded_pictures(dataset, field)) return std::nullopt;
+    return arrays_of_pixels{how, checked(info, pixels_in(info.shape, info.type, how))};
+  }
+  [[nodiscard]] pixels::array_pixels checked(const field_info& info, const outcome<pixels::array_pixels>& made) const {
+    if (made) return *made;
+    throw error(errc::usage, str_cat("image '", settings_.name, "' of '", info.name, "': ", made.reason(),
+                                     "; leat::array reads them as they are"));
+  }
+  static bool has_encoded_pictures(const datasets::dataset_model& dataset, std::uint16_t field) {
+    if (lower(dataset, field).is_awaited) return true;
+    return look_at_first_values(dataset, field,
+                                [](std::span<const std::byte> bytes) -> std::string {
+                                  return pixels::is_read(pixels::format_of(bytes)) ? "" : "no picture";
+                                })
+        .empty();
+  }
+  void refuse_nvjpeg() const {
+    if (settings_.decoder != jpeg_decoder::nvjpeg) return;
+    throw error(errc::usage,
+                str_cat("image '", settings_.name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
+                        " of arrays, which are decoded already; leave it out"),
+                option_id::jpeg_decoder);
+  }
+
   image::settings settings_;
 };
 
@@ -532,6 +648,19 @@ image image::background(int red, int green, int blue) const {
 image image::exif_orientation(bool on) const {
   image changed = *this;
   changed.settings_.exif_orientation = on;
+  return changed;
+}
+image image::stored(layout order) const {
+  image changed = *this;
+  changed.settings_.stored = order;
+  return changed;
+}
+image image::white(double number) const {
+  if (!(number > 0) || !std::isfinite(number)) {
+    throw error(errc::usage, str_cat("image '", settings_.name, "': white with ", number, ": a number above 0"));
+  }
+  image changed = *this;
+  changed.settings_.white = number;
   return changed;
 }
 image image::decimate(bool on) const {

@@ -1,5 +1,7 @@
 #include "stages/pixels/picture_decoder.hpp"
 
+#include "base/text.hpp"
+#include "stages/pixels/array_reader.hpp"
 #include "stages/pixels/bmp_reader.hpp"
 #include "stages/pixels/decimation.hpp"
 #include "stages/pixels/gif_reader.hpp"
@@ -65,6 +67,14 @@ class arena_use {
   scratch_arena& arena_;
 };
 
+outcome<picture_info> look_at_array(std::span<const std::byte> encoded, const array_pixels& pixels) {
+  if (encoded.size() != pixels.bytes()) {
+    return stages::corrupt(str_cat("holds ", encoded.size(), " bytes where a picture of ", pixels.height, " x ",
+                                   pixels.width, " pixels has ", pixels.bytes()));
+  }
+  return picture_info{.width = pixels.width, .height = pixels.height, .channels = pixels.channels};
+}
+
 }  // namespace
 
 struct picture_decoder::state {
@@ -77,7 +87,7 @@ struct picture_decoder::state {
   };
 
   explicit state(scratch_budget& budget)
-      : arena(budget), jpeg(arena), png(arena), webp(arena), bmp(arena), gif(arena) {}
+      : arena(budget), jpeg(arena), png(arena), webp(arena), bmp(arena), gif(arena), array(arena) {}
 
   scratch_arena arena;
   jpeg_reader jpeg;
@@ -85,6 +95,7 @@ struct picture_decoder::state {
   webp_reader webp;
   bmp_reader bmp;
   gif_reader gif;
+  array_reader array;
   std::vector<recipe> recipes;        // of the rows that are wanted
   std::vector<recipe> of_host;        // what of them is done here, where that is not all
   std::vector<resampler> resamplers;  // of the rows that are being made
@@ -132,9 +143,13 @@ struct picture_decoder::state {
   outcome<picture_info> look(std::span<const std::byte> encoded, const decode_options& options,
                              const std::atomic<bool>* stop) {
     const look_for what = options.exif_orientation ? look_for::orientation : look_for::size;
-    outcome<picture_info> info = peek(encoded, what);
+    outcome<picture_info> info = options.array ? look_at_array(encoded, *options.array) : peek(encoded, what);
     if (!info) return info;
     if (std::int64_t{info->width} * info->height > options.pixels_max) {
+      const stages::failure refused =
+          stages::unsupported(std::to_string(info->width) + " x " + std::to_string(info->height) +
+                              " pixels are more than pixels_max = " + std::to_string(options.pixels_max));
+      if (options.array) return refused;
       // A damaged header may claim any size, so compare the claim with the bytes first.
       const outcome<void> opened =
           reader_of(info->what)
@@ -142,8 +157,7 @@ struct picture_decoder::state {
       const bool is_said =
           opened.kind() == stages::outcome_kind::corrupt || opened.kind() == stages::outcome_kind::cancelled;
       if (is_said) return opened.error();
-      return stages::unsupported(std::to_string(info->width) + " x " + std::to_string(info->height) +
-                                 " pixels are more than pixels_max = " + std::to_string(options.pixels_max));
+      return refused;
     }
     return info;
   }
@@ -152,11 +166,12 @@ struct picture_decoder::state {
                                  const decode_options& options, const std::atomic<bool>* stop) noexcept {
     return {encoded,
             info,
-            reader_of(info.what),
+            options.array ? static_cast<picture_reader&>(array) : reader_of(info.what),
             {.stop = stop,
              .library_only = !options.own_huffman,
              .accept_cut = options.accept_cut,
              .background = options.background,
+             .array = options.array,
              .plain = options.plain_huffman}};
   }
 

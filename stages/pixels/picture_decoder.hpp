@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/outcome.hpp"
+#include "stages/pixels/array_pixels.hpp"
 #include "stages/pixels/background.hpp"
 #include "stages/pixels/geometry.hpp"
 #include "stages/pixels/photo_layout.hpp"
@@ -27,6 +28,7 @@ namespace leat::pixels {
 ///                      for the pixels that it claims is corrupt instead
 ///   accept_cut         a JPEG that lost its end is not corrupt, but grey from there on
 ///   background         what pictures with alpha are laid over, before they are resampled; none: alpha is dropped
+///   array              how pixels lie in the bytes, which are an array's; none: they are a file's
 ///   decimate           JPEG: let the inverse DCT shrink by 2, 4 or 8 where the box stays at least as large as what it
 ///                      is scaled to. Decided by sizes alone. Never with filter::nearest
 ///   leave_flip         rows are stored without mirroring, except for those that a user's edit has seen; to_mirror tells which
@@ -39,6 +41,7 @@ struct decode_options {
   std::int64_t pixels_max = 178'956'970;
   bool accept_cut = false;
   std::optional<rgb_colour> background = std::nullopt;
+  std::optional<array_pixels> array = std::nullopt;
   bool decimate = false;
   bool leave_flip = false;
   bool leave_colour = false;

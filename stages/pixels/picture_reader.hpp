@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/outcome.hpp"
+#include "stages/pixels/array_pixels.hpp"
 #include "stages/pixels/background.hpp"
 #include "stages/pixels/geometry.hpp"
 #include "stages/pixels/lines.hpp"
@@ -21,12 +22,14 @@ namespace leat::pixels {
 ///   library_only   use the format's library only, without our fast path; see picture_reader::gave_up()
 ///   accept_cut     a JPEG that lost its end is grey from there on
 ///   background     what a picture with alpha is laid over; none: its alpha is dropped
+///   array          how pixels lie in the bytes, which are an array's; none: they are a file's
 ///   plain          without the vector and bit instructions that not every processor has, in our JPEG path; for tests
 struct reading {
   const std::atomic<bool>* stop = nullptr;
   bool library_only = false;
   bool accept_cut = false;
   std::optional<rgb_colour> background = std::nullopt;
+  std::optional<array_pixels> array = std::nullopt;
   bool plain = false;
 };
 

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/golden_pictures.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
@@ -37,11 +38,12 @@ loader_options in_order() {
   return options;
 }
 
-/// Rows of some elements each, whose bytes are these.
-dataset rows_of(dtype type, std::int64_t row, std::vector<std::byte> bytes) {
-  const auto samples = static_cast<std::int64_t>(bytes.size() / size_bytes(type)) / row;
+/// Rows of this shape, whose bytes are these.
+dataset rows_of(dtype type, const dimensions& row, std::vector<std::byte> bytes) {
+  const auto samples = static_cast<std::int64_t>(bytes.size() / size_bytes(type)) / row.elements();
   const auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
-  const dimensions shape = {samples, row};
+  dimensions shape = {samples};
+  for (const std::int64_t extent : row) shape.push_back(extent);
   return from_tensors({{"y", {type, shape, dense_strides(shape), owner->data(), host}}}, owner);
 }
 
@@ -49,7 +51,7 @@ template <class Number>
 dataset rows_of(dtype type, std::int64_t row, const std::vector<Number>& values) {
   std::vector<std::byte> bytes(values.size() * sizeof(Number));
   std::memcpy(bytes.data(), values.data(), bytes.size());
-  return rows_of(type, row, std::move(bytes));
+  return rows_of(type, dimensions{row}, std::move(bytes));
 }
 
 template <class Number>
@@ -119,13 +121,27 @@ TEST(member_kinds, each_field_takes_the_kinds_that_it_can_read_and_refuses_the_o
   const testing::fake_dataset fakes(testing::make_samples(1, 9));
   const std::string tokens_file = testing::write_file(root.path() / "t.bin", std::string("\1\2\3\4\5\6\7\3", 8));
   const dataset tokens_of = open_tokens(tokens_file, {.type = dtype::u16});
+  const std::vector<std::byte> png = testing::from_hex(testing::golden_png);
   const std::vector<member_row> rows = {
       {"a picture", fakes, "jpg", true, false, false, true, false, false},
       {"a number as text", fakes, "cls", true, true, true, true, false, true},
       {"a text", fakes, "txt", true, true, true, true, false, true},
       {"bytes", fakes, "json", true, true, true, true, false, true},
-      {"one u8 a row", rows_of(dtype::u8, 1, std::vector<std::uint8_t>(4)), "y", true, true, true, true, true, true},
-      {"three u8 a row", rows_of(dtype::u8, 3, std::vector<std::uint8_t>(6)), "y", true, false, true, true, true, true},
+      {"one u8 a row", rows_of(dtype::u8, 1, std::vector<std::uint8_t>(4)), "y", false, true, true, true, true, true},
+      {"three u8 a row", rows_of(dtype::u8, 3, std::vector<std::uint8_t>(6)), "y", false, false, true, true, true,
+       true},
+      {"a PNG of one length a row", rows_of(dtype::u8, static_cast<std::int64_t>(png.size()), png), "y", true, false,
+       true, true, true, true},
+      {"u8 of height and width", rows_of(dtype::u8, {8, 9}, std::vector<std::byte>(144)), "y", true, false, true, true,
+       true, true},
+      {"f32 of planes", rows_of(dtype::f32, {3, 8, 9}, std::vector<std::byte>(864)), "y", true, false, false, true,
+       true, true},
+      {"u16 of height and width", rows_of(dtype::u16, {8, 9}, std::vector<std::byte>(144)), "y", false, false, false,
+       true, true, true},
+      {"i64 of height and width", rows_of(dtype::i64, {8, 9}, std::vector<std::byte>(576)), "y", false, false, false,
+       true, true, true},
+      {"two channels of u8", rows_of(dtype::u8, {8, 9, 2}, std::vector<std::byte>(144)), "y", false, false, true, true,
+       true, true},
       {"one f32 a row", rows_of(dtype::f32, 1, std::vector<float>(4)), "y", false, true, false, true, true, true},
       {"two i64 a row", rows_of(dtype::i64, 2, std::vector<std::int64_t>(4)), "y", false, false, false, true, true,
        true},
