@@ -10,7 +10,7 @@
 #       ALONE as above. WITH_THREADS 'a.*:b.c' names the tests that have threads (as --gtest_filter), where most have none: only
 #       they run under ThreadSanitizer. SANITIZED names likewise what sanitizers look at, where they need not look at all. scripts/soak
 #       runs what these two leave out. SERIAL names tests, in full, that measure time: nothing runs beside them. IN_ONE_PROCESS: all of them
-#       are one test of ctest (scripts/in_one_process), where none needs a process of its own. OWN_COPY: with BUILD_SHARED_LIBS it has its modules in itself all the same, as what stands before functions
+#       are one test of ctest (scripts/in_one_process), where none needs a process of its own. OWN_COPY: with LEAT_EXPORT_INTERNALS it has its modules in itself all the same, as what stands before functions
 #       that the library calls (--wrap), or in place of some of it, has to.
 #   leat_example(first ARGS ...), leat_benchmark(ring_benchmark ARGS <toy size>)
 #       A program of that name from <name>.cpp, and one test that runs it with ARGS.
@@ -128,7 +128,7 @@ function(leat_program target)
     list(REMOVE_ITEM arg_MODULES ALL)
     list(APPEND arg_MODULES ${modules})
   endif()
-  if(BUILD_SHARED_LIBS AND NOT arg_OWN_COPY)
+  if(BUILD_SHARED_LIBS AND LEAT_EXPORT_INTERNALS AND NOT arg_OWN_COPY)
     # All of the library at once, which is linked once for all programs.
     list(REMOVE_ITEM arg_MODULES ${modules})
     get_property(headers GLOBAL PROPERTY leat_headers)

@@ -1,6 +1,7 @@
 // A finished batch: named tensors in one block of leased memory, on the host or on a device.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/digest.hpp>
 #include <leat/stream.hpp>
 #include <leat/tensor.hpp>
@@ -20,6 +21,7 @@
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 class batch_tensor;
@@ -144,3 +146,4 @@ class batch_tensor : public tensor {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

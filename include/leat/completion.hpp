@@ -22,6 +22,7 @@
 #include <boost/asio/prefer.hpp>
 #include <boost/asio/recycling_allocator.hpp>
 #include <boost/asio/require.hpp>
+#include <boost/asio/version.hpp>
 
 #include <atomic>
 #include <cassert>
@@ -32,11 +33,16 @@
 #include <type_traits>
 #include <utility>
 
+#if defined(LEAT_ASIO_VERSION) && LEAT_ASIO_VERSION != BOOST_ASIO_VERSION
+#error "leat was built with another version of Boost than this program: build both with the same one (install.md)"
+#endif
+
 namespace boost::asio::detail {
 template <typename T, typename Blocking>
 class promise_executor;  // of the token use_future
 }  // namespace boost::asio::detail
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 namespace asio = boost::asio;
@@ -350,3 +356,4 @@ class completion<void(Args...)> {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

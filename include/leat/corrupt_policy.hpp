@@ -1,9 +1,12 @@
 // What a loader does with corrupt samples, and how many of them it accepts.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <cstdint>
 #include <limits>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// What happens to a corrupt sample: its bytes are damaged, or it is one of a few that cannot be read. With every
@@ -27,3 +30,4 @@ struct corrupt_bound {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <leat/batch.hpp>
+#include <leat/compiler.hpp>
 #include <leat/stream.hpp>
 #include <leat/tensor.hpp>
 
@@ -14,6 +15,7 @@
 
 #include <type_traits>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 static_assert(std::is_same_v<cudaStream_t, CUstream_st*>, "leat::stream holds a cudaStream_t");
@@ -57,3 +59,4 @@ inline void release_on(batch& from, cudaStream_t consumer) { from.release_on(cud
 }
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// Keys and values of what decides bytes.
@@ -84,3 +85,4 @@ class description {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

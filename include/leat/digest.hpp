@@ -1,10 +1,13 @@
 // A 128-bit digest: of a row, a batch, a run, a description.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <array>
 #include <cstdint>
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// A 128-bit digest (XXH3), canonical byte order.
@@ -17,3 +20,4 @@ struct digest {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,9 +1,12 @@
 // Random numbers for transforms of your own. They depend on (seed, epoch, draw, operation) and on nothing else.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <array>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 class random_draws;  // base/random.hpp
@@ -31,3 +34,4 @@ class draws {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// The kinds of failure a caller may want to tell apart.
@@ -43,3 +44,4 @@ class error : public std::runtime_error {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

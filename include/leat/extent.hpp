@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// A range of bytes in one file of one source of a dataset.
@@ -22,3 +23,4 @@ struct extent {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -5,6 +5,7 @@
 // another. Several fields may read one member, which is read once for all of them.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/tensor.hpp>
 #include <leat/transforms.hpp>
 
@@ -19,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 class dataset;
@@ -518,3 +520,4 @@ class collated {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,10 +1,13 @@
 // Indexes of earlier runs, which save opening a source from looking through it again.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// Whether to use the index of an earlier run. An index has what opening a source found out, so that opening it again
@@ -39,3 +42,4 @@ struct index_options {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

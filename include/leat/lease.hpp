@@ -1,12 +1,15 @@
 // A lease: part of an arena, with one owner at a time, which is returned to its pool when the lease ends.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <utility>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 namespace detail {
@@ -72,3 +75,4 @@ class lease {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,6 +1,7 @@
 // The state of a run: with it a new process goes on with the next batch, and knows that it is the same run.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/description.hpp>
 #include <leat/digest.hpp>
 
@@ -15,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// The version of what batches hold. It rises when equal options give other bytes than before: another crop, rounding,
@@ -149,3 +151,4 @@ struct description_difference {
 void check_resumes(const loader_state& state, const state_descriptions& now);
 
 }  // namespace leat
+#pragma GCC visibility pop

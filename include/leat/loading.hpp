@@ -3,6 +3,7 @@
 
 #include <leat/awaitable_operation.hpp>
 #include <leat/batch.hpp>
+#include <leat/compiler.hpp>
 #include <leat/corrupt_policy.hpp>
 #include <leat/error.hpp>
 #include <leat/field.hpp>
@@ -32,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// What loader::next_of() gives: as next() of the loader with this index.
@@ -441,3 +443,4 @@ class loader::blocking_range {
 inline loader::blocking_range loader::blocking() { return blocking_range(*this); }
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,12 +1,14 @@
 // Metrics of a loader, for Prometheus and others that read its text format.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/stats.hpp>
 
 #include <iosfwd>
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// One more label of every line.
@@ -23,3 +25,4 @@ struct metric_label {
 void write_metrics(std::ostream& out, const loader_stats& stats, const std::vector<metric_label>& labels = {});
 
 }  // namespace leat
+#pragma GCC visibility pop

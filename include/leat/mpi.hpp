@@ -4,10 +4,12 @@
 //     target_link_libraries(trainer PRIVATE leat::leat leat::mpi)
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/rendezvous.hpp>
 
 #include <mpi.h>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// A rendezvous by MPI. Use it between MPI_Init and MPI_Finalize. It duplicates the communicator, so that its messages
@@ -31,3 +33,4 @@ class mpi_rendezvous final : public rendezvous {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

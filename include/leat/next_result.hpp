@@ -2,12 +2,14 @@
 #pragma once
 
 #include <leat/batch.hpp>
+#include <leat/compiler.hpp>
 
 #include <cassert>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 enum class next_status : std::uint8_t {
@@ -54,3 +56,4 @@ class next_result {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,6 +1,8 @@
 // A source of bytes of your own: an object store in memory, a database, a file system that is not mounted.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <boost/asio/awaitable.hpp>
 
 #include <cstddef>
@@ -12,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// What a store says of an object.
@@ -60,3 +63,4 @@ class object_store {
 void register_store(std::string_view scheme, std::shared_ptr<const object_store> store);
 
 }  // namespace leat
+#pragma GCC visibility pop

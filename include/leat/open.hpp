@@ -13,6 +13,7 @@
 
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// Options that open() gives to the function of the format. An option that a source does not take is refused by name.
@@ -51,3 +52,4 @@ struct open_options {
 [[nodiscard]] dataset open(const source_names& sources, const open_options& options = {});
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,6 +1,7 @@
 // Arrays: NumPy, HDF5 and Zarr.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
 #include <leat/source_names.hpp>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 struct npy_options {
@@ -117,3 +119,4 @@ using zarr_options = array_options;
 [[nodiscard]] dataset open_references(const std::string& path, const zarr_options& options = {});
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,6 +1,7 @@
 // Folders of pictures.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/index_options.hpp>
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// How the samples of a folder are found.
@@ -45,3 +47,4 @@ struct folder_options {
 dataset open_folder(std::initializer_list<std::string_view> paths, const folder_options& options = {}) = delete;
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,12 +1,14 @@
 // LMDB databases.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
 #include <leat/source_names.hpp>
 
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// Values of LMDB databases (version 0.9), in the order of their keys: the field "value", which is of pictures if the
@@ -33,3 +35,4 @@ struct lmdb_options {
 [[nodiscard]] dataset open_lmdb(const source_names& environments, const lmdb_options& options = {});
 
 }  // namespace leat
+#pragma GCC visibility pop

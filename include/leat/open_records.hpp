@@ -1,10 +1,12 @@
 // Records of one size.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
 #include <leat/source_names.hpp>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 ///   remote   for files at addresses
@@ -26,3 +28,4 @@ struct record_options {
 [[nodiscard]] dataset open_records(const source_names& files, const record_options& options = {});
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,6 +1,7 @@
 // Tables: Parquet, Arrow, TFRecord, JSONL, CSV and MDS.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/index_options.hpp>
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
@@ -10,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// How tables and records are read.
@@ -107,3 +109,4 @@ struct table_options {
 [[nodiscard]] dataset open_mds(const std::string& folder, const table_options& options = {});
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,11 +1,13 @@
 // Tar shards (WebDataset).
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/index_options.hpp>
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
 #include <leat/source_names.hpp>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// How tar shards are opened.
@@ -33,3 +35,4 @@ struct tar_options {
 [[nodiscard]] dataset open_tar(const source_names& shards, const tar_options& options = {});
 
 }  // namespace leat
+#pragma GCC visibility pop

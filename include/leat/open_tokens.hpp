@@ -1,12 +1,14 @@
 // Files of tokens.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/remote.hpp>
 #include <leat/samples.hpp>
 #include <leat/source_names.hpp>
 
 #include <optional>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 ///   type   the integer type of tokens in files without a header, such as nanoGPT's. Not set (default): u16. If it is
@@ -35,3 +37,4 @@ struct token_options {
 [[nodiscard]] dataset open_tokens(const source_names& files, const token_options& options = {});
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -19,6 +19,7 @@
 #include <type_traits>
 #include <utility>
 
+#pragma GCC visibility push(default)
 namespace leat {
 namespace detail {
 
@@ -271,6 +272,7 @@ class [[nodiscard]] operation {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop
 
 template <template <class, class> class Associator, class Handler, class Call, class Default>
 struct boost::asio::associator<Associator, leat::detail::turn_handler<Handler, Call>, Default>

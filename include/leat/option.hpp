@@ -1,9 +1,12 @@
 // The options that errors and other messages name, as values.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <cstdint>
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// An option that a message names. Messages spell it as the caller does: in C++ loader_options::batch_size, on the command's line
@@ -85,3 +88,4 @@ enum class option_id : std::uint8_t {
 [[nodiscard]] std::string_view name(option_id which) noexcept;
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -2,6 +2,7 @@
 // a field.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/sampler.hpp>
 #include <leat/samples.hpp>
 
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 namespace stages {
@@ -154,3 +156,4 @@ class mixture {
 [[nodiscard]] order sampled_by(std::shared_ptr<const sampler> own);
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,6 +1,7 @@
 // Datasets of your own: of extents, functions, coroutines and tensors.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/extent.hpp>
 #include <leat/samples.hpp>
 
@@ -18,6 +19,7 @@ template <typename T, typename Executor>
 class awaitable;
 }  // namespace boost::asio
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// A dataset of your own: where the bytes of each sample lie in files.
@@ -86,3 +88,4 @@ struct named_tensor {
                                    std::vector<std::string> classes = {}, std::string described_as = {});
 
 }  // namespace leat
+#pragma GCC visibility pop

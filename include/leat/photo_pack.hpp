@@ -2,10 +2,13 @@
 // file, byte for byte. leat::image reads packs as it reads JPEG. The format is docs/internals/photo-pack.md.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <cstddef>
 #include <span>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// The most bytes of a JPEG that can be packed: 16 MiB.
@@ -31,3 +34,4 @@ inline constexpr std::size_t photo_pack_jpeg_bytes_max = std::size_t{16} << 20;
 [[nodiscard]] bool is_photo_pack(std::span<const std::byte> bytes) noexcept;
 
 }  // namespace leat
+#pragma GCC visibility pop

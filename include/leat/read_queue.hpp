@@ -2,6 +2,7 @@
 #pragma once
 
 #include <leat/awaitable_operation.hpp>
+#include <leat/compiler.hpp>
 #include <leat/completion.hpp>
 #include <leat/error.hpp>
 #include <leat/reader.hpp>
@@ -17,6 +18,7 @@
 #include <span>
 #include <utility>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 namespace io {
@@ -138,3 +140,4 @@ template <>
 inline constexpr bool detail::is_delivered<std::span<const read_completion>> = true;
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -21,6 +21,7 @@
 #include <string>
 #include <utility>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 class read_queue;
@@ -198,3 +199,4 @@ template <>
 inline constexpr bool detail::is_delivered<std::span<const std::byte>> = true;
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,9 +1,12 @@
 // How files are read: the options of a leat::reader and of a loader.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <chrono>
 #include <cstdint>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// How reads reach the kernel.
@@ -43,3 +46,4 @@ struct reader_options {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

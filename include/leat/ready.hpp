@@ -2,6 +2,7 @@
 #pragma once
 
 #include <leat/batch.hpp>
+#include <leat/compiler.hpp>
 #include <leat/completion.hpp>
 
 #include <boost/asio/async_result.hpp>
@@ -9,6 +10,7 @@
 #include <exception>
 #include <utility>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 template <class Token>
@@ -18,3 +20,4 @@ auto batch::ready(Token&& token) {
 }
 
 }  // namespace leat
+#pragma GCC visibility pop

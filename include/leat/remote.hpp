@@ -1,11 +1,14 @@
 // Objects at addresses: https://host/train-{000..127}.tar, s3://bucket/train-{000..127}.tar.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// How objects at addresses are read: open_options::remote.
@@ -54,3 +57,4 @@ struct remote_options {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

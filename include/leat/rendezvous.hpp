@@ -2,6 +2,7 @@
 // between they do not communicate.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/world.hpp>
 
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 class loader;
@@ -68,3 +70,4 @@ struct slowest_rank {
 [[nodiscard]] slowest_rank find_slowest(rendezvous& ranks, const loader_stats& own);
 
 }  // namespace leat
+#pragma GCC visibility pop

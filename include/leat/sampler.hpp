@@ -2,9 +2,12 @@
 // directly.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <cstdint>
 #include <span>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 class description;
@@ -132,3 +135,4 @@ class global_sampler final : public sampler {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -2,6 +2,7 @@
 // tensors in memory. Every open function (dataset.hpp) returns this type.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/tensor.hpp>
 
 #include <cstddef>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 namespace datasets {
@@ -191,3 +193,4 @@ class dataset {
 [[nodiscard]] std::vector<std::int64_t> read_column(const dataset& samples, std::string_view name);
 
 }  // namespace leat
+#pragma GCC visibility pop

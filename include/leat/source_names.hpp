@@ -1,6 +1,8 @@
 // The names of what is opened.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <concepts>
 #include <filesystem>
 #include <initializer_list>
@@ -9,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// One path or address, or several: a text, a list of texts, or strings one after another. Each may be a brace list
@@ -33,3 +36,4 @@ class source_names {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

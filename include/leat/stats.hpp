@@ -1,6 +1,7 @@
 // What a loader has done, and what it waits for.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/verdict.hpp>
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// A histogram of durations. Each bound is four times the one before.
@@ -203,3 +205,4 @@ struct loader_stats {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,8 +1,11 @@
 // A stream of the trainer's device, by name only: cudaStream_t without the header it comes from.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 struct CUstream_st;  // CUDA's own: cudaStream_t and CUstream are pointers to it
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// A stream of the trainer's device. A handle: it owns nothing, and is valid as long as the stream.
@@ -24,3 +27,4 @@ class stream {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

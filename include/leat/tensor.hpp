@@ -15,6 +15,7 @@
 #include <string_view>
 #include <type_traits>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// Element types. The values are leat's own; batch_tensor::dlpack() gives DLPack's code and bits.
@@ -222,3 +223,4 @@ struct tensor {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -2,6 +2,7 @@
 // random numbers for each sample from (seed, epoch, draw).
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/draws.hpp>
 
 #include <array>
@@ -16,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 class description;
@@ -369,3 +371,4 @@ struct normalization {
 inline constexpr normalization imagenet{{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
 
 }  // namespace leat
+#pragma GCC visibility pop

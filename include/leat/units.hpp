@@ -1,8 +1,11 @@
 // Sizes as people write them: 2_GiB.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <cstddef>
 
+#pragma GCC visibility push(default)
 namespace leat {
 inline namespace literals {
 
@@ -12,3 +15,4 @@ consteval std::size_t operator""_GiB(unsigned long long n) { return static_cast<
 
 }  // namespace literals
 }  // namespace leat
+#pragma GCC visibility pop

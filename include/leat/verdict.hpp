@@ -1,11 +1,14 @@
 // The bottleneck: which part of a loader the others wait for, and how fast it would be without that part.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// The part that the others wait for, or why none can be named:
@@ -55,3 +58,4 @@ struct verdict {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -1,10 +1,12 @@
 // A part of a run.
 #pragma once
 
+#include <leat/compiler.hpp>
 #include <leat/verdict.hpp>
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// What was handed out in a window of time, and the bottleneck. In each, samples + quarantined = planned.
@@ -19,3 +21,4 @@ struct loader_window {
 };
 
 }  // namespace leat
+#pragma GCC visibility pop

@@ -2,9 +2,12 @@
 // about them.
 #pragma once
 
+#include <leat/compiler.hpp>
+
 #include <cstdint>
 #include <string>
 
+#pragma GCC visibility push(default)
 namespace leat {
 
 /// This process among the ranks of a run. Default: the only one.
@@ -67,3 +70,4 @@ struct found_world {
 [[nodiscard]] found_world find_world();
 
 }  // namespace leat
+#pragma GCC visibility pop
