@@ -19,7 +19,8 @@ class raw_records final : public datasets::dataset_model {
   ///   alignment   where they say of themselves that they lie
   raw_records(std::shared_ptr<const io::source_description> from, std::uint64_t count, std::uint64_t record_bytes,
               std::uint32_t alignment = 1)
-      : sources_{std::move(from)}, count_(count), record_bytes_(record_bytes) {
+      : count_(count), record_bytes_(record_bytes) {
+    sources_.push_back(std::move(from));
     field_info& info = fields_.emplace_back();
     info.name = "x";
     info.samples = count;
@@ -31,21 +32,17 @@ class raw_records final : public datasets::dataset_model {
   }
 
   std::uint64_t size() const noexcept override { return count_; }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
   void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
     if (needs.empty()) return;
     out.push_back(
         {.where = {.offset = sample * record_bytes_, .stored_bytes = record_bytes_, .decoded_bytes = record_bytes_}});
   }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
   std::string name(std::uint64_t sample) const override { return str_cat("record ", sample); }
   dataset_memory memory() const override { return {}; }
 
  private:
-  const std::vector<std::shared_ptr<const io::source_description>> sources_;
   const std::uint64_t count_;
   const std::uint64_t record_bytes_;
-  std::vector<field_info> fields_;
 };
 
 }  // namespace leat::benchmarks

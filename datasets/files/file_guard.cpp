@@ -34,7 +34,7 @@ file_guard::file_guard(std::shared_ptr<const io::file_table> files,
                                                                      : guard::epoch;
 }
 
-std::optional<std::string> file_guard::changed() const {
+std::optional<std::string> file_guard::changed(guard) const {
   std::optional<blocking_sources> sources;
   if (source_ != nullptr) sources.emplace();
   std::string path;

@@ -1,7 +1,7 @@
 // The files of a dataset as they were when it was opened. They are compared with this again and again while it is read.
 #pragma once
 
-#include "datasets/model/model.hpp"
+#include "datasets/model/guard.hpp"
 #include "io/files/file_table.hpp"
 #include "io/files/source.hpp"
 
@@ -14,7 +14,7 @@
 namespace leat::datasets {
 
 /// Size and time of modification, or whatever else a source calls a version. Thread: const members any, several at once.
-class file_guard {
+class file_guard final : public guard_facet {
  public:
   /// A file of this version is never checked.
   static constexpr std::uint64_t unknown = 0;
@@ -26,9 +26,9 @@ class file_guard {
              std::vector<std::uint64_t> versions);
 
   /// A few files of a disk are checked with each batch (a microsecond each); otherwise files are checked once an epoch.
-  [[nodiscard]] guard rate() const noexcept { return rate_; }
+  guard guarded() const noexcept override { return rate_; }
   /// One line about the first file that has changed. May block on the disk, or on the source, to which it connects anew.
-  [[nodiscard]] std::optional<std::string> changed() const;
+  std::optional<std::string> changed(guard at) const override;
 
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept { return versions_.capacity() * sizeof versions_[0]; }
 

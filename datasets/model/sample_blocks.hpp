@@ -44,4 +44,14 @@ class sample_blocks {
   std::vector<std::uint64_t> firsts_;  // Empty where blocks are equal.
 };
 
+class blocks_facet {
+ public:
+  /// The blocks that samples share. A block is expanded once if its samples are read near one another. If fields have blocks of
+  /// different lengths, the longest blocks count.
+  [[nodiscard]] virtual sample_blocks blocks() const = 0;
+
+ protected:
+  ~blocks_facet() = default;
+};
+
 }  // namespace leat::datasets

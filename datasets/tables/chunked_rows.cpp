@@ -174,7 +174,7 @@ struct kept_values {
 
 bool has_one_axis(const chunked_array& array) { return array.shape.size() == 1; }
 
-class chunked_model final : public dataset_model {
+class chunked_model final : public dataset_model, expanding_facet, making_facet, blocks_facet {
  public:
   ///   columns, kept   that were taken out of the table
   chunked_model(chunked_table table, std::vector<column_values> columns, std::vector<kept_values> kept,
@@ -185,30 +185,23 @@ class chunked_model final : public dataset_model {
         watch_(std::move(table.watch)),
         rows_(table.rows),
         columns_(std::move(columns), samples),
-        notes_(std::move(table.notes)),
-        class_column_(std::move(table.class_column)),
-        classes_(std::move(table.classes)),
         kept_(std::move(kept)),
         values_(std::move(table.values)) {
+    notes_ = std::move(table.notes);
+    if (table.classes) classes_ = std::move(table.classes);
+    facets_.columns = &columns_;
+    facets_.guard = watch_.get();
+    facets_.expanding = this;
+    facets_.making = this;
+    facets_.blocks = this;
     sources_.push_back(std::move(table.source));
     for (chunked_array& array : table.arrays) add_field(std::move(array));
     for (const kept_values& each : kept_) add_kept(each);
     for (const placed_values& each : values_) add_values(each);
+    for (std::uint16_t field = 0; field < fields_.size(); ++field) forms_.push_back(forms_of(field));
   }
 
   std::uint64_t size() const noexcept override { return columns_.samples(); }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
-  std::span<const std::string> columns() const noexcept override { return columns_.names(); }
-  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
-    return columns_.value(sample, column);
-  }
-  dtype column_type(std::size_t column) const override { return columns_.type(column); }
-  const std::vector<std::string>& notes() const noexcept override { return notes_; }
-  const std::vector<std::string>& classes() const noexcept override { return classes_; }
-  std::string_view class_column() const noexcept override {
-    return class_column_.empty() ? dataset_model::class_column() : class_column_;
-  }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
@@ -219,11 +212,6 @@ class chunked_model final : public dataset_model {
     }
   }
 
-  part_forms forms(std::uint16_t field) const noexcept override {
-    if (is_kept(field)) return part_form::produced;
-    if (field >= arrays_.size() || !fields_[field].chunked) return part_form::stored;
-    return grids_[field].rows_as_stored() ? part_form::box | part_form::stored : part_forms(part_form::box);
-  }
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
                                      std::vector<std::byte>&) const override {
     const kept_values& from = kept_[field - arrays_.size()];
@@ -262,11 +250,6 @@ class chunked_model final : public dataset_model {
       if (first < size()) chunks.begin_block(first);
     }
     return chunks;
-  }
-
-  guard guarded() const noexcept override { return watch_ == nullptr ? guard::none : watch_->rate(); }
-  std::optional<std::string> changed(guard) const override {
-    return watch_ == nullptr ? std::nullopt : watch_->changed();
   }
 
   std::string name(std::uint64_t sample) const override { return str_cat(title_, "[", sample, "]"); }
@@ -309,6 +292,11 @@ class chunked_model final : public dataset_model {
   }
 
  private:
+  [[nodiscard]] part_forms forms_of(std::uint16_t field) const noexcept {
+    if (is_kept(field)) return part_form::produced;
+    if (field >= arrays_.size() || !fields_[field].chunked) return part_form::stored;
+    return grids_[field].rows_as_stored() ? part_form::box | part_form::stored : part_forms(part_form::box);
+  }
   [[nodiscard]] bool is_kept(std::uint16_t field) const noexcept {
     return field >= arrays_.size() && field < arrays_.size() + kept_.size();
   }
@@ -495,13 +483,8 @@ class chunked_model final : public dataset_model {
   std::shared_ptr<const file_guard> watch_;
   row_windows rows_;
   column_table columns_;
-  std::vector<std::string> notes_;
-  std::string class_column_;
-  std::vector<std::string> classes_;
   std::vector<kept_values> kept_;      // the fields behind those of arrays_
   std::vector<placed_values> values_;  // the fields behind those
-  std::vector<std::shared_ptr<const io::source_description>> sources_;
-  std::vector<field_info> fields_;
   std::vector<chunked_array> arrays_;  // of the first fields
   std::vector<chunk_grid> grids_;      // likewise
   // part::codec of each: the first array of those that share their chunks.

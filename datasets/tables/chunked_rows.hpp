@@ -1,6 +1,7 @@
 // Rows of chunked arrays as a dataset: sample i is row i of each array, or a window of rows, out of one or more chunks.
 #pragma once
 
+#include "datasets/model/columns.hpp"
 #include "datasets/tables/chunked_array.hpp"
 #include "io/files/file_table.hpp"
 #include "io/files/source.hpp"
@@ -28,7 +29,7 @@ struct row_windows {
 /// What the reader of a format found out.
 ///   format   for dataset_model::describe(): "hdf5"
 ///   title    what a person calls the whole: the file, or the folder
-///   classes   names of the numbers of the column class_column
+///   classes   of a column; null: none
 ///   arrays, values   all with the same number of rows; their file numbers index `files`
 struct chunked_table {
   std::string format;
@@ -41,8 +42,7 @@ struct chunked_table {
   std::vector<placed_values> values;
   std::vector<std::string> notes;
   row_windows rows = {};
-  std::string class_column = {};
-  std::vector<std::string> classes = {};
+  std::shared_ptr<const class_names> classes = {};
 };
 
 /// A one-dimensional array becomes a column; if it has floats, or samples are windows of rows, it becomes a field that is kept in

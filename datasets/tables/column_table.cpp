@@ -12,7 +12,9 @@
 
 namespace leat::datasets {
 
-column_table::column_table(std::vector<column_values> columns, std::uint64_t samples) : samples_(samples) {
+column_table::column_table(std::vector<column_values> columns, std::uint64_t samples,
+                           std::vector<std::vector<std::uint64_t>> missing)
+    : samples_(samples) {
   for (column_values& column : columns) {
     if (!column.values.empty() && !column.reals.empty()) {
       throw error(errc::usage,
@@ -31,6 +33,7 @@ column_table::column_table(std::vector<column_values> columns, std::uint64_t sam
     }
     values_.push_back(kept(column));
     names_.push_back(std::move(column.name));
+    if (!missing.empty()) values_.back().missing = std::move(missing[values_.size() - 1]);
   }
 }
 
@@ -78,7 +81,8 @@ std::uint64_t column_table::memory_bytes() const noexcept {
   std::uint64_t bytes = 0;
   for (const values& each : values_) {
     bytes += each.narrow.capacity() * sizeof(std::int32_t) + each.wide.capacity() * sizeof(std::int64_t) +
-             each.narrow_reals.capacity() * sizeof(float) + each.reals.capacity() * sizeof(double);
+             each.narrow_reals.capacity() * sizeof(float) + each.reals.capacity() * sizeof(double) +
+             each.missing.capacity() * sizeof(std::uint64_t);
   }
   return bytes;
 }

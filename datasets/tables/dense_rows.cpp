@@ -30,10 +30,12 @@ class dense_model final : public dataset_model {
   explicit dense_model(dense_table table)
       : files_(std::move(table.files)),
         watch_(std::move(table.watch)),
-        fields_(std::move(table.fields)),
         strides_(std::move(table.strides)),
-        columns_(std::move(table.columns), samples_of(table)),
-        notes_(std::move(table.notes)) {
+        columns_(std::move(table.columns), samples_of(table)) {
+    fields_ = std::move(table.fields);
+    notes_ = std::move(table.notes);
+    facets_.columns = &columns_;
+    facets_.guard = watch_.get();
     sources_.push_back(std::move(table.source));
     for (field_info& field : fields_) {
       field.kind = field_kind::tensor;
@@ -50,14 +52,6 @@ class dense_model final : public dataset_model {
   }
 
   std::uint64_t size() const noexcept override { return columns_.samples(); }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
-  std::span<const std::string> columns() const noexcept override { return columns_.names(); }
-  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
-    return columns_.value(sample, column);
-  }
-  dtype column_type(std::size_t column) const override { return columns_.type(column); }
-  const std::vector<std::string>& notes() const noexcept override { return notes_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const place at = find(sample);
@@ -71,11 +65,6 @@ class dense_model final : public dataset_model {
     const std::uint64_t rows = ends_[at.run] - (at.run == 0 ? 0 : ends_[at.run - 1]);
     if (rows == 1) return files_->path(run_files_[at.run]);
     return str_cat(files_->path(run_files_[at.run]), "[", at.row, "]");
-  }
-
-  guard guarded() const noexcept override { return watch_ == nullptr ? guard::none : watch_->rate(); }
-  std::optional<std::string> changed(guard) const override {
-    return watch_ == nullptr ? std::nullopt : watch_->changed();
   }
 
   void describe(description& out) const override {
@@ -146,11 +135,8 @@ class dense_model final : public dataset_model {
 
   std::shared_ptr<const io::file_table> files_;
   std::shared_ptr<const file_guard> watch_;
-  std::vector<std::shared_ptr<const io::source_description>> sources_;
-  std::vector<field_info> fields_;
   std::vector<std::uint64_t> strides_;
   column_table columns_;
-  std::vector<std::string> notes_;
   std::vector<std::uint64_t> ends_;  // of each run, in samples
   std::vector<std::uint32_t> run_files_;
   std::vector<std::uint64_t> offsets_;  // [run * fields + field]

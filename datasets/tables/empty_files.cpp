@@ -14,22 +14,16 @@ namespace {
 
 class no_samples final : public dataset_model {
  public:
-  explicit no_samples(std::vector<std::string> notes) : notes_(std::move(notes)) {}
+  explicit no_samples(std::vector<std::string> notes) { notes_ = std::move(notes); }
 
   std::uint64_t size() const noexcept override { return 0; }
-  std::span<const field_info> fields() const noexcept override { return {}; }
   void parts(std::uint64_t, std::span<const need>, part_list&) const override {}
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return {}; }
-  const std::vector<std::string>& notes() const noexcept override { return notes_; }
   std::string name(std::uint64_t) const override {
     assert(false && "there is no sample");
     return {};
   }
   dataset_memory memory() const override { return {}; }
   void describe(description& out) const override { describe_model(out, "empty files", *this); }
-
- private:
-  std::vector<std::string> notes_;
 };
 
 }  // namespace

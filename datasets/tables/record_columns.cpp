@@ -47,6 +47,15 @@ std::optional<Number> number_in(std::string_view text) {
   return value;
 }
 
+// A dataset has one list of classes.
+void name_classes(record_table& table, const std::string& column, const std::vector<std::string>& names, bool says) {
+  if (!table.classes) {
+    table.classes = std::make_shared<class_names>(class_names{names, column});
+  } else if (says) {
+    table.notes.push_back(note_of_more_classes(table.classes->column, column));
+  }
+}
+
 // Calls each(text) for each record's value, null where it has none, until it returns false.
 template <class Each>
 void for_each_value(const file_bytes& file, const record_table& table, const record_field& field, const Each& each) {
@@ -135,12 +144,7 @@ void add_column(std::span<record_table> tables, const input_files& from, const s
     const std::vector<std::string> sorted = sorted_texts(all, name, tables.front().title);
     for (std::size_t i = 0; i < tables.size(); ++i) {
       found[i].texts.append_to(found[i].numbers, sorted);
-      if (tables[i].class_column.empty()) {
-        tables[i].class_column = name;
-        tables[i].classes = sorted;
-      } else if (i == 0) {
-        tables[i].notes.push_back(note_of_more_classes(tables[i].class_column, name));
-      }
+      name_classes(tables[i], name, sorted, i == 0);
     }
   }
   for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -388,12 +392,7 @@ void add_class_columns(std::span<record_table> tables,
       record_numbers numbers{.name = name};
       all[i]->append_to(numbers, sorted);
       tables[i].numbers.push_back(std::move(numbers));
-      if (tables[i].class_column.empty()) {
-        tables[i].class_column = name;
-        tables[i].classes = sorted;
-      } else if (i == 0) {
-        tables[i].notes.push_back(note_of_more_classes(tables[i].class_column, name));
-      }
+      name_classes(tables[i], name, sorted, i == 0);
     }
   }
 }

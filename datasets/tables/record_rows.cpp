@@ -24,58 +24,37 @@
 namespace leat::datasets {
 namespace {
 
-class record_model final : public dataset_model {
+class record_model final : public dataset_model, expanding_facet, blocks_facet, guard_facet, packing_facet {
  public:
-  record_model(record_table table, std::vector<column_values> columns)
-      : table_(std::move(table)), columns_(std::move(columns), table_.samples), sources_{std::move(table_.source)} {
+  record_model(record_table table, std::vector<column_values> columns, std::vector<std::vector<std::uint64_t>> missing)
+      : table_(std::move(table)), columns_(std::move(columns), table_.samples, std::move(missing)) {
+    notes_ = std::move(table_.notes);
+    if (table_.classes) classes_ = std::move(table_.classes);
+    facets_.columns = &columns_;
+    facets_.expanding = this;
+    facets_.blocks = this;
+    facets_.packing = this;
+    facets_.guard = table_.changed ? this : static_cast<const guard_facet*>(table_.watch.get());
+    sources_.push_back(std::move(table_.source));
     if (table_.source_elsewhere) sources_.push_back(std::move(table_.source_elsewhere));
-    for (record_numbers& numbers : table_.numbers) column_missing_.push_back(std::move(numbers.missing));
-    table_.numbers.clear();
-    for (const record_field& field : table_.fields) add_field(field);
+    for (const record_field& field : table_.fields) {
+      add_field(field);
+      forms_.push_back(form_of(field));
+    }
   }
 
   std::uint64_t size() const noexcept override { return table_.samples; }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
-  std::span<const std::string> columns() const noexcept override { return columns_.names(); }
-  const std::vector<std::string>& classes() const noexcept override { return table_.classes; }
-  std::string_view class_column() const noexcept override {
-    return table_.class_column.empty() ? dataset_model::class_column() : table_.class_column;
-  }
-  const std::vector<std::string>& notes() const noexcept override { return table_.notes; }
-
-  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
-    if (lacks(column_missing_[column], sample)) {
-      if (columns_.type(column) == dtype::i64) return std::nullopt;
-      return std::numeric_limits<double>::quiet_NaN();
-    }
-    return columns_.value(sample, column);
-  }
-  dtype column_type(std::size_t column) const override { return columns_.type(column); }
-  std::uint64_t column_samples(std::size_t column) const override {
-    return columns_.type(column) == dtype::i64 ? size() - column_missing_[column].size() : size();
-  }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
     for (const need& wanted : needs) add_part(sample, wanted.field, out);
     sort(out, before);
   }
-  part_forms forms(std::uint16_t field) const noexcept override {
-    const record_field& of = table_.fields[field];
-    if (is_in_coded(of)) return part_form::value;
-    return of.packed ? form_of_packed(field) : of.picker ? part_form::coded : part_form::stored;
-  }
-
-  guard guarded() const noexcept override {
-    if (table_.changed) return guard::every_batch;
-    return table_.watch == nullptr ? guard::none : table_.watch->rate();
-  }
-  std::optional<std::string> changed(guard) const override {
-    if (table_.changed) {
-      if (std::optional<std::string> what = table_.changed()) return what;
-    }
-    return table_.watch == nullptr ? std::nullopt : table_.watch->changed();
+  // Where writers change the file in place.
+  guard guarded() const noexcept override { return guard::every_batch; }
+  std::optional<std::string> changed(guard at) const override {
+    if (std::optional<std::string> what = table_.changed()) return what;
+    return table_.watch == nullptr ? std::nullopt : table_.watch->changed(at);
   }
 
   std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
@@ -97,7 +76,7 @@ class record_model final : public dataset_model {
   std::optional<value_fault> take_value(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
                                         std::span<std::byte>& bytes) const override {
     const record_field& field = table_.fields[of.field];
-    if (!is_in_coded(field)) return dataset_model::take_value(sample, of, decoded, bytes);
+    if (!is_in_coded(field)) return expanding_facet::take_value(sample, of, decoded, bytes);
     const value_place& record = table_.records[sample];
     return field.picker->pick(decoded.subspan(table_.coded->offset_in(of.block, record.offset), record.bytes), bytes);
   }
@@ -158,7 +137,7 @@ class record_model final : public dataset_model {
         for (const std::uint64_t number : {each.first_row, each.offset, each.bytes}) hash.add(number);
       }
     }
-    for (const std::vector<std::uint64_t>& each : column_missing_) hash.add(std::as_bytes(std::span(each)));
+    for (std::size_t i = 0; i < columns_.column_names().size(); ++i) hash.add(std::as_bytes(columns_.missing(i)));
     out.add("values", hash.finish());
     columns_.describe(out);
   }
@@ -176,13 +155,16 @@ class record_model final : public dataset_model {
       held.extents += field.packed->ends.capacity() * sizeof(std::uint32_t) +
                       field.packed->blocks.capacity() * sizeof(value_blocks::block);
     }
-    for (const std::vector<std::uint64_t>& each : column_missing_) {
-      held.columns += each.capacity() * sizeof(std::uint64_t);
-    }
     return held;
   }
 
  private:
+  [[nodiscard]] part_form form_of(const record_field& field) const noexcept {
+    if (is_in_coded(field)) return part_form::value;
+    // Rows of an array go to their places as they are; of other values a field may make anything.
+    if (field.packed) return field.kind == field_kind::tensor ? part_form::box : part_form::value;
+    return field.picker ? part_form::coded : part_form::stored;
+  }
   // Whether it is picked out of records that lie in blocks.
   [[nodiscard]] bool is_in_coded(const record_field& field) const noexcept {
     return table_.coded && field.picker && field.places.empty();
@@ -200,10 +182,6 @@ class record_model final : public dataset_model {
 
   [[nodiscard]] const std::vector<value_place>& places_of(const record_field& field) const noexcept {
     return field.picker && field.places.empty() ? table_.records : field.places;
-  }
-
-  static bool lacks(const std::vector<std::uint64_t>& missing, std::uint64_t sample) noexcept {
-    return !missing.empty() && std::binary_search(missing.begin(), missing.end(), sample);
   }
 
   [[nodiscard]] std::string files_text(std::uint32_t file) const {
@@ -309,10 +287,6 @@ class record_model final : public dataset_model {
     one.value_bytes = picker.room(record.bytes);
     out.push_back(one);
   }
-  // Rows of an array go to their places as they are; of other values a field may make anything.
-  [[nodiscard]] part_form form_of_packed(std::uint16_t field) const noexcept {
-    return fields_[field].kind == field_kind::tensor ? part_form::box : part_form::value;
-  }
   void add_packed_part(std::uint64_t sample, std::uint16_t field, const value_blocks& packed, part_list& out) const {
     const std::size_t number = packed.block_of(sample);
     const std::optional<value_blocks::value> value = packed.value_of(sample, number);
@@ -320,7 +294,7 @@ class record_model final : public dataset_model {
     const value_blocks::block& block = packed.blocks[number];
     // A column's own: where one of them is empty, two may begin at one offset.
     part one{.field = field,
-             .form = form_of_packed(field),
+             .form = form_of(table_.fields[field]),
              .codec = field,
              .where = {.file = table_.file, .offset = block.offset},
              .block = number};
@@ -339,9 +313,6 @@ class record_model final : public dataset_model {
 
   record_table table_;
   column_table columns_;
-  std::vector<std::vector<std::uint64_t>> column_missing_;
-  std::vector<std::shared_ptr<const io::source_description>> sources_;
-  std::vector<field_info> fields_;
 };
 
 }  // namespace
@@ -392,7 +363,9 @@ dataset record_rows(record_table table) {
   table.records.shrink_to_fit();
   table.names.shrink_to_fit();
   std::vector<column_values> columns;
+  std::vector<std::vector<std::uint64_t>> missing;
   for (record_numbers& numbers : table.numbers) {
+    missing.push_back(std::move(numbers.missing));
     column_values& column = columns.emplace_back(
         column_values{.name = numbers.name, .values = std::move(numbers.whole), .reals = std::move(numbers.reals)});
     if (!column.reals.empty() && numbers.type == dtype::f32) column.type = dtype::f32;
@@ -401,7 +374,8 @@ dataset record_rows(record_table table) {
     append_reals(numbers.bytes, numbers.type, column.reals);
     numbers.bytes = {};
   }
-  return dataset(std::make_shared<record_model>(std::move(table), std::move(columns)));
+  table.numbers.clear();
+  return dataset(std::make_shared<record_model>(std::move(table), std::move(columns), std::move(missing)));
 }
 
 }  // namespace leat::datasets

@@ -3,6 +3,7 @@
 
 #include "datasets/files/coded_file.hpp"
 #include "datasets/files/input_files.hpp"
+#include "datasets/model/columns.hpp"
 #include "datasets/model/value_blocks.hpp"
 #include "datasets/model/value_picker.hpp"
 #include "datasets/model/value_place.hpp"
@@ -65,7 +66,7 @@ struct record_numbers {
 ///   more_files     beside the table's own
 ///   more_from      where these are, if not where the table is
 ///   files_elsewhere, source_elsewhere   these as they were placed; null where they are among `files`
-///   class_column   of `numbers`, whose names are `classes`
+///   classes        of a column of `numbers`
 struct record_table {
   std::string format;
   std::string title;
@@ -84,8 +85,7 @@ struct record_table {
   std::shared_ptr<const input_files> more_from = {};
   std::shared_ptr<const io::file_table> files_elsewhere = {};
   std::shared_ptr<const io::source_description> source_elsewhere = {};
-  std::string class_column = {};
-  std::vector<std::string> classes = {};
+  std::shared_ptr<const class_names> classes = {};
   std::vector<std::string> notes = {};
 };
 

@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/tables/describe.hpp"
+#include "datasets/views/passed_on.hpp"
 #include "datasets/views/token_windows.hpp"
 
 #include <leat/error.hpp>
@@ -17,72 +18,49 @@ namespace leat {
 namespace datasets {
 namespace {
 
-class concat_model final : public dataset_model {
+class concat_model final : public dataset_model,
+                           passed_on<concat_model>,
+                           columns_facet,
+                           blocks_facet,
+                           guard_facet,
+                           defects_facet,
+                           joined_facet {
  public:
   explicit concat_model(std::span<const dataset> parts) {
+    facets_.columns = this;
+    facets_.joined = this;
     join_classes(parts);
     for (const dataset& each : parts) add(each);
   }
 
   std::uint64_t size() const noexcept override { return ends_.empty() ? 0 : ends_.back(); }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
-  std::span<const std::string> columns() const noexcept override { return columns_; }
-  const std::vector<std::string>& classes() const noexcept override { return classes_; }
-  std::string_view class_column() const noexcept override { return class_column_; }
-  const std::vector<std::string>& notes() const noexcept override { return notes_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
-    const place at = find(sample);
+    const place here = at(sample);
     absl::InlinedVector<need, 8> inner;
     for (const need& wanted : needs) {
-      const std::int32_t field = at.of->inner_field[wanted.field];
+      const std::int32_t field = here.of.inner_field[wanted.field];
       if (field < 0) continue;
       inner.push_back(wanted);
       inner.back().field = static_cast<std::uint16_t>(field);
     }
     const std::size_t before = out.size();
-    at.of->model->parts(at.sample, inner, out);
-    renumber(*at.of, out, before);
+    here.model.parts(here.sample, inner, out);
+    renumber(here.of, out, before);
   }
 
-  part_forms forms(std::uint16_t field) const noexcept override { return forms_[field]; }
-  std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
-                                     std::vector<std::byte>& scratch) const override {
-    const place at = find(sample);
-    return at.of->model->produce(at.sample, inner_field(at, field), scratch);
-  }
-  boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
-    const place at = find(sample);
-    return at.of->model->fetch(at.sample, inner_field(at, field));
-  }
-
-  std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
-                                    std::span<std::byte>& decoded) const override {
-    const place at = find(sample);
-    return at.of->model->expand(at.sample, inner_part(at, of), stored, decoded);
-  }
-  std::optional<value_fault> take_value(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
-                                        std::span<std::byte>& bytes) const override {
-    const place at = find(sample);
-    return at.of->model->take_value(at.sample, inner_part(at, of), decoded, bytes);
-  }
-  void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
-                std::span<std::byte> bytes) const override {
-    const place at = find(sample);
-    at.of->model->copy_box(at.sample, inner_part(at, of), within, decoded, bytes);
-  }
-
+  std::span<const std::string> column_names() const noexcept override { return columns_; }
   std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
-    const place at = find(sample);
-    const std::int32_t inner = at.of->inner_column[column];
+    const place here = at(sample);
+    const std::int32_t inner = here.of.inner_column[column];
     if (inner < 0) return std::nullopt;
-    const std::optional<column_value> value = at.of->model->column(at.sample, static_cast<std::size_t>(inner));
-    if (!value || at.of->class_numbers.empty() || columns_[column] != class_column_) return value;
+    const std::optional<column_value> value = here.model.column(here.sample, static_cast<std::size_t>(inner));
+    const std::vector<std::int64_t>& class_numbers = here.of.class_numbers;
+    if (!value || class_numbers.empty() || columns_[column] != classes_->column) return value;
     const std::int64_t* const number = std::get_if<std::int64_t>(&*value);
     if (number == nullptr || *number < 0) return value;
-    if (static_cast<std::uint64_t>(*number) >= at.of->class_numbers.size()) return value;
-    return at.of->class_numbers[static_cast<std::size_t>(*number)];
+    if (static_cast<std::uint64_t>(*number) >= class_numbers.size()) return value;
+    return class_numbers[static_cast<std::size_t>(*number)];
   }
 
   // Parts that differ have the type that holds the values of both.
@@ -95,32 +73,25 @@ class concat_model final : public dataset_model {
     }
     return type.value_or(dtype::i64);
   }
-  std::uint64_t column_samples(std::size_t column) const override {
-    std::uint64_t samples = 0;
+  std::uint64_t column_gaps(std::size_t column) const override {
+    std::uint64_t gaps = 0;
     for (const joined_part& part : parts_) {
-      if (part.inner_column[column] < 0) continue;
-      samples += part.model->column_samples(static_cast<std::size_t>(part.inner_column[column]));
+      const std::int32_t inner = part.inner_column[column];
+      gaps += inner < 0 ? part.model->size() : part.model->column_gaps(static_cast<std::size_t>(inner));
     }
-    return samples;
+    return gaps;
   }
 
   std::string name(std::uint64_t sample) const override {
-    const place at = find(sample);
-    return at.of->model->name(at.sample);
-  }
-  std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
-                                   blocking_sources& from) const override {
-    const place at = find(sample);
-    std::vector<std::uint16_t> inner;
-    for (const std::uint16_t field : wanted) inner.push_back(inner_field(at, field));
-    return at.of->model->members(at.sample, inner, from);
+    const place here = at(sample);
+    return here.model.name(here.sample);
   }
 
   std::uint64_t defects() const noexcept override { return defects_; }
   std::optional<defect> defect_of(std::uint64_t sample) const override {
-    const place at = find(sample);
-    std::optional<defect> found = at.of->model->defect_of(at.sample);
-    if (found && !at.of->outer_source.empty()) found->source = at.of->outer_source[found->source];
+    const place here = at(sample);
+    std::optional<defect> found = here.model.defect_of(here.sample);
+    if (found && !here.of.outer_source.empty()) found->source = here.of.outer_source[found->source];
     return found;
   }
 
@@ -151,16 +122,6 @@ class concat_model final : public dataset_model {
     std::vector<std::shared_ptr<const dataset_model>> models;
     for (const joined_part& part : parts_) models.push_back(part.model);
     return models;
-  }
-
-  window_number window_of(std::uint64_t sample) const override {
-    const place at = find(sample);
-    return at.of->model->window_of(at.sample);
-  }
-
-  std::uint64_t header_offset(std::uint64_t sample, const extent& part) const override {
-    const place at = find(sample);
-    return at.of->model->header_offset(at.sample, part);
   }
 
   void describe(description& out) const override {
@@ -206,24 +167,26 @@ class concat_model final : public dataset_model {
     std::vector<std::uint32_t> outer_source;
     std::vector<std::int64_t> class_numbers;  // The whole's, by its own; empty: they are the same.
   };
+  friend class passed_on<concat_model>;
   struct place {
-    const joined_part* of;
+    const joined_part& of;
+    const dataset_model& model;
     std::uint64_t sample;
   };
 
-  place find(std::uint64_t sample) const noexcept {
-    const auto at = std::upper_bound(ends_.begin(), ends_.end(), sample);
-    const auto index = static_cast<std::size_t>(at - ends_.begin());
-    return {&parts_[index], sample - (index == 0 ? 0 : ends_[index - 1])};
+  place at(std::uint64_t sample) const noexcept {
+    const auto end = std::upper_bound(ends_.begin(), ends_.end(), sample);
+    const auto index = static_cast<std::size_t>(end - ends_.begin());
+    return {parts_[index], *parts_[index].model, sample - (index == 0 ? 0 : ends_[index - 1])};
   }
 
   static std::uint16_t inner_field(const place& at, std::uint16_t field) noexcept {
-    assert(at.of->inner_field[field] >= 0);
-    return static_cast<std::uint16_t>(at.of->inner_field[field]);
+    assert(at.of.inner_field[field] >= 0);
+    return static_cast<std::uint16_t>(at.of.inner_field[field]);
   }
 
   static part inner_part(const place& at, part outer) noexcept {
-    const std::vector<std::uint32_t>& sources = at.of->outer_source;
+    const std::vector<std::uint32_t>& sources = at.of.outer_source;
     outer.field = inner_field(at, outer.field);
     outer.where.source =
         static_cast<std::uint32_t>(std::find(sources.begin(), sources.end(), outer.where.source) - sources.begin());
@@ -239,17 +202,18 @@ class concat_model final : public dataset_model {
 
   void join_classes(std::span<const dataset> parts) {
     const std::vector<std::string>* first = nullptr;
+    class_names joined;
     bool differ = false;
     std::set<std::string> names;
     for (const dataset& each : parts) {
       if (each.classes().empty()) continue;
       if (first == nullptr) {
         first = &each.classes();
-        class_column_ = each.model()->class_column();
+        joined.column = each.model()->class_column();
       }
-      if (each.model()->class_column() != class_column_) {
+      if (each.model()->class_column() != joined.column) {
         throw error(errc::usage,
-                    str_cat("concat: classes are numbers of the column '", class_column_, "' in one part and of '",
+                    str_cat("concat: classes are numbers of the column '", joined.column, "' in one part and of '",
                             each.model()->class_column(), "' in another; open them apart"));
       }
       differ = differ || each.classes() != *first;
@@ -257,19 +221,21 @@ class concat_model final : public dataset_model {
     }
     if (first == nullptr) return;
     if (!differ) {
-      classes_ = *first;
+      joined.names = *first;
+      classes_ = std::make_shared<class_names>(std::move(joined));
       return;
     }
     for (std::size_t i = 0; i < parts.size(); ++i) {
       const dataset_model& model = *parts[i].model();
       if (!model.classes().empty() || model.size() == 0) continue;
-      if (!model.find_column(class_column_) && !model.find_field(class_column_)) continue;
+      if (!model.find_column(joined.column) && !model.find_field(joined.column)) continue;
       throw error(errc::usage,
                   str_cat("concat: the parts name different classes, which gives them new numbers, and part ", i,
                           " has class numbers without names that cannot follow; give it class names, or "
                           "join parts of equal classes"));
     }
-    classes_.assign(names.begin(), names.end());
+    joined.names.assign(names.begin(), names.end());
+    classes_ = std::make_shared<class_names>(std::move(joined));
   }
 
   void add(const dataset& added) {
@@ -283,14 +249,18 @@ class concat_model final : public dataset_model {
       part.outer_source.push_back(static_cast<std::uint32_t>(known - sources_.begin()));
       if (known == sources_.end()) sources_.push_back(source);
     }
-    if (!part.model->classes().empty() && part.model->classes() != classes_) {
+    if (!part.model->classes().empty() && part.model->classes() != classes()) {
       for (const std::string& name : part.model->classes()) {
         // Sorted: as soon as two parts differ, they come from a set.
-        part.class_numbers.push_back(std::lower_bound(classes_.begin(), classes_.end(), name) - classes_.begin());
+        part.class_numbers.push_back(std::lower_bound(classes().begin(), classes().end(), name) - classes().begin());
       }
     }
     defects_ += part.model->defects();
     guarded_ = std::max(guarded_, part.model->guarded());
+    if (defects_ > 0) facets_.defects = this;
+    if (guarded_ != guard::none) facets_.guard = this;
+    if (part.model->facets().blocks != nullptr) facets_.blocks = this;
+    pass_on(part.model->facets(), facets_);
     notes_.insert(notes_.end(), part.model->notes().begin(), part.model->notes().end());
     ends_.push_back(size() + part.model->size());
     parts_.push_back(std::move(part));
@@ -391,13 +361,7 @@ class concat_model final : public dataset_model {
 
   std::vector<joined_part> parts_;
   std::vector<std::uint64_t> ends_;
-  std::vector<field_info> fields_;
-  std::vector<part_forms> forms_;
   std::vector<std::string> columns_;
-  std::vector<std::string> classes_;
-  std::string class_column_ = "cls";
-  std::vector<std::string> notes_;
-  std::vector<std::shared_ptr<const io::source_description>> sources_;
   std::uint64_t defects_ = 0;
   guard guarded_ = guard::none;
 };

@@ -53,7 +53,7 @@ std::vector<field_info> dataset::fields() const {
     column.kind = field_kind::label;
     column.column = true;
     column.type = model_->column_type(number);
-    column.samples = model_->column_samples(number);
+    column.samples = model_->size() - model_->column_gaps(number);
     all.push_back(std::move(column));
   }
   return all;

@@ -26,14 +26,12 @@ namespace leat {
 namespace datasets {
 namespace {
 
-class extents_model final : public dataset_model {
+class extents_model final : public dataset_model, expanding_facet {
  public:
   explicit extents_model(extent_list table) : extents_model(table, samples_of(table)) {}
 
   extents_model(extent_list& table, std::uint64_t samples)
-      : columns_(std::move(table.columns), samples),
-        classes_(std::move(table.classes)),
-        names_(std::move(table.names)) {
+      : columns_(std::move(table.columns), samples), names_(std::move(table.names)) {
     if (!names_.empty() && names_.size() != samples) {
       throw error(errc::usage, str_cat("from_extents: ", names_.size(), " names for ", samples, " samples"));
     }
@@ -44,25 +42,21 @@ class extents_model final : public dataset_model {
     sources_.push_back(std::make_shared<io::file_description>(files_));
     for (extent_list::field& field : table.fields) add_field(field, samples);
     fill(table.fields, samples);
+    classes_ = std::make_shared<class_names>(class_names{std::move(table.classes)});
+    facets_.columns = &columns_;
+    if (!any_packed_) return;
+    for (const packed_field& each : packed_) {
+      forms_.push_back(each.decoded_bytes.empty() ? part_form::stored : part_form::coded);
+    }
+    facets_.expanding = this;
   }
 
   std::uint64_t size() const noexcept override { return table_.size(); }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
-  std::span<const std::string> columns() const noexcept override { return columns_.names(); }
-  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
-    return columns_.value(sample, column);
-  }
-  dtype column_type(std::size_t column) const override { return columns_.type(column); }
-  const std::vector<std::string>& classes() const noexcept override { return classes_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
     append_parts(table_.of(sample), needs, out);
     add_codecs(sample, out, before);
-  }
-  part_forms forms(std::uint16_t field) const noexcept override {
-    return any_packed_ && !packed_[field].decoded_bytes.empty() ? part_form::coded : part_form::stored;
   }
 
   std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
@@ -228,11 +222,8 @@ class extents_model final : public dataset_model {
   }
 
   column_table columns_;
-  std::vector<std::string> classes_;
   std::vector<std::string> names_;
   std::shared_ptr<const io::file_table> files_;
-  std::vector<std::shared_ptr<const io::source_description>> sources_;
-  std::vector<field_info> fields_;
   std::vector<packed_field> packed_;  // of each field
   bool any_packed_ = false;
   extent_table table_;

@@ -21,14 +21,14 @@ namespace asio = boost::asio;
 using make_function = std::function<std::vector<std::byte>(std::uint64_t)>;
 using fetch_function = std::function<asio::awaitable<std::vector<std::byte>>(std::uint64_t)>;
 
-class function_model final : public dataset_model {
+class function_model final : public dataset_model, making_facet {
  public:
   function_model(std::uint64_t samples, make_function make, fetch_function fetch, function_options options)
       : make_(std::move(make)),
         fetch_(std::move(fetch)),
+        form_(make_ ? part_form::produced : part_form::awaited),
         name_(std::move(options.name)),
         described_as_(std::move(options.described_as)),
-        classes_(std::move(options.classes)),
         columns_(std::move(options.columns), samples) {
     if (options.field.empty()) throw error(errc::usage, "function_options::field: a field needs a name");
     if (options.bytes_max == 0) {
@@ -38,27 +38,23 @@ class function_model final : public dataset_model {
           "that much of its budget for each sample on its way");
     }
     if (!make_ && !fetch_) throw error(errc::usage, "the function that makes the samples is empty");
-    field_.name = std::move(options.field);
-    field_.kind = kind_of(field_.name);
-    field_.samples = samples;
-    field_.bytes_max = options.bytes_max;
-    field_.bytes_total = samples * options.bytes_max;
+    field_info& field = fields_.emplace_back();
+    field.name = std::move(options.field);
+    field.kind = kind_of(field.name);
+    field.samples = samples;
+    field.bytes_max = options.bytes_max;
+    field.bytes_total = samples * options.bytes_max;
+    forms_.push_back(form_);
+    facets_.columns = &columns_;
+    classes_ = std::make_shared<class_names>(class_names{std::move(options.classes)});
+    facets_.making = this;
   }
 
   std::uint64_t size() const noexcept override { return columns_.samples(); }
-  std::span<const field_info> fields() const noexcept override { return {&field_, 1}; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return {}; }
-  std::span<const std::string> columns() const noexcept override { return columns_.names(); }
-  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
-    return columns_.value(sample, column);
-  }
-  dtype column_type(std::size_t column) const override { return columns_.type(column); }
-  const std::vector<std::string>& classes() const noexcept override { return classes_; }
 
   void parts(std::uint64_t, std::span<const need> needs, part_list& out) const override {
-    for (const need& wanted : needs) out.push_back({.field = wanted.field, .form = form()});
+    for (const need& wanted : needs) out.push_back({.field = wanted.field, .form = form_});
   }
-  part_forms forms(std::uint16_t) const noexcept override { return form(); }
 
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t,
                                      std::vector<std::byte>& scratch) const override {
@@ -94,20 +90,18 @@ class function_model final : public dataset_model {
 
  private:
   void check(std::uint64_t sample, std::size_t bytes) const {
-    if (bytes <= field_.bytes_max) return;
-    throw error(errc::limit, str_cat(name(sample), ": the function returned ", bytes,
-                                     " bytes; function_options::bytes_max promised at most ", field_.bytes_max));
+    if (bytes <= fields_.front().bytes_max) return;
+    throw error(errc::limit,
+                str_cat(name(sample), ": the function returned ", bytes,
+                        " bytes; function_options::bytes_max promised at most ", fields_.front().bytes_max));
   }
-
-  [[nodiscard]] part_form form() const noexcept { return make_ ? part_form::produced : part_form::awaited; }
 
   make_function make_;
   fetch_function fetch_;
+  part_form form_;
   std::function<std::string(std::uint64_t)> name_;
   std::string described_as_;
-  std::vector<std::string> classes_;
   column_table columns_;
-  field_info field_;
 };
 
 }  // namespace

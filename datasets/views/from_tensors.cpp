@@ -20,12 +20,11 @@ namespace {
 // Tensors of more bytes are described by the name that they are given: a digest of them takes longer than a loader does to start.
 constexpr std::uint64_t digested_bytes_max = std::uint64_t{64} << 20;
 
-class tensor_model final : public dataset_model {
+class tensor_model final : public dataset_model, making_facet {
  public:
   tensor_model(std::vector<named_tensor> tensors, std::shared_ptr<const void> owner, std::vector<std::string> classes,
                std::string described_as)
       : owner_(std::move(owner)),
-        classes_(std::move(classes)),
         described_as_(std::move(described_as)),
         columns_(columns_of(tensors), rows_of(tensors)) {
     for (named_tensor& each : tensors) {
@@ -46,22 +45,17 @@ class tensor_model final : public dataset_model {
       fields_.push_back(std::move(field));
       data_.push_back(static_cast<const std::byte*>(each.values.data));
     }
+    forms_.assign(fields_.size(), part_form::produced);
+    facets_.columns = &columns_;
+    classes_ = std::make_shared<class_names>(class_names{std::move(classes)});
+    facets_.making = this;
   }
 
   std::uint64_t size() const noexcept override { return columns_.samples(); }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return {}; }
-  std::span<const std::string> columns() const noexcept override { return columns_.names(); }
-  std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
-    return columns_.value(sample, column);
-  }
-  dtype column_type(std::size_t column) const override { return columns_.type(column); }
-  const std::vector<std::string>& classes() const noexcept override { return classes_; }
 
   void parts(std::uint64_t, std::span<const need> needs, part_list& out) const override {
     for (const need& wanted : needs) out.push_back({.field = wanted.field, .form = part_form::produced});
   }
-  part_forms forms(std::uint16_t) const noexcept override { return part_form::produced; }
   std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
                                      std::vector<std::byte>&) const override {
     return {data_[field] + sample * fields_[field].bytes_max, fields_[field].bytes_max};
@@ -134,10 +128,8 @@ class tensor_model final : public dataset_model {
   }
 
   std::shared_ptr<const void> owner_;  // The user's memory, for as long as somebody may read rows of it.
-  std::vector<std::string> classes_;
   std::string described_as_;
   column_table columns_;
-  std::vector<field_info> fields_;
   std::vector<const std::byte*> data_;
 };
 

@@ -2,6 +2,7 @@
 #include "base/hasher.hpp"
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
+#include "datasets/views/passed_on.hpp"
 #include "datasets/views/shuffle.hpp"
 
 #include <leat/error.hpp>
@@ -61,65 +62,39 @@ class sample_choice {
   std::uint64_t count_ = 0;
 };
 
-class subset_model final : public dataset_model {
+class subset_model final : public dataset_model, passed_on<subset_model>, columns_facet, blocks_facet, defects_facet {
  public:
   subset_model(std::shared_ptr<const dataset_model> whole, sample_choice choice)
       : whole_(std::move(whole)), choice_(std::move(choice)) {
-    fields_.assign(whole_->fields().begin(), whole_->fields().end());
+    begin_as(*whole_);
     count_fields();
     if (whole_->defects() > 0) {
       for (std::uint64_t i = 0; i < choice_.size(); ++i) defects_ += whole_->defect_of(choice_[i]).has_value();
     }
+    facets_.counts = nullptr;
+    facets_.joined = nullptr;
+    facets_.defects = defects_ > 0 ? this : nullptr;
+    if (facets_.columns != nullptr) facets_.columns = this;
+    if (facets_.blocks != nullptr) facets_.blocks = this;
+    pass_on(whole_->facets(), facets_);
   }
 
   std::uint64_t size() const noexcept override { return choice_.size(); }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
-    return whole_->sources();
-  }
-  std::span<const std::string> columns() const noexcept override { return whole_->columns(); }
-  const std::vector<std::string>& classes() const noexcept override { return whole_->classes(); }
-  std::string_view class_column() const noexcept override { return whole_->class_column(); }
-  const std::vector<std::string>& notes() const noexcept override { return whole_->notes(); }
-
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     whole_->parts(choice_[sample], needs, out);
   }
-  part_forms forms(std::uint16_t field) const noexcept override { return whole_->forms(field); }
-  std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
-                                     std::vector<std::byte>& scratch) const override {
-    return whole_->produce(choice_[sample], field, scratch);
-  }
-  boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
-    return whole_->fetch(choice_[sample], field);
-  }
-  std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
-                                    std::span<std::byte>& decoded) const override {
-    return whole_->expand(choice_[sample], of, stored, decoded);
-  }
-  std::optional<value_fault> take_value(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
-                                        std::span<std::byte>& bytes) const override {
-    return whole_->take_value(choice_[sample], of, decoded, bytes);
-  }
-  void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
-                std::span<std::byte> bytes) const override {
-    whole_->copy_box(choice_[sample], of, within, decoded, bytes);
-  }
+  std::span<const std::string> column_names() const noexcept override { return whole_->columns(); }
   std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
     return whole_->column(choice_[sample], column);
   }
   dtype column_type(std::size_t column) const override { return whole_->column_type(column); }
-  std::uint64_t column_samples(std::size_t column) const override {
-    if (whole_->column_samples(column) == whole_->size()) return size();
-    std::uint64_t samples = 0;
-    for (std::uint64_t i = 0; i < size(); ++i) samples += whole_->column(choice_[i], column).has_value();
-    return samples;
+  std::uint64_t column_gaps(std::size_t column) const override {
+    std::uint64_t gaps = 0;
+    if (whole_->column_gaps(column) == 0) return gaps;
+    for (std::uint64_t i = 0; i < size(); ++i) gaps += !whole_->column(choice_[i], column).has_value();
+    return gaps;
   }
   std::string name(std::uint64_t sample) const override { return whole_->name(choice_[sample]); }
-  std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
-                                   blocking_sources& from) const override {
-    return whole_->members(choice_[sample], wanted, from);
-  }
   // Neighbours in the subset that share a block of the whole.
   sample_blocks blocks() const override {
     const sample_blocks whole = whole_->blocks();
@@ -135,12 +110,6 @@ class subset_model final : public dataset_model {
   }
   std::uint64_t defects() const noexcept override { return defects_; }
   std::optional<defect> defect_of(std::uint64_t sample) const override { return whole_->defect_of(choice_[sample]); }
-  guard guarded() const noexcept override { return whole_->guarded(); }
-  std::optional<std::string> changed(guard at) const override { return whole_->changed(at); }
-  window_number window_of(std::uint64_t sample) const override { return whole_->window_of(choice_[sample]); }
-  std::uint64_t header_offset(std::uint64_t sample, const extent& part) const override {
-    return whole_->header_offset(choice_[sample], part);
-  }
 
   void describe(description& out) const override {
     whole_->describe(out);
@@ -154,6 +123,11 @@ class subset_model final : public dataset_model {
   }
 
  private:
+  friend class passed_on<subset_model>;
+  [[nodiscard]] place at(std::uint64_t sample) const noexcept { return {*whole_, choice_[sample]}; }
+  static std::uint16_t inner_field(const place&, std::uint16_t field) noexcept { return field; }
+  static const part& inner_part(const place&, const part& outer) noexcept { return outer; }
+
   // What a batch of these samples needs at most is known from these samples alone.
   void count_fields() {
     for (std::uint16_t field = 0; field < fields_.size(); ++field) {
@@ -196,7 +170,6 @@ class subset_model final : public dataset_model {
 
   std::shared_ptr<const dataset_model> whole_;
   sample_choice choice_;
-  std::vector<field_info> fields_;
   std::uint64_t defects_ = 0;
 };
 

@@ -37,7 +37,7 @@ struct token_window {
 /// A dataset of windows over the field of tokens of another one. Samples of that which lie side by side in a file are one
 /// run; with document_rule::within each is a run of its own.
 ///   memory   of runs 48 bytes each; with `mark` 8 bytes more for each document; with `within` 8 bytes for each document
-class token_windows final : public dataset_model {
+class token_windows final : public dataset_model, public windows_facet {
  public:
   ///   throws   error{errc::usage}: no run is as long as a window; error{errc::format}: a run of half a token
   token_windows(std::shared_ptr<const dataset_model> whole, std::uint16_t field, const window_rule& rule);
@@ -52,14 +52,8 @@ class token_windows final : public dataset_model {
   [[nodiscard]] const window_rule& rule() const noexcept { return rule_; }
 
   std::uint64_t size() const noexcept override { return fields_.front().samples; }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
-    return whole_->sources();
-  }
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override;
   std::string name(std::uint64_t sample) const override;
-  guard guarded() const noexcept override { return whole_->guarded(); }
-  std::optional<std::string> changed(guard at) const override { return whole_->changed(at); }
   window_number window_of(std::uint64_t sample) const override { return {this, sample}; }
   void describe(description& out) const override;
   dataset_memory memory() const override;
@@ -87,7 +81,6 @@ class token_windows final : public dataset_model {
   std::uint16_t field_;
   window_rule rule_;
   std::uint64_t width_;  // bytes of a token
-  std::vector<field_info> fields_;
   std::vector<run> runs_;
   std::vector<std::uint64_t> borders_;        // with `mark`: where documents begin
   std::vector<std::uint64_t> document_ends_;  // with `within`: windows up to the end of each of the whole's samples

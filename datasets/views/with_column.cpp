@@ -21,70 +21,32 @@ namespace leat {
 namespace datasets {
 namespace {
 
-class with_column_model final : public dataset_model {
+class with_column_model final : public dataset_model, columns_facet {
  public:
   with_column_model(std::shared_ptr<const dataset_model> whole, column_values added)
       : whole_(std::move(whole)), added_(one(std::move(added)), whole_->size()) {
     names_.assign(whole_->columns().begin(), whole_->columns().end());
-    names_.push_back(added_.names().front());
+    names_.push_back(added_.column_names().front());
+    begin_as(*whole_);
+    facets_.columns = this;
+    facets_.counts = nullptr;  // Columns are counted too.
   }
 
   std::uint64_t size() const noexcept override { return whole_->size(); }
-  std::span<const field_info> fields() const noexcept override { return whole_->fields(); }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
-    return whole_->sources();
-  }
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     whole_->parts(sample, needs, out);
   }
-  part_forms forms(std::uint16_t field) const noexcept override { return whole_->forms(field); }
-  std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
-                                     std::vector<std::byte>& scratch) const override {
-    return whole_->produce(sample, field, scratch);
-  }
-  boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
-    return whole_->fetch(sample, field);
-  }
-  std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
-                                    std::span<std::byte>& decoded) const override {
-    return whole_->expand(sample, of, stored, decoded);
-  }
-  std::optional<value_fault> take_value(std::uint64_t sample, const part& of, std::span<const std::byte> decoded,
-                                        std::span<std::byte>& bytes) const override {
-    return whole_->take_value(sample, of, decoded, bytes);
-  }
-  void copy_box(std::uint64_t sample, const part& of, const box* within, std::span<const std::byte> decoded,
-                std::span<std::byte> bytes) const override {
-    whole_->copy_box(sample, of, within, decoded, bytes);
-  }
-  std::span<const std::string> columns() const noexcept override { return names_; }
+  std::span<const std::string> column_names() const noexcept override { return names_; }
   std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
-    return column + 1 < names_.size() ? whole_->column(sample, column) : added_.value(sample, 0);
+    return is_added(column) ? added_.column(sample, 0) : whole_->column(sample, column);
   }
   dtype column_type(std::size_t column) const override {
-    return column + 1 < names_.size() ? whole_->column_type(column) : added_.type(0);
+    return is_added(column) ? added_.column_type(0) : whole_->column_type(column);
   }
-  std::uint64_t column_samples(std::size_t column) const override {
-    return column + 1 < names_.size() ? whole_->column_samples(column) : size();
+  std::uint64_t column_gaps(std::size_t column) const override {
+    return is_added(column) ? 0 : whole_->column_gaps(column);
   }
-  const std::vector<std::string>& classes() const noexcept override { return whole_->classes(); }
-  std::string_view class_column() const noexcept override { return whole_->class_column(); }
-  const std::vector<std::string>& notes() const noexcept override { return whole_->notes(); }
   std::string name(std::uint64_t sample) const override { return whole_->name(sample); }
-  std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
-                                   blocking_sources& from) const override {
-    return whole_->members(sample, wanted, from);
-  }
-  sample_blocks blocks() const override { return whole_->blocks(); }
-  std::uint64_t defects() const noexcept override { return whole_->defects(); }
-  std::optional<defect> defect_of(std::uint64_t sample) const override { return whole_->defect_of(sample); }
-  guard guarded() const noexcept override { return whole_->guarded(); }
-  std::optional<std::string> changed(guard at) const override { return whole_->changed(at); }
-  window_number window_of(std::uint64_t sample) const override { return whole_->window_of(sample); }
-  std::vector<std::shared_ptr<const dataset_model>> joined() const override { return whole_->joined(); }
-  std::uint64_t header_offset(std::uint64_t sample, const extent& part) const override {
-    return whole_->header_offset(sample, part);
-  }
   void describe(description& out) const override {
     whole_->describe(out);
     added_.describe(out);
@@ -96,6 +58,7 @@ class with_column_model final : public dataset_model {
   }
 
  private:
+  [[nodiscard]] bool is_added(std::size_t column) const noexcept { return column + 1 == names_.size(); }
   static std::vector<column_values> one(column_values added) {
     std::vector<column_values> columns;
     columns.push_back(std::move(added));

@@ -98,14 +98,14 @@ void sample_reader::read(const extent& where, std::uint64_t offset, std::span<st
 }
 
 // One key for all: the members of a shard's sample have it already.
-std::string sample_reader::key_of(std::uint64_t sample, const std::vector<dataset_model::member_path>& paths) const {
+std::string sample_reader::key_of(std::uint64_t sample, const std::vector<member_path>& paths) const {
   if (paths.empty()) return encode_key(model_.name(sample));
   return paths.front().is_key ? paths.front().stem : encode_key(paths.front().stem);
 }
 
 void sample_reader::name_members(std::uint64_t sample, const std::vector<std::uint16_t>& fields,
                                  sample_members& result) {
-  const std::vector<dataset_model::member_path> paths = model_.members(sample, fields, sources_);
+  const std::vector<member_path> paths = model_.members(sample, fields, sources_);
   key_ = next_key(key_of(sample, paths));
   for (std::size_t i = 0; i < paths.size(); ++i) {
     result.members[i].name = str_cat(key_, ".", paths[i].extension);

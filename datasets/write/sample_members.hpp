@@ -47,7 +47,7 @@ class sample_reader {
 
  private:
   blocking_source& source(std::uint32_t number) { return sources_.of(*model_.sources()[number]); }
-  [[nodiscard]] std::string key_of(std::uint64_t sample, const std::vector<dataset_model::member_path>& paths) const;
+  [[nodiscard]] std::string key_of(std::uint64_t sample, const std::vector<member_path>& paths) const;
   void name_members(std::uint64_t sample, const std::vector<std::uint16_t>& fields, sample_members& result);
   [[nodiscard]] std::string next_key(std::string key);
   void add_columns(std::uint64_t sample, sample_members& result) const;

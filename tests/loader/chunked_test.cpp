@@ -927,19 +927,17 @@ TEST(chunked, rows_of_numbers_are_sequences_whatever_packs_them) {
 }
 
 // Guards of both kinds in one dataset: each is asked when it wants to be.
-class guarded_rows final : public datasets::dataset_model {
+class guarded_rows final : public datasets::dataset_model, datasets::guard_facet {
  public:
   guarded_rows(std::shared_ptr<const datasets::dataset_model> whole, datasets::guard rate)
-      : whole_(std::move(whole)), rate_(rate) {}
-  std::uint64_t size() const noexcept override { return whole_->size(); }
-  std::span<const field_info> fields() const noexcept override { return whole_->fields(); }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
-    return whole_->sources();
+      : whole_(std::move(whole)), rate_(rate) {
+    begin_as(*whole_);
+    facets_.guard = this;
   }
+  std::uint64_t size() const noexcept override { return whole_->size(); }
   void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
     whole_->parts(sample, needs, out);
   }
-  datasets::part_forms forms(std::uint16_t field) const noexcept override { return whole_->forms(field); }
   std::string name(std::uint64_t sample) const override { return whole_->name(sample); }
   dataset_memory memory() const override { return whole_->memory(); }
   datasets::guard guarded() const noexcept override { return rate_; }

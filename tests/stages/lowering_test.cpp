@@ -18,19 +18,15 @@ using datasets::part_forms;
 /// One field, of which values have these forms.
 class of_forms final : public datasets::dataset_model {
  public:
-  of_forms(part_forms forms, field_info info) : forms_(forms), fields_{std::move(info)} {}
+  of_forms(part_forms forms, field_info info) {
+    fields_.push_back(std::move(info));
+    forms_.push_back(forms);
+  }
 
   std::uint64_t size() const noexcept override { return 1; }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
   void parts(std::uint64_t, std::span<const datasets::need>, datasets::part_list&) const override {}
-  part_forms forms(std::uint16_t) const noexcept override { return forms_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return {}; }
   std::string name(std::uint64_t) const override { return "0"; }
   dataset_memory memory() const override { return {}; }
-
- private:
-  part_forms forms_;
-  std::vector<field_info> fields_;
 };
 
 field_info floats(std::uint64_t bytes) {

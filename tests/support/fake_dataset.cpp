@@ -126,11 +126,12 @@ placement place(const std::vector<fake_sample>& samples, const fake_dataset_opti
   return placed;
 }
 
-class fake_model final : public datasets::dataset_model {
+class fake_model final : public datasets::dataset_model, datasets::columns_facet, datasets::defects_facet {
  public:
   fake_model(const std::vector<fake_sample>& samples, placement placed,
              std::vector<std::shared_ptr<const io::source_description>> sources)
-      : size_(samples.size()), extents_(std::move(placed.extents)), sources_(std::move(sources)) {
+      : size_(samples.size()), extents_(std::move(placed.extents)) {
+    sources_ = std::move(sources);
     for (std::size_t f = 0; f < placed.fields.size(); ++f) {
       field_info info;
       info.name = placed.fields[f];
@@ -150,22 +151,23 @@ class fake_model final : public datasets::dataset_model {
       defects_.push_back(sample.defect);
       if (!sample.defect.empty()) ++defect_count_;
       cls_.push_back(sample.cls_column);
-      if (sample.cls_column) columns_ = {"cls"};
+      if (sample.cls_column) facets_.columns = this;
     }
+    if (defect_count_ > 0) facets_.defects = this;
   }
 
   std::uint64_t size() const noexcept override { return size_; }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
 
   void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
     for (const datasets::need& each : needs) add(sample, each.field, out);
   }
 
-  std::span<const std::string> columns() const noexcept override { return columns_; }
+  std::span<const std::string> column_names() const noexcept override { return {&column_, 1}; }
   std::optional<datasets::column_value> column(std::uint64_t sample, std::size_t) const override {
     return cls_[sample];
   }
+  dtype column_type(std::size_t) const override { return dtype::i64; }
+  std::uint64_t column_gaps(std::size_t) const override { return 0; }
   std::string name(std::uint64_t sample) const override { return "sample/" + std::to_string(sample); }
 
   std::uint64_t defects() const noexcept override { return defect_count_; }
@@ -193,9 +195,7 @@ class fake_model final : public datasets::dataset_model {
 
   std::uint64_t size_;
   std::vector<std::vector<std::optional<extent>>> extents_;
-  std::vector<std::shared_ptr<const io::source_description>> sources_;
-  std::vector<field_info> fields_;
-  std::vector<std::string> columns_;
+  const std::string column_ = "cls";
   std::vector<std::optional<std::int64_t>> cls_;
   std::vector<std::string> defects_;
   std::uint64_t defect_count_ = 0;

@@ -16,25 +16,15 @@
 
 namespace leat::testing {
 
-class in_blocks_model final : public datasets::dataset_model {
+class in_blocks_model final : public datasets::dataset_model, datasets::blocks_facet {
  public:
-  in_blocks_model(const dataset& of, datasets::sample_blocks blocks) : of_(of.model()), blocks_(std::move(blocks)) {}
-  std::uint64_t size() const noexcept override { return of_->size(); }
-  std::span<const field_info> fields() const noexcept override { return of_->fields(); }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
-    return of_->sources();
+  in_blocks_model(const dataset& of, datasets::sample_blocks blocks) : of_(of.model()), blocks_(std::move(blocks)) {
+    begin_as(*of_);
+    facets_.blocks = this;
   }
+  std::uint64_t size() const noexcept override { return of_->size(); }
   void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
     of_->parts(sample, needs, out);
-  }
-  datasets::part_forms forms(std::uint16_t field) const noexcept override { return of_->forms(field); }
-  std::span<const std::byte> produce(std::uint64_t sample, std::uint16_t field,
-                                     std::vector<std::byte>& scratch) const override {
-    return of_->produce(sample, field, scratch);
-  }
-  std::span<const std::string> columns() const noexcept override { return of_->columns(); }
-  std::optional<datasets::column_value> column(std::uint64_t sample, std::size_t column) const override {
-    return of_->column(sample, column);
   }
   std::string name(std::uint64_t sample) const override { return of_->name(sample); }
   datasets::sample_blocks blocks() const override { return blocks_; }

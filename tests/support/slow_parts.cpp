@@ -105,26 +105,23 @@ class slow_disk final : public io::source_description {
 
 class slow_model final : public datasets::dataset_model {
  public:
-  slow_model(std::uint64_t samples, std::chrono::microseconds per_read, passing how)
-      : samples_(samples), sources_{std::make_shared<slow_disk>(per_read, how)} {
-    field_.name = "cls";
-    field_.samples = size();
-    field_.bytes_max = 4;
-    field_.bytes_total = 4 * size();
+  slow_model(std::uint64_t samples, std::chrono::microseconds per_read, passing how) : samples_(samples) {
+    sources_.push_back(std::make_shared<slow_disk>(per_read, how));
+    field_info& field = fields_.emplace_back();
+    field.name = "cls";
+    field.samples = size();
+    field.bytes_max = 4;
+    field.bytes_total = 4 * size();
   }
   std::uint64_t size() const noexcept override { return samples_; }
-  std::span<const field_info> fields() const noexcept override { return {&field_, 1}; }
   void parts(std::uint64_t sample, std::span<const datasets::need>, datasets::part_list& out) const override {
     out.push_back({.where = {.offset = sample * 100'000, .stored_bytes = 4, .decoded_bytes = 4}});
   }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
   std::string name(std::uint64_t sample) const override { return std::to_string(sample); }
   dataset_memory memory() const override { return {}; }
 
  private:
   const std::uint64_t samples_;
-  field_info field_;
-  std::vector<std::shared_ptr<const io::source_description>> sources_;
 };
 
 }  // namespace

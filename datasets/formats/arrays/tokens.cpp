@@ -79,8 +79,6 @@ class tokens_model final : public dataset_model {
   }
 
   std::uint64_t size() const noexcept override { return table_.size(); }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     append_parts(table_.of(sample), needs, out);
@@ -109,8 +107,6 @@ class tokens_model final : public dataset_model {
   static std::string_view name(dtype type) noexcept { return leat::name(type); }
 
   std::shared_ptr<const io::file_table> files_;
-  std::vector<std::shared_ptr<const io::source_description>> sources_;
-  std::vector<field_info> fields_;
   extent_table table_;
   bool documents_ = false;
 };

@@ -160,12 +160,11 @@ class table_reader {
 
   void name_classes(const std::string& name, std::vector<std::string> names) {
     const bool is_usual = name == "label" || name == "cls" || name == "class";
-    if (!table_.class_column.empty() && !is_usual) {
+    if (table_.classes && !is_usual) {
       return note(
-          str_cat("classes() has the names of '", table_.class_column, "'; those of '", name, "' are left out"));
+          str_cat("classes() has the names of '", table_.classes->column, "'; those of '", name, "' are left out"));
     }
-    table_.class_column = name;
-    table_.classes = std::move(names);
+    table_.classes = std::make_shared<class_names>(class_names{std::move(names), name});
   }
 
   void check_is_there(const std::string& name) const {

@@ -45,19 +45,19 @@ std::shared_ptr<const io::source_description> on_disk(const std::shared_ptr<cons
   return std::make_shared<io::file_description>(files);
 }
 
-class folder_model final : public dataset_model {
+class folder_model final : public dataset_model, columns_facet, defects_facet, packing_facet {
  public:
   ///   place   what the files are read from
-  folder_model(const std::string& root, std::vector<std::string> classes,
+  folder_model(const std::string& root, std::vector<std::string> names_of_classes,
                const std::vector<picture_directory>& directories, std::vector<std::string> notes,
                const source_maker& place)
-      : classes_(std::move(classes)),
-        notes_(std::move(notes)),
-        root_bytes_(root.ends_with('/') ? root.size() : root.size() + 1) {
+      : root_bytes_(root.ends_with('/') ? root.size() : root.size() + 1) {
+    name_classes(std::move(names_of_classes));
+    notes_ = std::move(notes);
     field_info picture = picture_info();
-    class_ends_.assign(classes_.size(), 0);
+    class_ends_.assign(classes().size(), 0);
     const auto files = std::make_shared<io::file_table>();
-    const std::vector<std::uint32_t> present = classes_.empty() ? std::vector{0U} : std::vector{0U, 1U};
+    const std::vector<std::uint32_t> present = classes().empty() ? std::vector{0U} : std::vector{0U, 1U};
     for (const picture_directory& directory : directories) {
       const std::string path = below(root, directory.path);
       for (const picture_directory::picture& each : directory.pictures) {
@@ -80,7 +80,9 @@ class folder_model final : public dataset_model {
   ///   throws   error{errc::format}: it is no folder's
   folder_model(const std::string& root, const std::shared_ptr<const mapped_index>& index, section_reader& from)
       : root_bytes_(root.ends_with('/') ? root.size() : root.size() + 1) {
-    for (std::uint64_t left = from.number(); left > 0; --left) classes_.emplace_back(from.text());
+    std::vector<std::string> names;
+    for (std::uint64_t left = from.number(); left > 0; --left) names.emplace_back(from.text());
+    name_classes(std::move(names));
     for (std::uint64_t left = from.number(); left > 0; --left) notes_.emplace_back(from.text());
     const std::span<const std::uint64_t> ends = from.all<std::uint64_t>();
     class_ends_.assign(ends.begin(), ends.end());
@@ -98,8 +100,8 @@ class folder_model final : public dataset_model {
     kept.names = from.all<char>();
     kept.runs = from.all<io::file_table::run>();
     kept.large_sizes = from.all<io::file_table::large_size>();
-    counts_ = sample_counts(from, kept.entries.size(), classes_.empty() ? 1 : 2);
-    const bool is_ours = from.at_end() && class_ends_.size() == classes_.size() &&
+    counts_ = sample_counts(from, kept.entries.size(), classes().empty() ? 1 : 2);
+    const bool is_ours = from.at_end() && class_ends_.size() == classes().size() &&
                          std::is_sorted(class_ends_.begin(), class_ends_.end()) &&
                          (class_ends_.empty() || class_ends_.back() == kept.entries.size()) &&
                          (failures_.empty() || failures_.rbegin()->first < kept.entries.size());
@@ -108,8 +110,8 @@ class folder_model final : public dataset_model {
   }
 
   void save(section_writer& into) const {
-    into.add(classes_.size());
-    for (const std::string& each : classes_) into.add(each);
+    into.add(classes().size());
+    for (const std::string& each : classes()) into.add(each);
     into.add(notes_.size());
     for (const std::string& each : notes_) into.add(each);
     into.add_all(std::span<const std::uint64_t>(class_ends_));
@@ -134,12 +136,6 @@ class folder_model final : public dataset_model {
   }
 
   std::uint64_t size() const noexcept override { return files_->files(); }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::string> columns() const noexcept override { return columns_; }
-  const std::vector<std::string>& classes() const noexcept override { return classes_; }
-  const std::vector<std::string>& notes() const noexcept override { return notes_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
-  const sample_counts* counts() const noexcept override { return &counts_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     for (const need& wanted : needs) {
@@ -150,10 +146,13 @@ class folder_model final : public dataset_model {
     }
   }
 
+  std::span<const std::string> column_names() const noexcept override { return {&classes_->column, 1}; }
   std::optional<column_value> column(std::uint64_t sample, std::size_t) const override {
     // Samples are sorted by class, so a label is a place among the classes' ends.
     return std::upper_bound(class_ends_.begin(), class_ends_.end(), sample) - class_ends_.begin();
   }
+  dtype column_type(std::size_t) const override { return dtype::i64; }
+  std::uint64_t column_gaps(std::size_t) const override { return 0; }
 
   std::string name(std::uint64_t sample) const override {
     return files_->path(static_cast<std::uint32_t>(sample)).substr(root_bytes_);
@@ -189,7 +188,7 @@ class folder_model final : public dataset_model {
     dataset_memory held;
     held.files = files_->memory_bytes();
     held.columns = class_ends_.capacity() * sizeof(std::uint64_t);
-    for (const std::string& name : classes_) held.columns += sizeof(name) + name.capacity();
+    for (const std::string& name : classes()) held.columns += sizeof(name) + name.capacity();
     return held;
   }
 
@@ -204,12 +203,19 @@ class folder_model final : public dataset_model {
     return path.empty() ? root : str_cat(root, root.ends_with('/') ? "" : "/", path);
   }
 
+  void name_classes(std::vector<std::string> names) {
+    if (!names.empty()) classes_ = std::make_shared<class_names>(class_names{std::move(names)});
+  }
+
   void finish(std::shared_ptr<const io::file_table> files, field_info picture, const source_maker& place) {
     files_ = std::move(files);
     picture.samples = files_->files();
     fields_.push_back(std::move(picture));
-    if (!classes_.empty()) columns_.push_back("cls");
     sources_.push_back(place(files_));
+    facets_.counts = &counts_;
+    facets_.packing = this;
+    if (!classes().empty()) facets_.columns = this;
+    if (!failures_.empty()) facets_.defects = this;
   }
 
   static std::string why_not_there(int failure) {
@@ -221,16 +227,11 @@ class folder_model final : public dataset_model {
     return errno_words(failure);
   }
 
-  std::vector<std::string> classes_;
-  std::vector<std::string> notes_;
   std::size_t root_bytes_;  // Of the root and its slash: names are given without them.
   std::vector<std::uint64_t> class_ends_;
-  std::vector<field_info> fields_;
-  std::vector<std::string> columns_;
   std::map<std::uint32_t, int> failures_;
   sample_counts counts_;
   std::shared_ptr<const io::file_table> files_;
-  std::vector<std::shared_ptr<const io::source_description>> sources_;
 };
 
 std::string list_of(const std::vector<std::string>& names) {

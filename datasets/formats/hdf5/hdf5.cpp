@@ -33,8 +33,7 @@ void find_pictures(const file_bytes& file, placed_values& values) {
 /// What attributes give.
 struct columns_of_files {
   std::vector<std::vector<chunked_array>> arrays;  // of each file
-  std::string class_column;
-  std::vector<std::string> classes;
+  std::shared_ptr<const class_names> classes;
 };
 
 columns_of_files join_all(std::span<const std::vector<attribute_column>> columns, std::span<const std::string> paths,
@@ -47,11 +46,10 @@ columns_of_files join_all(std::span<const std::vector<attribute_column>> columns
     joined_column joined = join_columns(of, paths);
     for (std::size_t i = 0; i < paths.size(); ++i) all.arrays[i].push_back(std::move(joined.arrays[i]));
     if (joined.classes.empty()) continue;
-    if (all.class_column.empty()) {
-      all.class_column = of.front()->name;
-      all.classes = std::move(joined.classes);
+    if (!all.classes) {
+      all.classes = std::make_shared<class_names>(class_names{std::move(joined.classes), of.front()->name});
     } else {
-      notes.push_back(note_of_more_classes(all.class_column, of.front()->name));
+      notes.push_back(note_of_more_classes(all.classes->column, of.front()->name));
     }
   }
   return all;
@@ -107,7 +105,6 @@ dataset open_hdf5_files(const input_files& from, const hdf5_options& options) {
                                   .values = std::move(contents[i].values),
                                   .notes = std::move(contents[i].notes),
                                   .rows = {.window = options.window, .stride = options.stride},
-                                  .class_column = added.class_column,
                                   .classes = added.classes}));
   }
   return parts.size() == 1 ? parts.front() : concat(parts);

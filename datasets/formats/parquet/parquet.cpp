@@ -523,9 +523,10 @@ dataset open_parquet_files(const input_files& from, const table_options& options
       } else {
         table.numbers.push_back(std::move(of.numbers[k]));
       }
-      if (chosen.name == classes.column) table.class_column = classes.column;
+      if (chosen.name == classes.column) {
+        table.classes = std::make_shared<class_names>(class_names{classes.names, classes.column});
+      }
     }
-    if (!table.class_column.empty()) table.classes = classes.names;
     // What would be said of every file is said once, of the first.
     const bool is_new = i == 0 || of.notes != files.front().notes;
     for (const std::string& note : of.notes) {

@@ -55,7 +55,7 @@ namespace {
 // More loops would wait for the thread that joins their shards.
 constexpr std::uint32_t indexing_loops_max = 8;
 
-class tar_model final : public dataset_model {
+class tar_model final : public dataset_model, expanding_facet, blocks_facet, defects_facet, packing_facet {
  public:
   ///   source   of these files, by the same numbers
   tar_model(std::shared_ptr<const io::file_table> files, std::shared_ptr<const io::source_description> source,
@@ -74,7 +74,7 @@ class tar_model final : public dataset_model {
     }
     own_photos_.shrink_to_fit();
     photos_ = own_photos_;
-    sources_.push_back(std::move(source));
+    finish(std::move(source));
   }
 
   /// As save() wrote it.
@@ -118,13 +118,15 @@ class tar_model final : public dataset_model {
         is_ours && std::all_of(photos_.begin(), photos_.end(), [](const photo_place& each) { return each.is_sound(); });
     if (!is_ours) throw error(errc::format, "it has places of files, fields or photographs that there are not");
     photos_owner_ = index;
-    sources_.push_back(std::move(source));
+    finish(std::move(source));
   }
 
   /// Its shards are compressed, and offsets in its table are of what they become.
   ///   from    where these shards are opened anew, to look at their headers
   void set_coded(std::vector<std::shared_ptr<const coded_file>> files, std::shared_ptr<const input_files> from) {
     for (auto& each : files) coded_.emplace_back(std::move(each));
+    forms_.assign(fields_.size(), part_form::value);
+    facets_.expanding = this;
     coded_from_ = std::move(from);
     for (std::uint64_t sample = 0; sample < table_.size(); ++sample) {
       const std::span<const extent_table::record> parts = table_.of(sample);
@@ -156,9 +158,6 @@ class tar_model final : public dataset_model {
     }
   }
 
-  part_forms forms(std::uint16_t) const noexcept override {
-    return coded_.empty() ? part_form::stored : part_form::value;
-  }
   std::optional<value_fault> expand(std::uint64_t, const part& of, std::span<const std::byte> stored,
                                     std::span<std::byte>& decoded) const override {
     return coded_[of.where.file].expand(of.block, stored, decoded);
@@ -217,10 +216,6 @@ class tar_model final : public dataset_model {
   }
 
   std::uint64_t size() const noexcept override { return table_.size(); }
-  std::span<const field_info> fields() const noexcept override { return fields_; }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override { return sources_; }
-  const std::vector<std::string>& notes() const noexcept override { return notes_; }
-  const sample_counts* counts() const noexcept override { return &counts_; }
 
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
     const std::size_t before = out.size();
@@ -286,6 +281,14 @@ class tar_model final : public dataset_model {
   }
 
  private:
+  void finish(std::shared_ptr<const io::source_description> source) {
+    sources_.push_back(std::move(source));
+    facets_.counts = &counts_;
+    facets_.blocks = this;
+    facets_.packing = this;
+    if (!defects_.empty()) facets_.defects = this;
+  }
+
   /// A hard link: numbers of parts, as extent_table::records() has them.
   struct part_link {
     std::uint64_t part = 0;
@@ -477,17 +480,14 @@ class tar_model final : public dataset_model {
   std::shared_ptr<const io::file_table> files_;
   const at_end_marker at_marker_;
   extent_table table_;
-  std::vector<field_info> fields_;
   sample_counts counts_;
   absl::flat_hash_map<std::string, std::uint16_t> numbers_;
   std::map<std::uint64_t, defect> defects_;
-  std::vector<std::string> notes_;
   std::span<const photo_place> photos_;    // of all files, by file and block
   std::vector<std::uint32_t> photo_ends_;  // of each file's
   std::vector<part_link> links_;           // by part
   std::vector<photo_place> own_photos_;    // where they are not in a mapped index
   std::shared_ptr<const void> photos_owner_;
-  std::vector<std::shared_ptr<const io::source_description>> sources_;
   std::vector<coded_blocks> coded_;  // by file; none where shards are not compressed
   std::shared_ptr<const input_files> coded_from_;
   mutable mutex reader_mutex_;
