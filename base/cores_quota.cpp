@@ -1,5 +1,6 @@
 #include "base/cores_quota.hpp"
 
+#include "base/control_groups.hpp"
 #include "base/usable_cores.hpp"
 
 #include <unistd.h>
@@ -24,28 +25,12 @@ std::optional<double> find_cores_quota(const std::string& root) {
   const auto tighten = [&](double quota, double period) {
     if (quota > 0 && period > 0) least = std::min(least.value_or(quota / period), quota / period);
   };
-  std::ifstream groups(root + "/proc/self/cgroup");
-  std::string line;
-  while (std::getline(groups, line)) {
-    // "0::/group" is version 2, "4:cpu,cpuacct:/group" version 1, cgroups(7).
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (controllers != ",," && controllers.find(",cpu,") == std::string::npos) continue;
-    const std::string mount = root + (controllers == ",," ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu");
-    std::string group = line.substr(second + 1);
-    if (group == "/") group.clear();
-    for (;;) {
-      std::ifstream limit(mount + group + "/cpu.max");
-      std::string quota;
-      double period = 0;
-      if (limit >> quota >> period && quota != "max") tighten(std::strtod(quota.c_str(), nullptr), period);
-      tighten(number_in(mount + group + "/cpu.cfs_quota_us"), number_in(mount + group + "/cpu.cfs_period_us"));
-      const std::size_t slash = group.rfind('/');
-      if (group.empty() || slash == std::string::npos) break;
-      group.resize(slash);
-    }
+  for (const control_group& group : control_groups(root, "cpu")) {
+    std::ifstream limit(group.directory + "/cpu.max");
+    std::string quota;
+    double period = 0;
+    if (limit >> quota >> period && quota != "max") tighten(std::strtod(quota.c_str(), nullptr), period);
+    tighten(number_in(group.directory + "/cpu.cfs_quota_us"), number_in(group.directory + "/cpu.cfs_period_us"));
   }
   return least;
 }

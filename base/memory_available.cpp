@@ -1,5 +1,6 @@
 #include "base/memory_available.hpp"
 
+#include "base/control_groups.hpp"
 #include "base/text.hpp"
 
 #include <algorithm>
@@ -48,24 +49,18 @@ struct group_files {
 constexpr group_files version_2{"memory.max", "memory.current", ""};
 constexpr group_files version_1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_"};
 
-/// What one group and its parents leave.
-void tighten(memory_available& found, const std::string& mount, std::string group, const group_files& names) {
-  for (;;) {
-    const std::string directory = str_cat(mount, group, "/");
-    const auto limit = number_in(directory + names.limit);
-    const auto used = number_in(directory + names.used);
-    if (limit && used && *limit != unlimited) {
-      const std::string stat = directory + "memory.stat";
-      const std::uint64_t cache = number_after(stat, str_cat(names.stat_prefix, "inactive_file")) +
-                                  number_after(stat, str_cat(names.stat_prefix, "active_file"));
-      const std::uint64_t held = *used - std::min(*used, cache);
-      const std::uint64_t left = *limit - std::min(*limit, held);
-      if (left < found.bytes) found = {left, str_cat("control group ", group.empty() ? "/" : group)};
-    }
-    const std::size_t slash = group.rfind('/');
-    if (group.empty() || slash == std::string::npos) return;
-    group.resize(slash);
-  }
+/// What a group leaves.
+void tighten(memory_available& found, const control_group& group, const group_files& names) {
+  const std::string directory = group.directory + "/";
+  const auto limit = number_in(directory + names.limit);
+  const auto used = number_in(directory + names.used);
+  if (!limit || !used || *limit == unlimited) return;
+  const std::string stat = directory + "memory.stat";
+  const std::uint64_t cache = number_after(stat, str_cat(names.stat_prefix, "inactive_file")) +
+                              number_after(stat, str_cat(names.stat_prefix, "active_file"));
+  const std::uint64_t held = *used - std::min(*used, cache);
+  const std::uint64_t left = *limit - std::min(*limit, held);
+  if (left < found.bytes) found = {left, str_cat("control group ", group.name)};
 }
 
 }  // namespace
@@ -73,24 +68,8 @@ void tighten(memory_available& found, const std::string& mount, std::string grou
 memory_available find_memory_available(const std::string& root) {
   memory_available found{number_after(root + "/proc/meminfo", "MemAvailable:") * 1024, "MemAvailable"};
   if (found.bytes == 0) found.bytes = unlimited;  // a sandbox without /proc/meminfo: the groups may still know
-
-  // "0::/group" is version 2, "4:memory:/group" version 1, cgroups(7). In a container the path may be that of the
-  // host and not exist here; then the mount's root is the container's own group.
-  std::ifstream groups(root + "/proc/self/cgroup");
-  std::string line;
-  while (std::getline(groups, line)) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    std::string group = line.substr(second + 1);
-    if (group == "/") group.clear();
-    if (controllers.empty()) {
-      const std::string mount = root + "/sys/fs/cgroup";
-      tighten(found, mount, group, version_2);
-    } else if (str_cat(",", controllers, ",").find(",memory,") != std::string::npos) {
-      tighten(found, root + "/sys/fs/cgroup/memory", group, version_1);
-    }
+  for (const control_group& group : control_groups(root, "memory")) {
+    tighten(found, group, group.is_of_version_1 ? version_1 : version_2);
   }
   if (found.bytes == unlimited) found.bytes = 0;
   return found;

@@ -1,39 +1,27 @@
 #include "base/start_thread.hpp"
 
+#include "base/control_groups.hpp"
+
 #include <sys/resource.h>
 
-#include <filesystem>
 #include <fstream>
+#include <string>
 
 namespace leat {
 namespace {
 
 // The number in the first line of a file; 0 where there is none ("max").
-std::size_t number_in(const std::filesystem::path& path) {
+std::size_t number_in(const std::string& path) {
   std::ifstream file(path);
   std::size_t number = 0;
   return file >> number ? number : 0;
 }
 
-// The least of this cgroup and those that it lies in.
 std::size_t pids_max() {
-  std::ifstream groups("/proc/self/cgroup");
   std::size_t least = 0;
-  for (std::string line; std::getline(groups, line);) {
-    // "0::/path" is the unified hierarchy; "7:pids:/path" that of version 1.
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const char* const root = controllers.empty()     ? "/sys/fs/cgroup"
-                             : controllers == "pids" ? "/sys/fs/cgroup/pids"
-                                                     : "";
-    if (*root == '\0') continue;
-    for (std::filesystem::path group = line.substr(second + 1);; group = group.parent_path()) {
-      const std::size_t here = number_in(std::filesystem::path(root) / group.relative_path() / "pids.max");
-      if (here != 0 && (least == 0 || here < least)) least = here;
-      if (!group.has_relative_path()) break;
-    }
+  for (const control_group& group : control_groups("", "pids")) {
+    const std::size_t here = number_in(group.directory + "/pids.max");
+    if (here != 0 && (least == 0 || here < least)) least = here;
   }
   return least;
 }
