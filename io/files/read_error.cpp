@@ -20,14 +20,14 @@ error compose(int failure, const std::string& where) {
 }  // namespace
 
 error explain_read(const failed_read& read) {
+  const char* const remedy = meaning_of(read.failure).remedy;
   if (read.failure == ENODATA) {
-    return {errc::io,
-            str_cat(read.path, ": the file ends at ", read.offset + read.data_bytes, ", and bytes up to ",
-                    read.offset + read.bytes, " were expected (ENODATA); was it cut or replaced since it was opened?")};
+    return {errc::io, str_cat(read.path, ": the file ends at ", read.offset + read.data_bytes, ", and bytes up to ",
+                              read.offset + read.bytes, " were expected (ENODATA); ", remedy)};
   }
   if (read.failure == EFBIG) {
     return {errc::io, str_cat(read.path, ": the file goes on after ", read.offset + read.bytes,
-                              " bytes, where it was expected to end (EFBIG); was it replaced since it was opened?")};
+                              " bytes, where it was expected to end (EFBIG); ", remedy)};
   }
   const std::string where = str_cat(read.path, " at offset ", read.offset, ", ", read.bytes, " bytes");
   if (read.failure == ETIMEDOUT) {
