@@ -1,0 +1,43 @@
+# All public headers in one unit, as a user's compiler sees them:
+#   cmake -D COMPILER=... -D FLAGS=... -D INCLUDES=... -D FOLDER=... -D OPTIONS=-std=c++23 [-D REFUSED="words"] -P compile.cmake
+#   REFUSED   these words are the first error; without it there is neither error nor warning
+separate_arguments(flags UNIX_COMMAND "${FLAGS} ${OPTIONS}")
+list(GET INCLUDES 0 ours)
+list(TRANSFORM INCLUDES PREPEND -I)
+# What needs libraries of others is compiled beside them.
+file(GLOB headers RELATIVE ${ours} ${ours}/leat/*.hpp ${ours}/leat/*.h)
+list(REMOVE_ITEM headers leat/cuda.hpp leat/mpi.hpp leat/torch.hpp leat/torch_dataset.hpp)
+
+function(compile out)
+  list(TRANSFORM ARGN REPLACE "(.+)" "#include <\\1>\n" OUTPUT_VARIABLE lines)
+  list(JOIN lines "" text)
+  string(SHA256 unit "${OPTIONS}${text}")
+  set(unit ${CMAKE_CURRENT_BINARY_DIR}/${unit}.cpp)
+  file(WRITE ${unit} "${text}")
+  execute_process(COMMAND ${COMPILER} ${flags} -Wall -Wextra -Werror ${INCLUDES} -fsyntax-only ${unit}
+    ERROR_VARIABLE errors RESULT_VARIABLE result)
+  file(REMOVE ${unit})
+  string(REGEX MATCH "error: [^\n]*" first "${errors}")
+  if(NOT result EQUAL 0 AND NOT first)
+    set(first "${errors}")
+  endif()
+  set(${out} "${first}" PARENT_SCOPE)
+endfunction()
+
+compile(nothing version)
+if(nothing)
+  message("skipped: this compiler has no standard library for ${OPTIONS}: ${nothing}")
+  return()
+endif()
+if(NOT REFUSED)
+  compile(first ${headers})
+  if(first)
+    message(FATAL_ERROR "${OPTIONS}: ${first}")
+  endif()
+  return()
+endif()
+compile(first leat/loader.hpp)
+string(FIND "${first}" "${REFUSED}" found)
+if(found EQUAL -1)
+  message(FATAL_ERROR "${OPTIONS} is not refused in words, but by: ${first}")
+endif()
