@@ -31,6 +31,7 @@
 #include <fstream>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -64,8 +65,7 @@ class remote_outage : public ::testing::Test {
   remote_outage() { fill_seeded(7, 0, std::as_writable_bytes(std::span(content_))); }
 
   void serve(std::uint16_t port = 0) {
-    server_.emplace(fault_server::transport::plain, port);
-    server_->put("a.bin", content_);
+    server_.emplace(fault_server::transport::plain, port, std::map<std::string, std::string>{{"a.bin", content_}});
     // Again at its port: then reads that are under way refer to it.
     if (port == 0) where_ = io::parse_address(server_->address("a.bin"));
   }

@@ -109,7 +109,8 @@ std::string served_request::value(std::string_view name) const {
 
 class fault_server::impl {
  public:
-  impl(transport how, std::uint16_t port) : how_(how) {
+  impl(transport how, std::uint16_t port, const std::map<std::string, std::string>& objects) : how_(how) {
+    for (const auto& [name, content] : objects) put(name, content);
     if (how == transport::tls) {
       static const key_and_certificate made = make_certificate();
       certificate_ = made.certificate;
@@ -365,7 +366,8 @@ class fault_server::impl {
   std::thread thread_;
 };
 
-fault_server::fault_server(transport how, std::uint16_t port) : impl_(std::make_unique<impl>(how, port)) {}
+fault_server::fault_server(transport how, std::uint16_t port, const std::map<std::string, std::string>& objects)
+    : impl_(std::make_unique<impl>(how, port, objects)) {}
 fault_server::~fault_server() = default;
 std::string fault_server::put(const std::string& name, std::string content) {
   return impl_->put(name, std::move(content));

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -63,8 +64,10 @@ class fault_server {
   using rule = std::function<http_fault(const served_request&)>;
 
   /// Listens on a port of 127.0.0.1, on a thread of its own.
-  ///   port   0: any that is free; else that of a server that is gone, which so comes back
-  explicit fault_server(transport how = transport::plain, std::uint16_t port = 0);
+  ///   port      0: any that is free; else that of a server that is gone, which so comes back
+  ///   objects   put() before it listens
+  explicit fault_server(transport how = transport::plain, std::uint16_t port = 0,
+                        const std::map<std::string, std::string>& objects = {});
   fault_server(const fault_server&) = delete;
   fault_server& operator=(const fault_server&) = delete;
   ~fault_server();

@@ -4,6 +4,7 @@
 #include "tests/support/photos.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/seeded_random.hpp"
+#include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
 
@@ -104,8 +105,7 @@ class store_process {
   [[noreturn]] void serve() {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     try {
-      fault_server server(fault_server::transport::plain, shared_->port);
-      for (const auto& [name, content] : objects_) server.put(name, content);
+      fault_server server(fault_server::transport::plain, shared_->port, objects_);
       server.set_rule([this](const served_request& asked) {
         ++shared_->requests;
         if (shared_->refuses) return http_fault{.what = wrong::status, .status = 503};
@@ -188,19 +188,37 @@ class store_outage : public ::testing::Test {
   int caches_ = 0;
 };
 
+struct outage {
+  std::string what;
+  double seconds = 1;
+  const char* source = "";
+  bool is_cached = false;
+};
+
+/// A few of one and three seconds. $LEAT_OUTAGE_S, if set, is how long each kind of each source lasts, and $LEAT_OUTAGE names the one kind that is wanted.
+std::vector<outage> outages() {
+  constexpr const char* shards = "train-{0..1}.tar";
+  constexpr const char* photos = "photos/";
+  const auto asked_s = number_from_environment<double>("LEAT_OUTAGE_S", 0);
+  if (asked_s == 0) {
+    return {{"killed", 1, shards, false},  {"silent", 1, photos, false}, {"refusing", 1, shards, true},
+            {"refusing", 3, photos, true}, {"killed", 1, photos, true},  {"silent", 1, shards, false}};
+  }
+  const char* const only = std::getenv("LEAT_OUTAGE");
+  std::vector<outage> all;
+  for (const char* const what : {"killed", "silent", "refusing"}) {
+    if (only != nullptr && std::string(what) != only) continue;
+    for (const char* const source : {shards, photos}) {
+      for (const bool is_cached : {false, true}) all.push_back({what, asked_s, source, is_cached});
+    }
+  }
+  return all;
+}
+
 TEST_F(store_outage, costs_the_time_that_it_lasts_and_two_seconds_at_the_most) {
   // Exact figures are printed: beside busy neighbours a run takes longer by itself.
   constexpr double of_a_busy_machine = 10;
-  struct outage {
-    const char* what;
-    double seconds;
-    const char* source;
-    bool is_cached;
-  };
-  for (const auto& [what, away_s, source, is_cached] :
-       {outage{"killed", 1, "train-{0..1}.tar", false}, outage{"silent", 1, "photos/", false},
-        outage{"refusing", 1, "train-{0..1}.tar", true}, outage{"refusing", 3, "photos/", true},
-        outage{"killed", 1, "photos/", true}, outage{"silent", 1, "train-{0..1}.tar", false}}) {
+  for (const auto& [what, away_s, source, is_cached] : outages()) {
     const auto epoch = [&] { return epoch_of_store(source, is_cached ? cached() : arguments{}); };
     const auto undisturbed_began = steady::now();
     const std::string digest = digest_of(run(epoch()));
@@ -210,13 +228,12 @@ TEST_F(store_outage, costs_the_time_that_it_lasts_and_two_seconds_at_the_most) {
     const auto began = steady::now();
     command reads(epoch());
     ASSERT_TRUE(has_asked(before, 60));
-    const std::string how = what;
-    if (how == "killed") store_->kill();
-    if (how == "silent") store_->signal(SIGSTOP);
-    if (how == "refusing") store_->shared().refuses = true;
+    if (what == "killed") store_->kill();
+    if (what == "silent") store_->signal(SIGSTOP);
+    if (what == "refusing") store_->shared().refuses = true;
     std::this_thread::sleep_for(std::chrono::duration<double>(away_s));
-    if (how == "killed") store_->start();
-    if (how == "silent") store_->signal(SIGCONT);
+    if (what == "killed") store_->start();
+    if (what == "silent") store_->signal(SIGCONT);
     store_->shared().refuses = false;
     EXPECT_EQ(digest_of(reads.wait()), digest) << what;
     const double seconds = seconds_since(began);
