@@ -1,5 +1,7 @@
 // Each function that opens a format, of files, of the same ones over HTTP and in a bucket: one dataset.
 #include "tests/loader/remote_shards.hpp"
+#include "tests/loader/running.hpp"
+#include "tests/support/coded_forms.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/fault_server.hpp"
 #include "tests/support/raw_files.hpp"
@@ -105,12 +107,29 @@ class remote_openers : public ::testing::Test {
       put("records/" + number + ".bin", testing::bytes_of(testing::counting<std::int16_t>(60)));
       put("records/" + number + ".json", R"({"fields": [{"name": "x", "dtype": "i16", "shape": [10]}]})");
     }
+    std::string lines;
+    std::string rows = "text,n\n";
+    for (int i = 0; i < 300; ++i) {
+      const std::string text = testing::some_text(5'000, static_cast<unsigned>(i));
+      lines += R"({"text": ")" + text + R"(", "n": )" + std::to_string(i) + "}\n";
+      rows += text + "," + std::to_string(i) + "\n";
+    }
+    put_coded("coded/s.tar", testing::shard_of(7));
+    put_coded("coded/t.jsonl", lines);
+    put_coded("coded/t.csv", rows);
     put("megatron/m.bin", testing::bytes_of(testing::counting<std::int32_t>(12)));
     put("megatron/m.idx", testing::megatron_index(4, 4, {3, 2, 4, 0, 3}, {0, 2, 2, 3, 5}));
   }
   void put(const std::string& name, const std::string& content) {
     server_.put("bucket/" + name, content);
     testing::write_file(folder_.path() / name, content);
+  }
+  // As it is, and compressed.
+  void put_coded(const std::string& name, const std::string& content) {
+    constexpr std::size_t part_bytes = 400'000;
+    put(name, content);
+    put(name + ".gz", testing::coded(datasets::packing::gzip, content));
+    put(name + ".zst", testing::coded_in_parts(datasets::packing::zstd, content, part_bytes));
   }
   [[nodiscard]] remote_options store() const {
     return {.allow_http = true, .endpoint = server_.address(""), .access_key_id = "KEYID", .secret_access_key = "hush"};
@@ -143,6 +162,10 @@ const opener openers[] = {
      [](const auto& source, const auto& remote) { return open_tfrecord(source, {.remote = remote}); }},
     {"lines/{0,1}.jsonl",
      [](const auto& source, const auto& remote) { return open_jsonl(source, {.remote = remote}); }},
+    {"coded/s.tar.gz", [](const auto& source, const auto& remote) { return open_tar(source, {.remote = remote}); }},
+    {"coded/t.jsonl.zst",
+     [](const auto& source, const auto& remote) { return open_jsonl(source, {.remote = remote}); }},
+    {"coded/t.csv.gz", [](const auto& source, const auto& remote) { return open_csv(source, {.remote = remote}); }},
     {"lines/{0,1}.csv", [](const auto& source, const auto& remote) { return open_csv(source, {.remote = remote}); }},
     {"records/{0,1}.bin",
      [](const auto& source, const auto& remote) { return open_records(source, {.remote = remote}); }},
@@ -178,6 +201,33 @@ TEST_F(remote_openers, have_the_dataset_of_the_files) {
     const std::string there = server_.address("bucket/");
     EXPECT_EQ(everything_of(each.open(there + each.source, {.allow_http = true}), there), wanted);
     EXPECT_EQ(everything_of(each.open(there + each.source + "?signature=hush", {.allow_http = true}), there), wanted);
+  }
+}
+
+TEST_F(remote_openers, give_an_epoch_of_compressed_files_as_the_plain_ones_do) {
+  const std::string there = server_.address("bucket/");
+  const auto contents = [](const dataset& samples, const std::vector<field>& fields) {
+    auto options = testing::small_options();
+    options.host_bytes_max = std::size_t{200} << 20;
+    const testing::seen_run run = testing::run_all(samples, options, fields);
+    EXPECT_FALSE(run.failed) << run.message;
+    std::vector<std::string> all;
+    for (const testing::seen_batch& each : run.batches) all.push_back(each.content);
+    return all;
+  };
+  const std::vector<field> of_shards{bytes("bin"), label("cls")};
+  const std::vector<field> of_lines{text("text"), label("n")};
+  for (const char* const name : {"coded/s.tar", "coded/t.jsonl", "coded/t.csv"}) {
+    const std::vector<field>& fields = std::string_view(name).ends_with(".tar") ? of_shards : of_lines;
+    const std::vector<std::string> expected = contents(open((folder_.path() / name).string()), fields);
+    for (const char* const ending : {".gz", ".zst"}) {
+      const std::string coded = std::string(name) + ending;
+      SCOPED_TRACE(coded);
+      EXPECT_EQ(contents(open("s3://bucket/" + coded, {.remote = store()}), fields), expected);
+      const open_options at_server{.remote = {.allow_http = true}};
+      EXPECT_EQ(contents(open(there + coded, at_server), fields), expected);
+      EXPECT_EQ(contents(open(there + coded + "?signature=hush/a.b", at_server), fields), expected);
+    }
   }
 }
 
