@@ -27,7 +27,6 @@
 #include "stages/run/delivery.hpp"
 #include "stages/run/device_choice.hpp"
 #include "stages/run/hand_over.hpp"
-#include "stages/run/line_run.hpp"
 #include "stages/run/line_watch.hpp"
 #include "stages/run/loader_memory.hpp"
 #include "stages/run/loader_parts.hpp"
@@ -133,7 +132,8 @@ class loader::pipeline final : public line_events {
                    .reads = reads_,
                    .rows = rows_,
                    .ending = ending_,
-                   .batches = batches_}),
+                   .batches = batches_,
+                   .events = *this}),
         depths_(memory_, options_.reader.queue_depth, batch_pool_, io_, rows_) {
     if (options_.reader.direct == choice::on) reads_.check_first_files();  // before others have been given references
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,
@@ -150,7 +150,7 @@ class loader::pipeline final : public line_events {
                             .why_no_cache = remote_before_.cache});
     delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) { watch_.handed_out(now, batches); });
     watch_.begin();
-    running_.start(io_.executor(0));
+    prefetch_.start(io_.executor(0));
   }
 
   ~pipeline() { stop(); }
@@ -265,7 +265,6 @@ class loader::pipeline final : public line_events {
   const std::uint64_t batches_per_epoch_ = run_.batches(0);
   loader_plan plan_;
 
-  line_run running_{prefetch_, *this, flags_};
   std::once_flag stopped_;
   std::weak_ptr<asio::steady_timer> held_timer_;  // of the last call that waits while the consumer holds all
   std::once_flag own_thread_made_;
@@ -338,10 +337,10 @@ void loader::pipeline::stop() noexcept {
     stop_held_timer();
     // The line first, so that nothing more is asked for; then what was.
     posted_.post(io_.executor(0), [this] {
-      running_.cancel();
+      prefetch_.cancel();
       reads_.cancel();
     });
-    running_.wait();
+    prefetch_.wait();
     reads_.drain();
     rows_.stop();
     // What has been read and made may still be on its way from part to part, over several turns of the loops.

@@ -5,7 +5,11 @@
 
 #include <leat/error.hpp>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -36,12 +40,23 @@ void check_empty(const run_spec& run, std::uint32_t epochs) {
 
 }  // namespace
 
+void prefetch::start(const asio::any_io_executor& first) {
+  finished_ = asio::co_spawn(first, run(), asio::bind_cancellation_slot(stop_signal_.slot(), asio::use_future));
+}
+
 asio::awaitable<void> prefetch::run() {
-  return async::with_scope([this](async::scope& children) { return run_in(children); });
+  try {
+    co_await async::with_scope([this](async::scope& children) { return run_in(children); });
+  } catch (const boost::system::system_error&) {
+    if (!line_.flags.stopping()) line_.events.broken(std::current_exception());
+  } catch (...) {
+    line_.events.broken(std::current_exception());
+  }
 }
 
 asio::awaitable<void> prefetch::run_in(async::scope& children) {
-  const auto& [run, options, span, memory, flags, batch_pool, transfer, delivery, reads, rows, ending, batches] = line_;
+  const auto& [run, options, span, memory, flags, batch_pool, transfer, delivery, reads, rows, ending, batches,
+               events] = line_;
   ending.begin(reads, rows, batches, children);
   constexpr std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
   if (run.batches(0) == 0) {

@@ -17,14 +17,18 @@
 
 #include <leat/loading.hpp>
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <future>
 
 namespace leat::stages {
 
-/// Owns the order in which batches are started. Refers to its arguments, which the loader keeps. Thread: the first I/O thread.
+/// Owns the order in which batches are started. Refers to its arguments, which the loader keeps. Thread: the first I/O thread,
+/// unless a function says otherwise.
 class prefetch {
  public:
   struct parts {
@@ -40,17 +44,22 @@ class prefetch {
     decode_stage& rows;
     hand_over& ending;
     batch_table& batches;
+    line_events& events;
   };
   explicit prefetch(const parts& given)
       : line_(given), ahead_(given.run, given.reads, given.options.epochs, given.span.batches) {}
 
-  /// Ends when the last batch was handed over, or one ends the run.
-  ///   throws   error{errc::usage} for an order that cannot be; whatever breaks a line
-  boost::asio::awaitable<void> run();
+  /// Runs on `first`, the first I/O thread, until the last batch was handed over, or one ends the run. What breaks it is told to
+  /// the events: error{errc::usage} for an order that cannot be, and whatever breaks a line. Thread: any; once.
+  void start(const boost::asio::any_io_executor& first);
+  void cancel() { stop_signal_.emit(boost::asio::cancellation_type::all); }
+  /// Until it has ended. Thread: any other.
+  void wait() const { finished_.wait(); }
   /// How long the next batch has waited for another one to end, or for its memory, in all. Thread: any.
   [[nodiscard]] std::uint64_t waited_ns(std::uint64_t now_ns) const noexcept { return waiting_.stays_ns(now_ns); }
 
  private:
+  boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> run_in(async::scope& children);
   [[nodiscard]] boost::asio::awaitable<bool> start(batch_in_flight& batch, async::scope& children);
   [[nodiscard]] bool choose_rows(batch_in_flight& batch);
@@ -65,6 +74,8 @@ class prefetch {
   occupancy waiting_;           // 0 or 1
   std::uint64_t sequence_ = 0;  // of deliveries: batches and ends of epochs
   std::uint64_t sent_ = 0;      // batches: the number of the next one at the transfer
+  boost::asio::cancellation_signal stop_signal_;
+  std::future<void> finished_;
 };
 
 }  // namespace leat::stages
