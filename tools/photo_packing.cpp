@@ -12,8 +12,6 @@
 namespace leat::tools {
 namespace {
 
-constexpr std::size_t left_shown = 8;
-
 std::string in_lower_case(std::string_view extension) {
   std::string lower(extension);
   for (char& each : lower) each = each >= 'A' && each <= 'Z' ? static_cast<char>(each - 'A' + 'a') : each;
@@ -81,33 +79,12 @@ std::optional<datasets::rewritten_member> photo_packing::rewrite(std::string_vie
   try {
     datasets::rewritten_member made{*name,
                                     to_ == photo_form::fast ? pack_photo(content, verify_) : unpack_photo(content)};
-    const std::lock_guard lock(mutex_);
-    ++count_.rewritten;
-    count_.bytes_before += content.size();
-    count_.bytes_after += made.content.size();
+    add_rewritten(content.size(), made.content.size());
     return made;
   } catch (const error& failure) {
     leave(member, failure.what());
     return std::nullopt;
   }
-}
-
-void photo_packing::leave(std::string_view member, std::string_view why) {
-  const std::lock_guard lock(mutex_);
-  ++count_.left;
-  if (left_.size() < left_shown) left_.push_back(str_cat(member, ": ", why));
-}
-
-photo_packing::counts photo_packing::count() const {
-  const std::lock_guard lock(mutex_);
-  return count_;
-}
-
-std::vector<std::string> photo_packing::left() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::string> sorted = left_;  // Threads come in any order.
-  std::sort(sorted.begin(), sorted.end());
-  return sorted;
 }
 
 }  // namespace leat::tools

@@ -15,7 +15,6 @@
 namespace leat::tools {
 namespace {
 
-constexpr std::size_t left_shown = 8;
 constexpr std::uint64_t measured_max = 6;
 
 double thread_cpu_s() {
@@ -112,32 +111,16 @@ std::optional<std::vector<std::byte>> transcoding::rewrite(std::string_view memb
   if (!is_jpeg) return std::nullopt;
   std::vector<std::byte> file;
   const auto result = pixels::transcode_to_baseline(content, file);
-  const std::lock_guard lock(mutex_);
   if (!result) {
-    ++count_.left;
-    if (left_.size() < left_shown) left_.push_back(str_cat(member, ": ", result.reason()));
+    leave(member, result.reason());
     return std::nullopt;
   }
   if (*result == pixels::transcode_result::as_it_is) {
-    ++count_.as_they_were;
+    add_as_it_was();
     return std::nullopt;
   }
-  ++count_.rewritten;
-  count_.bytes_before += content.size();
-  count_.bytes_after += file.size();
+  add_rewritten(content.size(), file.size());
   return file;
-}
-
-transcoding::counts transcoding::count() const {
-  const std::lock_guard lock(mutex_);
-  return count_;
-}
-
-std::vector<std::string> transcoding::left() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::string> sorted = left_;  // Threads come in any order.
-  std::sort(sorted.begin(), sorted.end());
-  return sorted;
 }
 
 double jpeg_survey::saving() const noexcept {

@@ -1,41 +1,24 @@
 // Progressive JPEGs on their way into a pack (leat pack --transcode), and what they cost where they lie (leat inspect).
 #pragma once
 
+#include "tools/rewrite_tally.hpp"
+
 #include <leat/samples.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 namespace leat::tools {
 
 /// Writes JPEGs anew as baseline and keeps count. Thread: any, several at once.
-class transcoding {
+class transcoding : public rewrite_tally {
  public:
-  struct counts {
-    std::uint64_t rewritten = 0;
-    std::uint64_t bytes_before = 0;  ///< of those
-    std::uint64_t bytes_after = 0;
-    std::uint64_t as_they_were = 0;  ///< baseline already
-    std::uint64_t left = 0;          ///< damaged, or such that cannot be rewritten
-  };
-
   /// The file to take a member's place; nothing where it stays as it is.
   std::optional<std::vector<std::byte>> rewrite(std::string_view member, std::span<const std::byte> content);
-
-  [[nodiscard]] counts count() const;
-  /// The first of those left, by member and reason.
-  [[nodiscard]] std::vector<std::string> left() const;
-
- private:
-  mutable std::mutex mutex_;
-  counts count_;
-  std::vector<std::string> left_;
 };
 
 /// What some of a dataset's pictures are.
