@@ -355,7 +355,8 @@ class graph {
 
 /// Rows of a fixed dtype and shape (field_kind::tensor): of .npy, .npz, HDF5, Zarr, records and tensors in memory; and .npy members of
 /// shards ("depth.npy"), all of the dtype and shape that the first sample's has.
-///   output     `name`: [rows, shape...] of the stored dtype, the stored bytes as they are
+///   output     `name`: [rows, shape...] of the stored dtype, the stored bytes as they are; with the steps below what
+///              they make of them
 class array {
  public:
   explicit array(std::string name);
@@ -377,9 +378,35 @@ class array {
   [[nodiscard]] array random_crop(std::vector<std::int64_t> shape) const;
   [[nodiscard]] array center_crop(std::vector<std::int64_t> shape) const;
   [[nodiscard]] array slice(std::int64_t axis, std::int64_t first, std::int64_t count) const;
+
+  // Steps, on what slices and crop have left. Whatever the order of the calls, rows are flipped first, then normalised,
+  // converted and transposed. An axis is of a row before it is transposed, from 0; -1 is the last.
+
+  /// Mirrors along the axis: always, or with this probability. Draws as a random crop does: a volume with channels and
+  /// its mask without are mirrored alike.
+  [[nodiscard]] array flip(std::int64_t axis) const;
+  [[nodiscard]] array random_flip(std::int64_t axis, double probability = 0.5) const;
+  /// Numbers become (number - mean) / deviation, computed in f64: f32, or the stored type where that is a type of floats.
+  ///   mean, deviation   one of each for each place along the axis
+  [[nodiscard]] array normalize(double mean, double deviation) const;
+  [[nodiscard]] array normalize(std::vector<double> mean, std::vector<double> deviation, std::int64_t axis) const;
+  /// Converts. A sample with a number that the type has not is corrupt: 300 as u8, 0.5 as any integer.
+  [[nodiscard]] array as(dtype type) const;
+  /// Axis i of the output is axis order[i].
+  [[nodiscard]] array transpose(std::vector<std::int64_t> order) const;
   operator field() const;  // NOLINT: an array is a field.
 
  private:
+  struct flipped {
+    std::int64_t axis;
+    double probability;
+    bool random;
+  };
+  struct normalized {
+    std::vector<double> mean;
+    std::vector<double> deviation;
+    std::int64_t axis;
+  };
   [[nodiscard]] array cropped(std::vector<std::int64_t> shape, bool random) const;
 
   std::string name_;
@@ -387,6 +414,10 @@ class array {
   std::vector<std::array<std::int64_t, 3>> slices_;  // axis, first, count
   std::vector<std::int64_t> crop_;
   bool random_ = false;
+  std::vector<flipped> flips_;
+  std::optional<normalized> statistics_;
+  std::optional<dtype> type_;
+  std::vector<std::int64_t> order_;
 };
 
 /// Where the windows of an epoch begin. A run is a file, or a row of documents in one; no window leaves its run.

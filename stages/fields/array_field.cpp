@@ -1,8 +1,9 @@
-// array: rows of a fixed dtype and shape, as they are stored.
+// array: rows of a fixed dtype and shape, as they are stored or with steps.
 #include "base/text.hpp"
 #include "datasets/formats/arrays/npy_header.hpp"
 #include "datasets/model/model.hpp"
 #include "stages/batch/field_model.hpp"
+#include "stages/fields/array_steps.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/copy_row.hpp"
 #include "stages/fields/first_value.hpp"
@@ -89,49 +90,78 @@ std::string text_of(const datasets::npy_header& header) {
   return str_cat(name(header.type), " [", shape, "]");
 }
 
-// A .npy file a sample. All are of the first one's dtype and shape.
-class npy_member_program final : public field_program {
+// Rows that are .npy files, all of the first one's dtype and shape, and rows with steps.
+//   file   the first of the .npy files; none: the member is the row as it is stored
+//   walk   none: the part is taken as it is
+struct array_source {
+  std::optional<datasets::npy_header> file;
+  std::optional<array_crop> crop;
+  std::optional<array_walk> walk;
+};
+
+class array_made_program final : public field_program {
  public:
-  npy_member_program(output_spec output, std::uint16_t field, datasets::npy_header first,
-                     std::optional<array_crop> crop)
-      : outputs_{std::move(output)}, fields_{field}, first_(std::move(first)), crop_(std::move(crop)) {}
+  array_made_program(output_spec output, std::uint16_t field, array_source from)
+      : outputs_{std::move(output)}, fields_{field}, from_(std::move(from)) {}
 
   std::span<const output_spec> outputs() const override { return outputs_; }
   std::span<const std::uint16_t> reads() const override { return fields_; }
-  bool random() const override { return crop_ && crop_->random(); }
+  bool random() const override { return (from_.crop && from_.crop->random()) || (from_.walk && from_.walk->random()); }
   void set_view(std::uint32_t number) override {
-    if (crop_) crop_->set_view(number);
+    if (from_.crop) from_.crop->set_view(number);
+    if (from_.walk) from_.walk->set_view(number);
   }
   std::size_t bytes_copied(std::size_t) const override { return outputs_.front().row_bytes(); }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
+    return std::make_unique<part_scratch>();
   }
 
-  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
-    datasets::npy_header header;
-    try {
-      header = datasets::read_npy_header(outputs_.front().name, input.encoded);
-    } catch (const error& failure) {
-      return corrupt(failure.what());
+  outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
+    std::span<const std::byte> values = input.encoded;
+    if (from_.file) {
+      try {
+        const datasets::npy_header header = datasets::read_npy_header(outputs_.front().name, input.encoded);
+        if (header.type != from_.file->type || header.shape != from_.file->shape) {
+          return corrupt(
+              str_cat("is an array of ", text_of(header), ", and the first sample's is ", text_of(*from_.file)));
+        }
+        values = input.encoded.subspan(header.data_offset, header.data_bytes);
+      } catch (const error& failure) {
+        return corrupt(failure.what());
+      }
     }
-    if (header.type != first_.type || header.shape != first_.shape) {
-      return corrupt(str_cat("is an array of ", text_of(header), ", and the first sample's is ", text_of(first_)));
-    }
-    const std::span<const std::byte> values = input.encoded.subspan(header.data_offset, header.data_bytes);
     const std::span<std::byte> row = rows.front().bytes;
-    if (crop_) {
-      if (crop_->copy(crop_->box_of(input.seed, input.epoch, input.draw), values, row)) return {};
-      return corrupt(str_cat("holds ", values.size(), " bytes where a row has ", crop_->row_bytes()));
+    if (!from_.walk) return take(input, values, row);
+    if (from_.crop) {
+      std::vector<std::byte>& part = static_cast<part_scratch&>(scratch).part;
+      part.resize(static_cast<std::size_t>(from_.crop->shape().elements()) * from_.walk->stored_bytes());
+      outcome<void> taken = take(input, values, part);
+      if (!taken) return taken;
+      values = part;
     }
-    if (!copy_row(values, row.data(), input.stop)) return cancelled();
-    return {};
+    if (values.size() != from_.walk->row_bytes()) return wrong_size(values.size(), from_.walk->row_bytes());
+    return from_.walk->write(values, row, input.seed, input.epoch, input.draw, input.stop);
   }
 
  private:
+  struct part_scratch final : field_scratch {
+    std::vector<std::byte> part;
+  };
+  static failure wrong_size(std::size_t found, std::size_t wanted) {
+    return corrupt(str_cat("holds ", found, " bytes where a row has ", wanted));
+  }
+  outcome<void> take(const decode_input& input, std::span<const std::byte> values, std::span<std::byte> to) const {
+    if (from_.crop) {
+      if (from_.crop->copy(from_.crop->box_of(input.seed, input.epoch, input.draw), values, to)) return {};
+      return wrong_size(values.size(), from_.crop->row_bytes());
+    }
+    if (!copy_row(values, to.data(), input.stop)) return cancelled();
+    return {};
+  }
+
   std::vector<output_spec> outputs_;
   std::vector<std::uint16_t> fields_;
-  datasets::npy_header first_;
-  std::optional<array_crop> crop_;
+  array_source from_;
 };
 
 // Floats of a column.
@@ -160,14 +190,15 @@ class array_column_program final : public field_program {
 
 class array_model final : public field_model {
  public:
-  array_model(std::string name, std::string member, array_cut cut)
-      : name_(std::move(name)), member_(std::move(member)), cut_(std::move(cut)) {}
+  array_model(std::string name, std::string member, array_cut cut, array_steps steps)
+      : name_(std::move(name)), member_(std::move(member)), cut_(std::move(cut)), steps_(std::move(steps)) {}
 
   const std::string& name() const noexcept override { return name_; }
   void describe(description& out) const override {
     out.add("kind", "array");
     out.add("member", member_);
     cut_.describe(out);
+    steps_.describe(out);
   }
   std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
     const std::optional<std::uint16_t> field = dataset.find_field(member_);
@@ -184,6 +215,7 @@ class array_model final : public field_model {
                                        "is; leat::bytes(\"",
                                        member_, "\") takes it as it is"));
     }
+    if (!steps_.empty()) return made_of(*field, info.type, info.shape, std::nullopt);
     if (!cut_.is_whole()) {
       array_crop crop(cut_, info.type, info.shape, name_);
       output_spec output{.name = name_, .type = info.type, .row_shape = crop.shape(), .copied = true};
@@ -208,11 +240,20 @@ class array_model final : public field_model {
     }
     dimensions shape;
     for (const std::uint64_t axis : first.shape) shape.push_back(static_cast<std::int64_t>(axis));
-    std::optional<array_crop> crop;
-    if (!cut_.is_whole()) crop.emplace(cut_, first.type, shape, name_);
-    output_spec output{
-        .name = name_, .type = first.type, .row_shape = crop ? crop->shape() : std::move(shape), .copied = true};
-    return std::make_unique<npy_member_program>(std::move(output), field, std::move(first), std::move(crop));
+    const dtype type = first.type;
+    return made_of(field, type, shape, std::move(first));
+  }
+  [[nodiscard]] std::unique_ptr<field_program> made_of(std::uint16_t field, dtype type, const dimensions& row,
+                                                       std::optional<datasets::npy_header> file) const {
+    array_source from{.file = std::move(file), .crop = {}, .walk = {}};
+    output_spec output{.name = name_, .type = type, .row_shape = row, .copied = true};
+    if (!cut_.is_whole()) output.row_shape = from.crop.emplace(cut_, type, row, name_).shape();
+    if (!steps_.empty()) {
+      const array_walk& walk = from.walk.emplace(steps_, type, output.row_shape, name_);
+      output.type = walk.type();
+      output.row_shape = walk.shape();
+    }
+    return std::make_unique<array_made_program>(std::move(output), field, std::move(from));
   }
   [[nodiscard]] std::unique_ptr<field_program> of_column(const datasets::dataset_model& dataset,
                                                          std::size_t column) const {
@@ -221,8 +262,10 @@ class array_model final : public field_model {
       throw error(errc::usage, str_cat("'", member_, "' is a column of integers, no rows of an array; leat::label(\"",
                                        member_, "\") reads it"));
     }
-    if (!cut_.is_whole()) {
-      throw error(errc::usage, str_cat(name_, ": a part of '", member_, "', of which each sample has one number"));
+    if (!cut_.is_whole() || !steps_.empty()) {
+      throw error(errc::usage,
+                  str_cat(name_, ": a part or steps of '", member_,
+                          "', of which each sample has one number; leat::label(\"", member_, "\") has as()"));
     }
     return std::make_unique<array_column_program>(output_spec{.name = name_, .type = type, .copied = true}, column);
   }
@@ -230,6 +273,7 @@ class array_model final : public field_model {
   std::string name_;
   std::string member_;
   array_cut cut_;
+  array_steps steps_;
 };
 
 array_cut cut_of(const std::vector<std::array<std::int64_t, 3>>& slices, std::vector<std::int64_t> size, bool random) {
@@ -259,13 +303,46 @@ array array::slice(std::int64_t axis, std::int64_t first, std::int64_t count) co
   changed.slices_.push_back({axis, first, count});
   return changed;
 }
+array array::flip(std::int64_t axis) const {
+  array changed = *this;
+  changed.flips_.push_back({.axis = axis, .probability = 1, .random = false});
+  return changed;
+}
+array array::random_flip(std::int64_t axis, double probability) const {
+  array changed = *this;
+  changed.flips_.push_back({.axis = axis, .probability = probability, .random = true});
+  return changed;
+}
+array array::normalize(double mean, double deviation) const { return normalize({mean}, {deviation}, 0); }
+array array::normalize(std::vector<double> mean, std::vector<double> deviation, std::int64_t axis) const {
+  if (statistics_) throw error(errc::usage, str_cat(name_, ": two normalize(); give one"));
+  array changed = *this;
+  changed.statistics_ = {std::move(mean), std::move(deviation), axis};
+  return changed;
+}
+array array::as(dtype type) const {
+  array changed = *this;
+  changed.type_ = type;
+  return changed;
+}
+array array::transpose(std::vector<std::int64_t> order) const {
+  if (order.empty()) throw error(errc::usage, str_cat(name_, ": transpose without an order; give each axis once"));
+  if (!order_.empty()) throw error(errc::usage, str_cat(name_, ": two transpose(); give one"));
+  array changed = *this;
+  changed.order_ = std::move(order);
+  return changed;
+}
 array array::from(std::string member) const {
   array changed = *this;
   changed.member_ = std::move(member);
   return changed;
 }
 array::operator field() const {
-  return field(std::make_shared<stages::array_model>(name_, member_, stages::cut_of(slices_, crop_, random_)));
+  stages::array_steps steps{.flips = {}, .statistics = {}, .type = type_, .order = order_};
+  for (const auto& [axis, probability, random] : flips_) steps.flips.push_back({axis, probability, random});
+  if (statistics_) steps.statistics = {statistics_->mean, statistics_->deviation, statistics_->axis};
+  return field(
+      std::make_shared<stages::array_model>(name_, member_, stages::cut_of(slices_, crop_, random_), std::move(steps)));
 }
 
 }  // namespace leat
