@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,7 +30,8 @@ namespace stages {
 class field_model;  // stages/batch/field_model.hpp: what a field becomes inside the loader
 }
 
-/// Any field. image, label, text, bytes, sequence, graph, array, tokens, custom and collated convert to it.
+/// Any field. image, label, text, bytes, sequence, graph, array, stack, columns, tokens, custom and collated convert to
+/// it.
 class field {
  public:
   explicit field(std::shared_ptr<const stages::field_model> model);
@@ -420,6 +422,38 @@ class array {
   std::vector<std::int64_t> order_;
 };
 
+/// The rows of several fields beside one another: cameras, channels. Each is made where it stays.
+///   output     `name`: [rows, fields, shape...], of the dtype and shape that the rows of all fields have
+///   throws     (when the loader is built) error{errc::usage}: fields of different dtypes or shapes, with rows of any
+///              length, or with several outputs
+///
+///     stack{"cameras", {image{"left"}.resize(224, 224), image{"right"}.resize(224, 224)}}
+class stack {
+ public:
+  stack(std::string name, std::vector<field> fields);
+  operator field() const;  // NOLINT: it is a field.
+
+ private:
+  std::string name_;
+  std::vector<field> fields_;
+};
+
+/// Number columns of a table as one matrix.
+///   members   each is read as leat::label reads it. A glob ("f*") stands for all that match, in the dataset's order
+///   output    `name`: [rows, columns]
+///   corrupt   as a label; a sample without a value in one of them
+///   throws    (when the loader is built) error{errc::usage} for a member that is not there, or is no number
+class columns {
+ public:
+  columns(std::string name, std::vector<std::string> members, dtype type = dtype::f32);
+  operator field() const;  // NOLINT: it is a field.
+
+ private:
+  std::string name_;
+  std::vector<std::string> members_;
+  dtype type_;
+};
+
 /// Where the windows of an epoch begin. A run is a file, or a row of documents in one; no window leaves its run.
 enum class window_order : std::uint8_t {
   /// One after another from a random offset below `length`, drawn for each run and epoch. An epoch has every token at
@@ -487,30 +521,64 @@ struct sample_context {
   std::optional<std::int64_t> label;
 };
 
+/// An output of a custom field.
+///   row_shape   of each row; after bytes_max that of an element
+///   bytes_max   not 0: rows are of any number of elements, of at most so many bytes, as those of a sequence: `name` and
+///               `name`.offsets. So much memory is planned for each row
+struct custom_output {
+  std::string name;
+  dtype type = dtype::f32;
+  dimensions row_shape = {};
+  std::size_t bytes_max = 0;
+};
+
+/// What the function of a custom field with several members or outputs gets of a sample.
+///   members   the encoded bytes of each, in the order of from(); not valid after the function returns
+///   random    numbers of this sample and field alone: the same in every run
+struct custom_sample {
+  std::span<const std::span<const std::byte>> members;
+  sample_context context;
+  draws random;
+};
+
+/// A row of one of its outputs.
+///   used   of rows of any length, to be set: how many bytes were written
+struct custom_row {
+  std::span<std::byte> bytes;
+  std::size_t used = 0;
+};
+
 /// Decoding of your own, on the decode threads.
 ///   function   (encoded bytes, context, row) -> "", or the reason why the sample is corrupt. Writes every byte of the
 ///              row. The encoded bytes are not valid after it returns. Called by several threads at once. Must depend
 ///              on its arguments alone, or batches are not reproducible. An exception ends the run when next() comes to
 ///              that batch: error{errc::callback} names sample and field, and the exception is nested in it
 ///              (std::rethrow_if_nested)
+///   several    members and outputs: (sample, rows) -> the same. Members are copied into the batch's memory first, if
+///              there are several
 class custom {
  public:
   using function = std::function<std::string(std::span<const std::byte>, const sample_context&, std::span<std::byte>)>;
   custom(std::string name, dtype type, dimensions row_shape, function decode);
+  using function_of_rows = std::function<std::string(custom_sample&, std::span<custom_row>)>;
+  /// Several outputs, or several members by from(). The name of the field is that of its first output.
+  custom(std::vector<custom_output> outputs, function_of_rows decode);
   /// Reads this member of a sample, which other fields may read too.
   [[nodiscard]] custom from(std::string member) const;
+  /// Reads these members together. A sample that lacks one of them is corrupt.
+  ///   throws   error{errc::usage} for none, or for several where the function takes one
+  [[nodiscard]] custom from(std::initializer_list<std::string> members) const;
   /// A name for what the function makes, "mel spectrogram, v3", which you change whenever it writes other bytes.
   /// Without it a run can neither be saved nor resumed.
   [[nodiscard]] custom described_as(std::string name) const;
   operator field() const;  // NOLINT: it is a field.
 
  private:
-  std::string name_;
-  std::string member_;
+  std::vector<custom_output> outputs_;
+  std::vector<std::string> members_;
   std::string described_as_;
-  dtype type_;
-  dimensions row_shape_;
   function decode_;
+  function_of_rows decode_rows_;
 };
 
 /// What a collate function is told about its batch.
@@ -519,6 +587,28 @@ struct batch_context {
   std::span<const std::uint64_t> samples;
   std::uint32_t epoch = 0;
   std::uint64_t index = 0;
+};
+
+/// A tensor that a collate function makes.
+///   bytes_max   bytes of the largest of any batch: so much memory is planned for each batch
+struct collated_output {
+  std::string name;
+  dtype type = dtype::f32;
+  std::size_t bytes_max = 0;
+};
+
+/// What a collate function with several members or outputs gets.
+///   members   of each member the bytes of each row: members[m][row], in the order of from()
+struct collated_rows {
+  std::span<const std::span<const std::span<const std::byte>>> members;
+  batch_context context;
+};
+
+/// One of its tensors.
+///   shape   to be set: of what was written
+struct collated_tensor {
+  std::span<std::byte> bytes;
+  dimensions shape;
 };
 
 /// A collate function of your own: one tensor of all rows of a batch, as collate_fn.
@@ -535,19 +625,24 @@ class collated {
   using function = std::function<dimensions(std::span<const std::span<const std::byte>>, const batch_context&,
                                             std::span<std::byte>)>;
   collated(std::string name, dtype type, std::size_t bytes_max, function make);
+  using function_of_rows = std::function<void(const collated_rows&, std::span<collated_tensor>)>;
+  /// Several tensors, or several members by from(). The name of the field is that of its first output.
+  collated(std::vector<collated_output> outputs, function_of_rows make);
   /// Reads this member of a sample, which other fields may read too.
   [[nodiscard]] collated from(std::string member) const;
+  /// Reads these members together. A sample that lacks one of them is corrupt.
+  ///   throws   error{errc::usage} for none, or for several where the function takes one
+  [[nodiscard]] collated from(std::initializer_list<std::string> members) const;
   /// As custom::described_as().
   [[nodiscard]] collated described_as(std::string name) const;
   operator field() const;  // NOLINT: it is a field.
 
  private:
-  std::string name_;
-  std::string member_;
+  std::vector<collated_output> outputs_;
+  std::vector<std::string> members_;
   std::string described_as_;
-  dtype type_;
-  std::size_t bytes_max_;
-  function make_;
+  function_of_rows make_;
+  bool takes_one_member_ = false;
 };
 
 }  // namespace leat

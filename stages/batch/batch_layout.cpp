@@ -57,13 +57,17 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
     output_place& added = outputs_.emplace_back();
     if (spec.ragged) {
       added.ragged_index = ragged_count_++;
+    } else if (spec.is_slot()) {
+      const auto whole = std::find_if(outputs_.begin(), outputs_.end(),
+                                      [&](const output_place& each) { return each.spec.name == spec.slot.of; });
+      added.whole = static_cast<std::size_t>(whole - outputs_.begin());
     } else {
       added.row_bytes = spec.decoded_row_bytes();
     }
     added.spec = std::move(spec);
   }
   for (output_place& each : outputs_) {
-    if (!each.spec.hidden) continue;
+    if (!each.spec.hidden && !each.spec.is_slot()) continue;
     each.hidden = true;
     std::erase(names_, each.spec.name);
     std::erase(names_, each.spec.offsets());

@@ -35,6 +35,7 @@ class batch_layout {
     std::size_t row_bytes = 0;  ///< of a fixed output, as decode() writes it
     std::size_t offset = 0;  ///< of a fixed output's tensor; of the offsets of one that has_offsets() (i64, rows + 1)
     std::size_t ragged_index = 0;  ///< which of the ragged outputs it is
+    std::size_t whole = 0;         ///< of a slot, the output that it is part of
     bool hidden = false;           ///< others are made from it; the trainer does not see it
     /// Of an output that a device makes: the outputs it is made from, itself first, and where it lies in the memory that only the
     /// device has.

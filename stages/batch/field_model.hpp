@@ -41,11 +41,14 @@ enum class finished_by : std::uint8_t { host, device, device_decoding };
 ///   of_batch    a ragged output whose tensor is made once a batch, by finish(), in as much room as its rows ask for together, or
 ///               `of_batch_bytes`, where that is not 0. It has no rows of its own, and is in no digest
 ///   hidden      finish() makes others of it; the trainer does not see it, and it is not copied to a device
+///   digested    false: of a hidden output, what is made of it is digested instead
 ///   axes        of pictures: where the channels stand
 ///   made_by     null, or what makes its tensor on the device, of rows that decode() writes in another form
 ///   made_from   names of further outputs which that takes: the field's own first. The trainer does not see these
 ///   copied      decode() copies or widens stored bytes, or a number that the dataset knows: it takes as long as writing the row
 ///   label       mixed batches have its partner's beside it
+///   slot        its row is part of that of another output, which stands before it: it has no tensor, and is hidden
+///   row_bytes_max   of a ragged output, not 0: the most bytes of any row, whatever is read for it
 ///   read_into   reads go straight to its rows, which therefore begin on pages
 struct output_spec {
   std::string name;
@@ -57,12 +60,21 @@ struct output_spec {
   bool of_batch = false;
   std::size_t of_batch_bytes = 0;
   bool hidden = false;
+  bool digested = true;
   std::optional<layout> axes = {};
   std::shared_ptr<const device_operation> made_by = {};
   std::vector<std::string> made_from = {};
   bool copied = false;
   bool label = false;
+  struct slot_of {
+    std::string of = {};
+    std::size_t number = 0;
+  };
+  slot_of slot = {};
+  std::size_t row_bytes_max = 0;
   bool read_into = false;
+
+  [[nodiscard]] bool is_slot() const noexcept { return !slot.of.empty(); }
 
   [[nodiscard]] bool is_padded() const noexcept { return pad_multiple != 0; }
   [[nodiscard]] bool has_offsets() const noexcept { return ragged && !is_padded() && !of_batch; }
@@ -238,9 +250,10 @@ class field_program {
   [[nodiscard]] virtual std::optional<passes_left> passes_left_to_device() const { return std::nullopt; }
   /// One job: one sample, start to end, on one thread. `rows` has one target per output.
   virtual outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const = 0;
-  /// What is wrong with a sample whose rows are all made; nothing if nothing is.
+  /// What is wrong with a sample whose rows are all made; nothing if nothing is. It may make rows of its own outputs of them.
   ///   rows   of the program's outputs, and of the programs behind it
-  [[nodiscard]] virtual std::optional<std::string> check(std::span<const row_target> rows) const {
+  [[nodiscard]] virtual std::optional<std::string> check(const decode_input& input, std::span<row_target> rows) const {
+    static_cast<void>(input);
     static_cast<void>(rows);
     return std::nullopt;
   }

@@ -1,9 +1,8 @@
-// collated: a function of the user's that makes one tensor of a whole batch.
+// collated: a function of the user's that makes tensors of a whole batch, of one member or of several.
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "stages/batch/field_model.hpp"
-#include "stages/fields/bind.hpp"
-#include "stages/fields/copy_row.hpp"
+#include "stages/fields/member_rows.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
@@ -16,116 +15,148 @@ namespace leat {
 namespace stages {
 namespace {
 
-class collated_program final : public field_program {
+// The first of as many programs as there are members.
+class collated_program final : public member_rows_program {
  public:
-  collated_program(std::vector<output_spec> outputs, std::uint16_t field, collated::function function)
-      : outputs_(std::move(outputs)), fields_{field}, function_(std::move(function)) {}
-
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return fields_; }
-  std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
-    return output == 0 ? encoded_bytes : 0;
-  }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
-  }
-  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
-    row_target& row = rows.front();
-    if (input.encoded.size() > row.bytes.size()) {
-      return corrupt(
-          str_cat("holds ", input.encoded.size(), " bytes where the dataset promised at most ", row.bytes.size()));
-    }
-    if (!copy_row(input.encoded, row.bytes.data(), input.stop)) return cancelled();
-    row.used = input.encoded.size();
-    return {};
-  }
+  collated_program(const std::string& kept, std::uint16_t field, std::vector<output_spec> made, std::size_t members,
+                   collated::function_of_rows function)
+      : member_rows_program(kept, field, true, made),
+        made_(std::move(made)),
+        members_(members),
+        function_(std::move(function)) {}
 
   bool finishes() const override { return true; }
   void finish(finished_rows& batch) const override {
-    std::vector<std::span<const std::byte>> rows;
-    rows.reserve(batch.rows());
-    for (std::uint32_t row = 0; row < batch.rows(); ++row) rows.push_back(batch.row(0, row));
-    const std::span<std::byte> target = batch.room(1);
-    dimensions shape;
+    std::vector<std::vector<std::span<const std::byte>>> rows(members_);
+    for (std::size_t member = 0; member < members_; ++member) {
+      const std::size_t output = output_of_member(member, made_.size());
+      for (std::uint32_t row = 0; row < batch.rows(); ++row) rows[member].push_back(batch.row(output, row));
+    }
+    const std::vector<std::span<const std::span<const std::byte>>> members(rows.begin(), rows.end());
+    std::vector<collated_tensor> tensors;
+    for (std::size_t i = 0; i < made_.size(); ++i) tensors.push_back({.bytes = batch.room(i + 1), .shape = {}});
     try {
-      shape = function_(rows, {.samples = batch.samples(), .epoch = batch.epoch(), .index = batch.index()}, target);
+      function_(
+          {.members = members, .context = {.samples = batch.samples(), .epoch = batch.epoch(), .index = batch.index()}},
+          tensors);
     } catch (...) {
-      std::throw_with_nested(error(errc::callback, str_cat(place(batch), ": its function threw")));
+      std::throw_with_nested(error(errc::callback, str_cat(place(batch, 0), ": its function threw")));
     }
-    std::size_t room = target.size() / size_bytes(outputs_[1].type);  // elements
-    const bool is_empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
-    const auto too_large = [&] {
-      return error(errc::callback, str_cat(place(batch), ": its function made a tensor of more than the ",
-                                           target.size(), " bytes that it has"));
-    };
-    if (!is_empty && room == 0) throw too_large();
-    for (const std::int64_t extent : shape) {
-      if (extent < 0 || (!is_empty && static_cast<std::size_t>(extent) > room)) throw too_large();
-      if (!is_empty) room /= static_cast<std::size_t>(extent);
+    for (std::size_t i = 0; i < made_.size(); ++i) {
+      check_room(batch, i, tensors[i]);
+      batch.made(i + 1, tensors[i].shape);
     }
-    batch.made(1, shape);
   }
 
  private:
-  [[nodiscard]] std::string place(const finished_rows& batch) const {
-    return str_cat("field '", outputs_[1].name, "', batch ", batch.index(), " of epoch ", batch.epoch());
+  [[nodiscard]] std::string place(const finished_rows& batch, std::size_t output) const {
+    return str_cat("field '", made_[output].name, "', batch ", batch.index(), " of epoch ", batch.epoch());
+  }
+  void check_room(const finished_rows& batch, std::size_t output, const collated_tensor& made) const {
+    std::size_t room = made.bytes.size() / size_bytes(made_[output].type);  // elements
+    const bool is_empty = std::find(made.shape.begin(), made.shape.end(), 0) != made.shape.end();
+    bool fits = is_empty || room != 0;
+    for (const std::int64_t extent : made.shape) {
+      fits = fits && extent >= 0 && (is_empty || static_cast<std::size_t>(extent) <= room);
+      if (!is_empty && fits) room /= static_cast<std::size_t>(extent);
+    }
+    if (fits) return;
+    throw error(errc::callback, str_cat(place(batch, output), ": its function made a tensor of more than the ",
+                                        made.bytes.size(), " bytes that it has"));
   }
 
-  std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_;
-  collated::function function_;
+  std::vector<output_spec> made_;
+  std::size_t members_;
+  collated::function_of_rows function_;
 };
 
 class collated_model final : public field_model {
  public:
-  collated_model(output_spec output, std::string member, std::string described_as, collated::function function)
-      : output_(std::move(output)),
-        member_(std::move(member)),
-        described_as_(std::move(described_as)),
-        function_(std::move(function)) {}
+  collated_model(const std::vector<collated_output>& outputs, std::vector<std::string> members,
+                 std::string described_as, collated::function_of_rows function)
+      : members_(std::move(members)), described_as_(std::move(described_as)), function_(std::move(function)) {
+    for (const collated_output& each : outputs) {
+      outputs_.push_back(
+          {.name = each.name, .type = each.type, .ragged = true, .of_batch = true, .of_batch_bytes = each.bytes_max});
+    }
+  }
 
-  const std::string& name() const noexcept override { return output_.name; }
+  const std::string& name() const noexcept override { return outputs_.front().name; }
   void describe(description& out) const override {
     out.add("kind", "collated");
-    out.add("member", member_);
-    out.add("type", leat::name(output_.type));
-    out.add("bytes_max", output_.of_batch_bytes);  // the function sees how large its target is
+    for (const std::string& member : members_) out.add("member", member);
+    for (const output_spec& output : outputs_) {
+      if (outputs_.size() > 1) out.add("output", output.name);
+      out.add("type", leat::name(output.type));
+      out.add("bytes_max", output.of_batch_bytes);  // the function sees how large its target is
+    }
     if (described_as_.empty()) {
       out.add_unnamed("function", "name it: .described_as(\"...\"), another name whenever it writes other bytes");
     } else {
       out.add("function", described_as_);
     }
   }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
-    const std::optional<std::uint16_t> field = dataset.find_field(member_);
-    if (!field) throw_no_field(dataset, member_, output_.name);
-    std::vector<output_spec> outputs{
-        {.name = output_.name + ".rows", .type = dtype::u8, .ragged = true, .hidden = true}, output_};
-    return std::make_unique<collated_program>(std::move(outputs), *field, function_);
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
+    std::vector<std::unique_ptr<field_program>> all;
+    bind(dataset, finished, all);
+    return std::move(all.front());
+  }
+  void bind(const datasets::dataset_model& dataset, finished_by,
+            std::vector<std::unique_ptr<field_program>>& out) const override {
+    const std::vector<std::uint16_t> fields = fields_of(dataset, members_, name());
+    out.push_back(
+        std::make_unique<collated_program>(name() + ".rows", fields.front(), outputs_, fields.size(), function_));
+    for (std::size_t i = 1; i < fields.size(); ++i) {
+      out.push_back(std::make_unique<member_rows_program>(str_cat(name(), ".rows.", i), fields[i], true));
+    }
   }
 
  private:
-  output_spec output_;
-  std::string member_;
+  std::vector<output_spec> outputs_;
+  std::vector<std::string> members_;
   std::string described_as_;
-  collated::function function_;
+  collated::function_of_rows function_;
 };
+
+void check_outputs(const std::vector<collated_output>& outputs) {
+  if (outputs.empty()) throw error(errc::usage, "a collated field without an output; give at least one");
+  constexpr std::size_t most = std::size_t{1} << 47;
+  for (const collated_output& output : outputs) {
+    if (output.bytes_max != 0 && output.bytes_max <= most) continue;
+    throw error(errc::usage, str_cat("field '", output.name, "': ", output.bytes_max,
+                                     " bytes for the tensor of a batch; give those of the largest that there may be"));
+  }
+}
 
 }  // namespace
 }  // namespace stages
 
 collated::collated(std::string name, dtype type, std::size_t bytes_max, function make)
-    : name_(std::move(name)), member_(name_), type_(type), bytes_max_(bytes_max), make_(std::move(make)) {
-  if (!make_) throw error(errc::usage, str_cat("field '", name_, "': the function is empty"));
-  constexpr std::size_t most = std::size_t{1} << 47;
-  if (bytes_max == 0 || bytes_max > most) {
-    throw error(errc::usage, str_cat("field '", name_, "': ", bytes_max,
-                                     " bytes for the tensor of a batch; give those of the largest that there may be"));
-  }
+    : outputs_{{.name = name, .type = type, .bytes_max = bytes_max}},
+      members_{std::move(name)},
+      takes_one_member_(true) {
+  if (!make) throw error(errc::usage, str_cat("field '", members_.front(), "': the function is empty"));
+  stages::check_outputs(outputs_);
+  make_ = [make = std::move(make)](const collated_rows& rows, std::span<collated_tensor> tensors) {
+    tensors.front().shape = make(rows.members.front(), rows.context, tensors.front().bytes);
+  };
+}
+collated::collated(std::vector<collated_output> outputs, function_of_rows make)
+    : outputs_(std::move(outputs)), make_(std::move(make)) {
+  stages::check_outputs(outputs_);
+  members_ = {outputs_.front().name};
+  if (!make_) throw error(errc::usage, str_cat("field '", members_.front(), "': the function is empty"));
 }
 collated collated::from(std::string member) const {
+  return from(std::initializer_list<std::string>{std::move(member)});
+}
+collated collated::from(std::initializer_list<std::string> members) const {
+  if (members.size() == 0 || (members.size() > 1 && takes_one_member_)) {
+    throw error(errc::usage, str_cat("field '", outputs_.front().name, "' of ", members.size(),
+                                     " members: collated(outputs, function) has a function that takes several"));
+  }
   collated changed = *this;
-  changed.member_ = std::move(member);
+  changed.members_ = members;
   return changed;
 }
 collated collated::described_as(std::string name) const {
@@ -134,9 +165,7 @@ collated collated::described_as(std::string name) const {
   return changed;
 }
 collated::operator field() const {
-  return field(std::make_shared<stages::collated_model>(
-      stages::output_spec{.name = name_, .type = type_, .ragged = true, .of_batch = true, .of_batch_bytes = bytes_max_},
-      member_, described_as_, make_));
+  return field(std::make_shared<stages::collated_model>(outputs_, members_, described_as_, make_));
 }
 
 }  // namespace leat

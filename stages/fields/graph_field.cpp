@@ -84,7 +84,7 @@ class nodes_program final : public rows_program {
                 std::size_t attribute_bytes)
       : rows_program(std::move(outputs), from), node_bytes_(node_bytes), attribute_bytes_(attribute_bytes) {}
 
-  std::optional<std::string> check(std::span<const row_target> rows) const override {
+  std::optional<std::string> check(const decode_input&, std::span<row_target> rows) const override {
     const auto nodes = static_cast<std::int64_t>(rows[x].used / node_bytes_);
     const std::size_t ends = rows[edges].used / index_bytes;
     const auto* const end = reinterpret_cast<const std::int64_t*>(rows[edges].bytes.data());

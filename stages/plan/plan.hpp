@@ -101,7 +101,8 @@ class planner {
   void add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> bytes) const;
   /// Whether what a ragged output takes does not depend on which samples are in a batch together.
   [[nodiscard]] bool is_of_longest(std::size_t ragged) const noexcept {
-    return ragged_outputs_[ragged]->is_padded() || ragged_outputs_[ragged]->of_batch_bytes != 0;
+    return ragged_outputs_[ragged]->is_padded() || ragged_outputs_[ragged]->of_batch_bytes != 0 ||
+           ragged_outputs_[ragged]->row_bytes_max != 0;
   }
   void place_padded_rows(batch_plan& plan, std::size_t ragged) const;
   using needs_of_row = absl::InlinedVector<datasets::need, 4>;

@@ -81,6 +81,11 @@ void decoder::place_rows(const sample_in_flight& sample, thread_state& own) cons
   for (std::size_t output = 0; output < own.rows.size(); ++output) {
     const batch_layout::output_place& place = layout_.outputs()[output];
     const std::size_t r = place.ragged_index;
+    if (place.spec.is_slot()) {
+      const std::size_t bytes = place.spec.row_bytes();
+      own.rows[output] = {.bytes = own.rows[place.whole].bytes.subspan(place.spec.slot.number * bytes, bytes)};
+      continue;
+    }
     own.rows[output] =
         place.spec.ragged
             ? row_target{.bytes = {base + batch.plan.buffers[r].offset + ragged[r].offset, ragged[r].capacity}}
@@ -164,6 +169,10 @@ void decoder::count_made(batch_in_flight& batch, std::uint32_t row, std::size_t 
   if (const std::size_t copied = programs_[program]->bytes_copied(encoded_bytes); copied != 0) {
     own.bytes_copied.store(own.bytes_copied.load(std::memory_order_relaxed) + copied, std::memory_order_relaxed);
   }
+  note_used(batch, row, program, own);
+}
+
+void decoder::note_used(batch_in_flight& batch, std::uint32_t row, std::size_t program, thread_state& own) const {
   const std::span<row_target> rows = rows_of(program, own);
   for (std::size_t o = 0; o < rows.size(); ++o) {
     const batch_layout::output_place& place = layout_.outputs()[first_output_[program] + o];
@@ -283,8 +292,12 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
     count_made(batch, sample.row, p, input.encoded.size(), own);
   }
   for (std::size_t p = 0; p < programs_.size(); ++p) {
-    std::optional<std::string> wrong = programs_[p]->check(std::span(own.rows).subspan(first_output_[p]));
-    if (!wrong) continue;
+    const decode_input input = input_of(sample, p, own, stop);
+    std::optional<std::string> wrong = programs_[p]->check(input, std::span(own.rows).subspan(first_output_[p]));
+    if (!wrong) {
+      note_used(batch, sample.row, p, own);
+      continue;
+    }
     sample.corrupt = true;
     sample.in_trouble().field_at_fault = batch.plan.field_of(sample.row, p);
     sample.trouble->reason = std::move(*wrong);
@@ -299,7 +312,7 @@ void decoder::add_digest(sample_in_flight& sample, thread_state& own) {
   for (std::size_t o = 0; o < own.rows.size(); ++o) {
     const batch_layout::output_place& place = layout_.outputs()[o];
     const output_spec& spec = place.spec;
-    if (spec.of_batch) continue;
+    if (spec.of_batch || !spec.digested) continue;
     if (spec.ragged) {
       const auto bytes = own.rows[o].bytes.first(own.rows[o].used);
       outputs.push_back({spec.name, spec.type, spec.ragged_shape(bytes.size()), bytes});

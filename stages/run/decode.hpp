@@ -84,6 +84,7 @@ class decoder {
   [[nodiscard]] decode_input input_of(const sample_in_flight& sample, std::size_t program, const thread_state& own,
                                       const std::atomic<bool>& stop) const;
   /// Its rows are made.
+  void note_used(batch_in_flight& batch, std::uint32_t row, std::size_t program, thread_state& own) const;
   void count_made(batch_in_flight& batch, std::uint32_t row, std::size_t program, std::size_t encoded_bytes,
                   thread_state& own) const;
   [[nodiscard]] bool decode_together(std::size_t leader, const decode_input& input, thread_state& own) const;

@@ -1,0 +1,188 @@
+// stack and columns: the rows of several fields beside one another in one output.
+#include "base/text.hpp"
+#include "datasets/model/model.hpp"
+#include "stages/batch/field_model.hpp"
+#include "stages/fields/bind.hpp"
+
+#include <leat/error.hpp>
+#include <leat/field.hpp>
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat {
+namespace stages {
+namespace {
+
+// One field's slot of the row. The first has the whole row as its output, the others write into that.
+class slot_program final : public field_program {
+ public:
+  slot_program(output_spec output, std::unique_ptr<field_program> inner)
+      : outputs_{std::move(output)}, inner_(std::move(inner)), bytes_(inner_->outputs().front().row_bytes()) {}
+
+  std::span<const output_spec> outputs() const override { return outputs_; }
+  std::span<const std::uint16_t> reads() const override { return inner_->reads(); }
+  bool required(std::uint64_t sample) const override { return inner_->required(sample); }
+  std::size_t bytes_copied(std::size_t encoded_bytes) const override { return inner_->bytes_copied(encoded_bytes); }
+  std::size_t encoded_bytes_max() const override { return inner_->encoded_bytes_max(); }
+  bool random() const override { return inner_->random(); }
+  void set_view(std::uint32_t number) override { inner_->set_view(number); }
+  std::size_t scratch_bytes() const override { return inner_->scratch_bytes(); }
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const override {
+    return inner_->make_scratch(budget);
+  }
+  outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
+    row_target slot{.bytes = rows.front().bytes.first(bytes_)};
+    return inner_->decode(scratch, input, {&slot, 1});
+  }
+
+ private:
+  std::vector<output_spec> outputs_;
+  std::unique_ptr<field_program> inner_;
+  std::size_t bytes_;
+};
+
+std::string text_of(const output_spec& output) { return str_cat(name(output.type), " ", to_string(output.row_shape)); }
+
+// Binds the fields, whose rows are to be alike.
+std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name, const std::vector<field>& fields,
+                                                       const datasets::dataset_model& dataset) {
+  std::vector<std::unique_ptr<field_program>> slots;
+  for (const field& each : fields) {
+    const std::size_t before = slots.size();
+    each.model().bind(dataset, finished_by::host, slots);
+    const output_spec& output = slots.back()->outputs().front();
+    if (slots.size() != before + 1 || slots.back()->outputs().size() != 1 || output.ragged ||
+        slots.back()->finishes()) {
+      throw error(errc::usage, str_cat("stack '", name, "': the field '", each.name(),
+                                       "' has rows of any length, or several outputs; fields of a stack have one "
+                                       "output of a fixed shape"));
+    }
+    const output_spec& first = slots.front()->outputs().front();
+    if (output.type != first.type || output.row_shape != first.row_shape) {
+      throw error(errc::usage,
+                  str_cat("stack '", name, "': rows of '", each.name(), "' are ", text_of(output), " and those of '",
+                          fields.front().name(), "' ", text_of(first), "; a stack has one dtype and shape"));
+    }
+    if (output.row_shape.size() + 2 > dimensions::rank_max) {
+      throw error(errc::unsupported, str_cat("stack '", name, "' of rows of ", text_of(output), ": a batch has up to ",
+                                             dimensions::rank_max, " axes"));
+    }
+  }
+  return slots;
+}
+
+void add_slots(const std::string& name, std::vector<std::unique_ptr<field_program>> slots,
+               std::vector<std::unique_ptr<field_program>>& out) {
+  const output_spec first = slots.front()->outputs().front();
+  output_spec whole{.name = name, .type = first.type, .copied = first.copied};
+  whole.row_shape.push_back(static_cast<std::int64_t>(slots.size()));
+  for (const std::int64_t extent : first.row_shape) whole.row_shape.push_back(extent);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    output_spec slot = whole;
+    if (i != 0) {
+      slot = first;
+      slot.name = str_cat(name, "[", i, "]");
+      slot.axes.reset();
+      slot.slot = {.of = name, .number = i};
+    }
+    out.push_back(std::make_unique<slot_program>(std::move(slot), std::move(slots[i])));
+  }
+}
+
+class stack_model final : public field_model {
+ public:
+  stack_model(std::string name, std::vector<field> fields) : name_(std::move(name)), fields_(std::move(fields)) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  void describe(description& out) const override {
+    out.add("kind", "stack");
+    for (const field& each : fields_) {
+      out.add("field", each.name());
+      each.model().describe(out);
+    }
+  }
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
+    std::vector<std::unique_ptr<field_program>> all;
+    bind(dataset, finished, all);
+    return std::move(all.front());
+  }
+  void bind(const datasets::dataset_model& dataset, finished_by,
+            std::vector<std::unique_ptr<field_program>>& out) const override {
+    add_slots(name_, bind_slots(name_, fields_, dataset), out);
+  }
+
+ private:
+  std::string name_;
+  std::vector<field> fields_;
+};
+
+class columns_model final : public field_model {
+ public:
+  columns_model(std::string name, std::vector<std::string> members, dtype type)
+      : name_(std::move(name)), members_(std::move(members)), type_(type) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  void describe(description& out) const override {
+    out.add("kind", "columns");
+    for (const std::string& member : members_) out.add("member", member);
+    out.add("type", leat::name(type_));
+  }
+  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
+    std::vector<std::unique_ptr<field_program>> all;
+    bind(dataset, finished, all);
+    return std::move(all.front());
+  }
+  void bind(const datasets::dataset_model& dataset, finished_by,
+            std::vector<std::unique_ptr<field_program>>& out) const override {
+    std::vector<field> fields;
+    for (const std::string& member : members_of(dataset)) fields.emplace_back(label(member).as(type_));
+    add_slots(name_, bind_slots(name_, fields, dataset), out);
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::string> members_of(const datasets::dataset_model& dataset) const {
+    std::vector<std::string> found;
+    for (const std::string& member : members_) {
+      const std::size_t before = found.size();
+      if (member.find_first_of("*?[") == std::string::npos || dataset.find_field(member) ||
+          dataset.find_column(member)) {
+        found.push_back(member);
+        continue;
+      }
+      const auto add = [&](const std::string& name) {
+        const bool is_new = std::find(found.begin(), found.end(), name) == found.end();
+        if (is_new && ::fnmatch(member.c_str(), name.c_str(), 0) == 0) found.push_back(name);
+      };
+      for (const field_info& each : dataset.fields()) add(each.name);
+      for (const std::string& each : dataset.columns()) add(each);
+      if (found.size() == before) throw_no_field(dataset, member, name_);
+    }
+    return found;
+  }
+
+  std::string name_;
+  std::vector<std::string> members_;
+  dtype type_;
+};
+
+}  // namespace
+}  // namespace stages
+
+stack::stack(std::string name, std::vector<field> fields) : name_(std::move(name)), fields_(std::move(fields)) {
+  if (fields_.empty()) throw error(errc::usage, str_cat("stack '", name_, "' of no field; give at least one"));
+}
+stack::operator field() const { return field(std::make_shared<stages::stack_model>(name_, fields_)); }
+
+columns::columns(std::string name, std::vector<std::string> members, dtype type)
+    : name_(std::move(name)), members_(std::move(members)), type_(type) {
+  if (members_.empty()) throw error(errc::usage, str_cat("columns '", name_, "' of no column; name at least one"));
+}
+columns::operator field() const { return field(std::make_shared<stages::columns_model>(name_, members_, type_)); }
+
+}  // namespace leat
