@@ -38,7 +38,11 @@ void dataset_model::describe(description& out) const {
 
 std::vector<member_path> dataset_model::members(std::uint64_t sample, std::span<const std::uint16_t> wanted,
                                                 blocking_sources& from) const {
-  if (facets_.packing != nullptr) return facets_.packing->members(sample, wanted, from);
+  return facets_.packing != nullptr ? facets_.packing->members(sample, wanted, from) : members_by_name(sample, wanted);
+}
+
+std::vector<member_path> dataset_model::members_by_name(std::uint64_t sample,
+                                                        std::span<const std::uint16_t> wanted) const {
   std::vector<member_path> paths;
   for (const std::uint16_t field : wanted) {
     paths.push_back({name(sample), encode_field_name(fields()[field].name), false});

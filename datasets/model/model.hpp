@@ -154,7 +154,7 @@ class dataset_model {
     return facets_.defects ? facets_.defects->defect_of(sample) : std::nullopt;
   }
 
-  ///   default   name() and the fields' names
+  ///   default   members_by_name()
   [[nodiscard]] std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> fields,
                                                  blocking_sources& sources) const;
   [[nodiscard]] std::uint64_t header_offset(std::uint64_t sample, const extent& part) const {
@@ -180,6 +180,9 @@ class dataset_model {
  protected:
   /// For a view's constructor, which then changes what is otherwise in the view.
   void begin_as(const dataset_model& whole);
+  /// name() and the fields' names.
+  [[nodiscard]] std::vector<member_path> members_by_name(std::uint64_t sample,
+                                                         std::span<const std::uint16_t> fields) const;
 
   // A model's constructor fills them.
   std::vector<field_info> fields_;

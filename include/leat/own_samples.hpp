@@ -69,6 +69,20 @@ struct function_options {
 [[nodiscard]] dataset from_function(std::uint64_t samples, std::function<std::vector<std::byte>(std::uint64_t)> make,
                                     function_options options);
 
+/// A field of samples that a function makes.
+struct function_field {
+  std::string name;
+  std::uint64_t bytes_max = 0;  ///< as function_options::bytes_max
+};
+
+/// Samples of several fields: make(i) gives the bytes of each field of sample i, in their order. A decode thread calls
+/// it once for the fields of a sample, and again if other samples came between. function_options::field and bytes_max
+/// are not used.
+///   throws   error{errc::usage} no field, two of one name, bytes_max of 0
+using function_of_fields = std::function<std::vector<std::vector<std::byte>>(std::uint64_t)>;
+[[nodiscard]] dataset from_function(std::uint64_t samples, function_of_fields make, std::vector<function_field> fields,
+                                    function_options options = {});
+
 /// Samples that a coroutine fetches. It is awaited on the loader's I/O thread, as many at a time as there are reads in
 /// flight. It must not block, and must honour cancellation as any operation of Asio.
 using coroutine_of_bytes = boost::asio::awaitable<std::vector<std::byte>, boost::asio::any_io_executor>;

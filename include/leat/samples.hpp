@@ -184,6 +184,12 @@ class dataset {
 [[nodiscard]] dataset concat(std::span<const dataset> parts);
 [[nodiscard]] dataset concat(std::initializer_list<dataset> parts);
 
+/// Datasets of one length side by side, as StackDataset: sample i has the fields of sample i of each. Its name is that
+/// in the first, and it is corrupt if it is in any.
+///   throws   error{errc::usage} for datasets of different lengths, and for a field that two of them have
+[[nodiscard]] dataset zip(std::span<const dataset> parts);
+[[nodiscard]] dataset zip(std::initializer_list<dataset> parts);
+
 /// An integer of each sample, for dataset::with_column(): the field "cls" of shards, for example. Reads all samples,
 /// some thousand at a time. Blocks.
 ///   name      a field whose bytes are one integer as text, or of field_kind::tensor one of an integer dtype; or a
