@@ -21,7 +21,7 @@ endif()")
   endif()
 endfunction()
 
-install(TARGETS leat EXPORT leat FILE_SET HEADERS FILE_SET cuda_header)
+install(TARGETS leat EXPORT leat FILE_SET HEADERS FILE_SET cuda_header FILE_SET torch_headers)
 if(leat_objects)
   leat_strip_archive(leat)
 endif()

@@ -8,7 +8,9 @@ file(GLOB leat_public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/le
   ${PROJECT_SOURCE_DIR}/include/leat/*.h)
 # Installed always, and compiled alone only where there is CUDA.
 set(leat_cuda_header ${PROJECT_SOURCE_DIR}/include/leat/cuda.hpp)
-list(REMOVE_ITEM leat_public_headers ${leat_cuda_header})
+# Installed always, and compiled where there is libtorch (tests/torch).
+set(leat_torch_headers ${PROJECT_SOURCE_DIR}/include/leat/torch.hpp ${PROJECT_SOURCE_DIR}/include/leat/torch_dataset.hpp)
+list(REMOVE_ITEM leat_public_headers ${leat_cuda_header} ${leat_torch_headers})
 # That of leat::mpi (stages/mpi/CMakeLists.txt).
 list(REMOVE_ITEM leat_public_headers ${PROJECT_SOURCE_DIR}/include/leat/mpi.hpp)
 
@@ -53,7 +55,8 @@ else()
   set(leat_header_scope INTERFACE)
 endif()
 target_sources(leat ${leat_header_scope}
-  FILE_SET cuda_header TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${leat_cuda_header})
+  FILE_SET cuda_header TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${leat_cuda_header}
+  FILE_SET torch_headers TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${leat_torch_headers})
 add_library(leat::leat ALIAS leat)
 # Executors and coroutines of Asio go to and fro between leat and the program: both need the same (completion.hpp).
 set(leat_boost_version ${Boost_VERSION_MAJOR}.${Boost_VERSION_MINOR})

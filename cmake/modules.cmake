@@ -12,7 +12,7 @@
 #       runs what these two leave out. SERIAL names tests, in full, that measure time: nothing runs beside them. IN_ONE_PROCESS: all of them
 #       are one test of ctest (scripts/in_one_process), where none needs a process of its own. OWN_COPY: with LEAT_EXPORT_INTERNALS it has its modules in itself all the same, as what stands before functions
 #       that the library calls (--wrap), or in place of some of it, has to.
-#   leat_example(first ARGS ...), leat_benchmark(ring_benchmark ARGS <toy size>)
+#   leat_benchmark(ring_benchmark ARGS <toy size>)
 #       A program of that name from <name>.cpp, and one test that runs it with ARGS.
 
 include(GoogleTest)
@@ -205,17 +205,6 @@ endfunction()
 function(leat_run_as_test target label)
   add_test(NAME ${label}.${target} COMMAND ${target} ${ARGN})
   set_tests_properties(${label}.${target} PROPERTIES LABELS ${label})
-endfunction()
-
-function(leat_example name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ARGS;LINKS")
-  leat_existing_sources(sources ${name}.cpp)
-  if(sources)
-    add_executable(${name} ${sources})
-    # leat alone and none of our flags' include directories: an example compiles as it would outside this repository.
-    target_link_libraries(${name} PRIVATE leat::leat ${arg_LINKS})
-    leat_run_as_test(${name} examples ${arg_ARGS})
-  endif()
 endfunction()
 
 function(leat_benchmark name)

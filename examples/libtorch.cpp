@@ -1,26 +1,17 @@
-// Batches as at::Tensor, without a copy: DLPack hands the memory over, and a tensor keeps it for as long as it lives. A classifier of one
-// layer learns from them.
+// Batches as at::Tensor, without a copy: a tensor keeps the memory of its batch for as long as it lives. A classifier of one layer learns
+// from them.
 //
 //   build/release/examples/libtorch build/photos 3      (epochs)
 #include <leat/loader.hpp>
+#include <leat/torch.hpp>
 
 #include <ATen/ATen.h>
-#include <ATen/DLConvertor.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
-
-namespace {
-
-/// An output of a batch. On a GPU `stream` is the one that torch computes in: c10::cuda::getCurrentCUDAStream().stream().
-at::Tensor as_tensor(const leat::batch& batch, const char* name, leat::stream stream = {}) {
-  return at::fromDLPack(batch[name].dlpack_unversioned(stream));
-}
-
-}  // namespace
 
 int main(int argc, char** argv) try {
   constexpr std::int64_t side = 32, classes_max = 100;
@@ -37,8 +28,8 @@ int main(int argc, char** argv) try {
     double sum = 0;
     std::int64_t batches = 0;
     for (const leat::batch& batch : train.blocking()) {
-      const at::Tensor pixels = as_tensor(batch, "jpg");   // f32 [rows, 3, 32, 32]
-      const at::Tensor classes = as_tensor(batch, "cls");  // i64 [rows]
+      const at::Tensor pixels = leat::to_torch(batch["jpg"]);   // f32 [rows, 3, 32, 32]
+      const at::Tensor classes = leat::to_torch(batch["cls"]);  // i64 [rows]
       is_copied = is_copied || pixels.data_ptr() != batch["jpg"].data;
       const at::Tensor inputs = pixels.flatten(1);
       const at::Tensor shares = inputs.matmul(weights).softmax(1);

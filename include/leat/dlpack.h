@@ -1,8 +1,9 @@
 /* DLPack's C interface, version 1: what batch_tensor::dlpack() gives and what a consumer in C or C++ reads. From its
  * specification (dmlc.github.io/dlpack), as far as leat uses it.
  *
- * Whoever has <dlpack/dlpack.h> may include it too, before this one: its declarations are then the ones in use, and what they
- * lack (before 1.0 there is no DLManagedTensorVersioned) is added. Either way each offset and size is checked below. */
+ * Whoever has <dlpack/dlpack.h> or <ATen/dlpack.h> may include it too. Before this one, its declarations are the ones in use,
+ * and what they lack (before 1.0 there is no DLManagedTensorVersioned) is added. Behind this one it adds nothing: types of
+ * 8 bits and less and DLPackExchangeAPI are then not declared. Either way each offset and size is checked below. */
 #ifndef LEAT_DLPACK_H
 #define LEAT_DLPACK_H
 
@@ -24,7 +25,19 @@ typedef enum {
   kDLCPU = 1,
   kDLCUDA = 2,
   kDLCUDAHost = 3,
-  kDLCUDAManaged = 13
+  kDLOpenCL = 4,
+  kDLVulkan = 7,
+  kDLMetal = 8,
+  kDLVPI = 9,
+  kDLROCM = 10,
+  kDLROCMHost = 11,
+  kDLExtDev = 12,
+  kDLCUDAManaged = 13,
+  kDLOneAPI = 14,
+  kDLWebGPU = 15,
+  kDLHexagon = 16,
+  kDLMAIA = 17,
+  kDLTrn = 18
 } DLDeviceType;
 
 /* device_id: 0 for memory of the host. */
@@ -33,7 +46,15 @@ typedef struct {
   int32_t device_id;
 } DLDevice;
 
-typedef enum { kDLInt = 0U, kDLUInt = 1U, kDLFloat = 2U, kDLBfloat = 4U, kDLComplex = 5U, kDLBool = 6U } DLDataTypeCode;
+typedef enum {
+  kDLInt = 0U,
+  kDLUInt = 1U,
+  kDLFloat = 2U,
+  kDLOpaqueHandle = 3U,
+  kDLBfloat = 4U,
+  kDLComplex = 5U,
+  kDLBool = 6U
+} DLDataTypeCode;
 
 /* code: a DLDataTypeCode; bits of one element; lanes of a vector type, 1 for others. */
 typedef struct {

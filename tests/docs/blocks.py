@@ -126,7 +126,8 @@ def fragments_unit(fragments, headers):
 
 
 # Public headers that only a leat with something more has.
-needs = {"leat/mpi.hpp": "mpi.h", "leat/cuda.hpp": "cuda_runtime_api.h"}
+needs = {"leat/mpi.hpp": "mpi.h", "leat/cuda.hpp": "cuda_runtime_api.h", "leat/torch.hpp": "ATen/ATen.h",
+         "leat/torch_dataset.hpp": "torch/data.h"}
 
 
 def whole_unit(each):
