@@ -122,18 +122,16 @@ TEST_F(coded_files, give_single_samples_with_their_names) {
 }
 
 /// Counts what is expanded.
-class counted final : public datasets::dataset_model {
+class counted final : public datasets::dataset_model, datasets::expanding_facet {
  public:
-  explicit counted(const dataset& of) : of_(of.model()) {}
-  std::uint64_t size() const noexcept override { return of_->size(); }
-  std::span<const field_info> fields() const noexcept override { return of_->fields(); }
-  std::span<const std::shared_ptr<const io::source_description>> sources() const noexcept override {
-    return of_->sources();
+  explicit counted(const dataset& of) : of_(of.model()) {
+    begin_as(*of_);
+    facets_.expanding = this;
   }
+  std::uint64_t size() const noexcept override { return of_->size(); }
   void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
     of_->parts(sample, needs, out);
   }
-  datasets::part_forms forms(std::uint16_t field) const noexcept override { return of_->forms(field); }
   std::optional<value_fault> expand(std::uint64_t sample, const datasets::part& of, std::span<const std::byte> stored,
                                     std::span<std::byte>& decoded) const override {
     ++expansions;
