@@ -69,7 +69,7 @@ namespace leat {
 
 /// One output of a batch, `to_torch(batch["jpg"])`, on the batch's device. It may be changed in place. It keeps the memory
 /// of the whole batch: also after the batch and the loader have ended, until the last of its views has. So it counts as
-/// a batch that you hold (batch::copy_out()).
+/// a batch that you hold: `.clone()` what you keep long.
 ///   consumer   as of batch_tensor::dlpack(): the stream in which libtorch will read it, which waits for the bytes:
 ///              `to_torch(batch["jpg"], c10::cuda::getCurrentCUDAStream())`. Ignored on the host
 ///   throws     as torch_type() and batch_tensor::dlpack(). Then nothing was given away
