@@ -38,7 +38,7 @@ task count(leat::loader& train, std::uint64_t& rows) {
 int main() {
   const auto make = [](std::uint64_t sample) { return std::vector<std::byte>(1 + sample % 3); };
   leat::loader train(leat::from_function(1000, make, {.field = "x", .bytes_max = 3}),
-                     {.batch_size = 4, .epochs = 1, .prefetch_batches = 1, .host_bytes_max = std::size_t{16} << 20},
+                     {.batch_size = 4, .epochs = 1, .host_bytes_max = std::size_t{16} << 20, .prefetch_batches = 1},
                      leat::bytes("x"));
   std::uint64_t rows = 0;
   count(train, rows);
