@@ -66,8 +66,10 @@ TEST(flags, what_can_be_wrong_is_said_in_them) {
   const photo_folder photos;
   const std::string folder = photos.path().string();
   const temporary_directory directory;
-  const std::string table = (directory.path() / "rows.jsonl").string();
-  std::ofstream(table) << R"({"text": "one", "n": 1})" << '\n' << R"({"text": "two", "n": 2})" << '\n';
+  const std::string rows = (directory.path() / "rows.npy").string();
+  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }";
+  header.resize(117, ' ');
+  std::ofstream(rows, std::ios::binary) << std::string("\x93NUMPY\x01\0\x76\0", 10) << header << '\n' << "abcdef";
   const std::string there = (directory.path() / "there.tar").string();
   ASSERT_EQ(run({"pack", folder, there}).exit_code, 0);
   const std::vector<wrong> all = {
@@ -84,7 +86,7 @@ TEST(flags, what_can_be_wrong_is_said_in_them) {
       {{"epoch", folder, "--types", "n=f32"}, "--types is of JSONL and CSV"},
       {{"epoch", folder, "--path-column", "n"}, "--path-column is of JSONL and CSV"},
       {{"epoch", folder, "--ignore-zeros"}, "--ignore-zeros is of tar shards"},
-      {{"epoch", table, "--index-use", "rebuild"}, "--index-use is of"},
+      {{"epoch", rows, "--index-use", "rebuild"}, "--index-use is of"},
       {{"pack", folder, there}, "(--continue), or replace what is there (--overwrite)"},
   };
   for (const wrong& each : all) {
