@@ -21,21 +21,18 @@ void parked_fetches::add(std::uint32_t lane, std::shared_ptr<fetch> one) {
 
 std::pair<std::shared_ptr<fetch>, std::uint64_t> parked_fetches::take(
     const std::function<std::uint64_t(fetch&)>& wait_of) {
-  std::vector<fetch_queue*> by_age;
-  for (fetch_queue& each : lanes_) {
-    if (!each.empty()) by_age.push_back(&each);
-  }
-  std::sort(by_age.begin(), by_age.end(), [](const fetch_queue* one, const fetch_queue* other) {
-    return one->front()->state->wanted_ns < other->front()->state->wanted_ns;
-  });
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
-  for (fetch_queue* const each : by_age) {
-    const std::uint64_t wait = wait_of(*each->front());
+  for (std::size_t i = 1; i <= lanes_.size(); ++i) {
+    const std::size_t lane = (last_ + i) % lanes_.size();
+    fetch_queue& waiting = lanes_[lane];
+    if (waiting.empty()) continue;
+    const std::uint64_t wait = wait_of(*waiting.front());
     least = std::min(least, wait);
     if (wait != 0) continue;
-    std::shared_ptr<fetch> goes = std::move(each->front());
-    each->pop_front();
+    std::shared_ptr<fetch> goes = std::move(waiting.front());
+    waiting.pop_front();
     --size_;
+    last_ = lane;
     return {std::move(goes), 0};
   }
   return {nullptr, least};

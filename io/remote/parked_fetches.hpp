@@ -1,4 +1,4 @@
-// Fetches that wait for their store to let them go, the oldest first.
+// Fetches that wait for their store to let them go, the oldest of each folder first.
 #pragma once
 
 #include "io/remote/fetch.hpp"
@@ -24,7 +24,8 @@ class parked_fetches {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool are_in(std::uint32_t lane) const noexcept { return lane < lanes_.size() && !lanes_[lane].empty(); }
   void add(std::uint32_t lane, std::shared_ptr<fetch> one);
-  /// The first one that may go, of the first ones of each lane.
+  /// The first one that may go, of the oldest ones of each lane. Lanes take turns: one that is refused and asks again leaves
+  /// the others their share.
   ///   wait_of   one's, 0 where it may go now
   ///   returns   null where none may, and the least wait
   [[nodiscard]] std::pair<std::shared_ptr<fetch>, std::uint64_t> take(
@@ -35,6 +36,7 @@ class parked_fetches {
  private:
   std::vector<fetch_queue> lanes_;
   std::size_t size_ = 0;
+  std::size_t last_ = 0;  // the lane of the last that went
 };
 
 }  // namespace leat::io

@@ -245,6 +245,42 @@ TEST_F(remote_outage, of_one_object_is_no_outage_of_its_store) {
   EXPECT_THAT(lost->why, HasSubstr("500 As Told"));
 }
 
+// Of a store that throttles by prefix.
+TEST_F(remote_outage, of_one_folder_holds_up_no_read_of_another) {
+  serve();
+  server_->put("bucket/busy/a.bin", content_);
+  server_->put("bucket/idle/a.bin", content_);
+  std::atomic<bool> refuses{true};
+  server_->set_rule([&](const served_request& asked) {
+    return refuses && asked.target.starts_with("/bucket/busy/") ? http_fault{.what = wrong::status, .status = 503}
+                                                                : http_fault();
+  });
+  io::http_client client({.allow_http = true, .connections_max = 16});
+  const io::address busy = io::parse_address(server_->address("bucket/busy/a.bin"));
+  where_ = io::parse_address(server_->address("bucket/idle/a.bin"));
+  std::string into(64, 0);
+  std::atomic<std::size_t> held{into.size()};
+  std::vector<std::shared_ptr<io::fetch>> waiting;
+  for (char& each : into) {
+    waiting.push_back(std::make_shared<io::fetch>());
+    waiting.back()->where = &busy;
+    waiting.back()->into = std::as_writable_bytes(std::span(&each, 1));
+    waiting.back()->owner = &held;
+    waiting.back()->ended = [](io::fetch& done) noexcept {
+      auto& left = *static_cast<std::atomic<std::size_t>*>(done.owner);
+      if (--left == 0) left.notify_all();
+    };
+  }
+  client.start(waiting);
+  read(client, 2'000, 64);
+  wait();
+  EXPECT_EQ(wrong_, 0U) << why_;
+  EXPECT_EQ(held, into.size()) << "it was refused all the time";
+  refuses = false;
+  for (std::size_t now = held; now != 0; now = held) held.wait(now);
+  EXPECT_EQ(into, std::string(into.size(), content_[0]));
+}
+
 // A machine that is overloaded: each answer takes long, and one longer than patience lasts. It would be overtaken by six others.
 TEST_F(remote_outage, of_one_read_among_slow_ones_is_the_store_s_slowness) {
   serve();
