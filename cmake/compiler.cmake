@@ -29,12 +29,14 @@ if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   endif()
 endif()
 
-# Only what include/leat declares leaves the library: Asio, Abseil and the rest of what is inside never meet those of
-# the program, which may be of another version.
-if(NOT LEAT_EXPORT_INTERNALS)
-  set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-  set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-endif()
+# leat_hidden(<target of the library>): only what include/leat declares leaves the library. Asio, Abseil and the rest of what is inside
+# never meet those of the program, which may be of another version.
+function(leat_hidden target)
+  if(NOT LEAT_EXPORT_INTERNALS)
+    set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+      VISIBILITY_INLINES_HIDDEN ON)
+  endif()
+endfunction()
 
 add_library(leat_flags INTERFACE)
 target_compile_features(leat_flags INTERFACE cxx_std_20)

@@ -21,14 +21,14 @@
 #include <string_view>
 #include <vector>
 
+namespace leat::stages {
+class field_model;  // stages/batch/field_model.hpp: what a field becomes inside the loader
+}
+
 #pragma GCC visibility push(default)
 namespace leat {
 
 class dataset;
-
-namespace stages {
-class field_model;  // stages/batch/field_model.hpp: what a field becomes inside the loader
-}
 
 /// Any field. image, label, text, bytes, sequence, graph, array, stack, columns, tokens, custom and collated convert to
 /// it.

@@ -212,7 +212,7 @@ class loader {
   loader(dataset samples, loader_options options, Fields... fields)
       : loader(std::move(samples), std::move(options), std::vector<field>{field(std::move(fields))...}) {}
   loader(dataset samples, loader_options options, std::vector<field> fields);
-  class pipeline;                                            // stages/loader.cpp: the line itself
+  class [[gnu::visibility("hidden")]] pipeline;              // stages/loader.cpp: the line itself
   explicit loader(std::unique_ptr<pipeline> line) noexcept;  // stages/run/loader_parts.hpp
 
   /// Allowed while a next() is pending: it completes as before. Not allowed while a range of blocking() is in use,

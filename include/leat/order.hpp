@@ -14,12 +14,12 @@
 #include <string_view>
 #include <vector>
 
-#pragma GCC visibility push(default)
-namespace leat {
-
-namespace stages {
+namespace leat::stages {
 class order_model;  // stages/order/order_model.hpp: what an order becomes inside the loader
 }
+
+#pragma GCC visibility push(default)
+namespace leat {
 
 /// Any order, for loader_options::order. docs/guides/ranks-and-resume.md helps to choose one.
 class order {

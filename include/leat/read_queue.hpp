@@ -18,12 +18,12 @@
 #include <span>
 #include <utility>
 
-#pragma GCC visibility push(default)
-namespace leat {
-
-namespace io {
+namespace leat::io {
 class read_queue_state;
 }
+
+#pragma GCC visibility push(default)
+namespace leat {
 
 /// One read.
 ///   offset, bytes   of any alignment

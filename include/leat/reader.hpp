@@ -179,7 +179,7 @@ class reader {
   /// errc::cancelled. May be called several times, from any thread but the reader's own.
   void stop() noexcept;
 
-  class impl;  // io/reader/reader.cpp
+  class [[gnu::visibility("hidden")]] impl;  // io/reader/reader.cpp
 
  private:
   void check_process() const;

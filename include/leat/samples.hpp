@@ -15,12 +15,12 @@
 #include <string_view>
 #include <vector>
 
-#pragma GCC visibility push(default)
-namespace leat {
-
-namespace datasets {
+namespace leat::datasets {
 class dataset_model;
 }
+
+#pragma GCC visibility push(default)
+namespace leat {
 
 /// What a field holds, as its name suggests. The command chooses fields by it where none are given.
 enum class field_kind : std::uint8_t {
