@@ -282,18 +282,28 @@ class field_model {
   [[nodiscard]] virtual const std::string& name() const noexcept = 0;
   /// Whether the device has to decode JPEG files for it: image::decoder(). A program that is bound to be finished_by::host makes no rows.
   [[nodiscard]] virtual bool needs_nvjpeg() const noexcept { return false; }
+  /// Appends its programs: one, or several that stand one behind the other, since it reads several members of a sample.
   /// Throws error{errc::usage} naming the dataset's fields where it has none that fits.
   ///   finished   a device may be left to finish what it can; the bytes are the same
-  [[nodiscard]] virtual std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset,
-                                                            finished_by finished) const = 0;
-  /// The same of a field that is several programs, one behind the other, since it reads several members of a sample.
   virtual void bind(const datasets::dataset_model& dataset, finished_by finished,
-                    std::vector<std::unique_ptr<field_program>>& out) const {
-    out.push_back(bind(dataset, finished));
-  }
+                    std::vector<std::unique_ptr<field_program>>& out) const = 0;
   /// Names what decides the bytes of its rows, but for the dataset's.
   ///   default   nothing has a name: a run with it can neither be saved nor resumed
   virtual void describe(description& out) const { out.add_unnamed(name(), "override field_model::describe()"); }
+};
+
+/// A field that is one program.
+class one_program_field : public field_model {
+ public:
+  void bind(const datasets::dataset_model& dataset, finished_by finished,
+            std::vector<std::unique_ptr<field_program>>& out) const final {
+    out.push_back(program(dataset, finished));
+  }
+
+ protected:
+  /// As bind().
+  [[nodiscard]] virtual std::unique_ptr<field_program> program(const datasets::dataset_model& dataset,
+                                                               finished_by finished) const = 0;
 };
 
 }  // namespace leat::stages

@@ -188,7 +188,7 @@ class array_column_program final : public field_program {
   std::size_t column_;
 };
 
-class array_model final : public field_model {
+class array_model final : public one_program_field {
  public:
   array_model(std::string name, std::string member, array_cut cut, array_steps steps)
       : name_(std::move(name)), member_(std::move(member)), cut_(std::move(cut)), steps_(std::move(steps)) {}
@@ -200,7 +200,7 @@ class array_model final : public field_model {
     cut_.describe(out);
     steps_.describe(out);
   }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
+  std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by) const override {
     const std::optional<std::uint16_t> field = dataset.find_field(member_);
     if (!field) {
       const std::optional<std::size_t> column = dataset.find_column(member_);

@@ -53,7 +53,7 @@ class bytes_program final : public field_program {
   std::size_t bytes_max_;
 };
 
-class bytes_model final : public field_model {
+class bytes_model final : public one_program_field {
  public:
   bytes_model(std::string name, std::string member, bool must_be_text, std::optional<std::size_t> bytes_max)
       : name_(std::move(name)), member_(std::move(member)), must_be_text_(must_be_text), bytes_max_(bytes_max) {}
@@ -64,7 +64,7 @@ class bytes_model final : public field_model {
     out.add("member", member_);
     if (bytes_max_) out.add("bytes_max", std::uint64_t{*bytes_max_});
   }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
+  std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by) const override {
     const std::string_view names[] = {member_};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     if (fields.empty()) throw_no_field(dataset, member_, name_);

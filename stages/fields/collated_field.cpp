@@ -90,16 +90,7 @@ class collated_model final : public field_model {
       out.add("type", leat::name(output.type));
       out.add("bytes_max", output.of_batch_bytes);  // the function sees how large its target is
     }
-    if (described_as_.empty()) {
-      out.add_unnamed("function", "name it: .described_as(\"...\"), another name whenever it writes other bytes");
-    } else {
-      out.add("function", described_as_);
-    }
-  }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
-    std::vector<std::unique_ptr<field_program>> all;
-    bind(dataset, finished, all);
-    return std::move(all.front());
+    describe_function(described_as_, out);
   }
   void bind(const datasets::dataset_model& dataset, finished_by,
             std::vector<std::unique_ptr<field_program>>& out) const override {

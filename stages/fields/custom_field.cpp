@@ -149,16 +149,7 @@ class custom_model final : public field_model {
       for (const std::int64_t extent : output.row_shape) out.add("axis", extent);
       if (output.ragged) out.add("bytes_max", std::uint64_t{output.row_bytes_max});
     }
-    if (described_as_.empty()) {
-      out.add_unnamed("function", "name it: .described_as(\"...\"), another name whenever it writes other bytes");
-    } else {
-      out.add("function", described_as_);
-    }
-  }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
-    std::vector<std::unique_ptr<field_program>> all;
-    bind(dataset, finished, all);
-    return std::move(all.front());
+    describe_function(described_as_, out);
   }
   void bind(const datasets::dataset_model& dataset, finished_by,
             std::vector<std::unique_ptr<field_program>>& out) const override {

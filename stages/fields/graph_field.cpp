@@ -138,11 +138,6 @@ class graph_model final : public field_model {
     if (settings_.edges_stored) out.add("edge_index.stored", leat::name(*settings_.edges_stored));
     if (settings_.edge_attr) describe(out, "edge_attr", *settings_.edge_attr);
   }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
-    std::vector<std::unique_ptr<field_program>> all;
-    bind(dataset, finished, all);
-    return std::move(all.front());
-  }
   void bind(const datasets::dataset_model& dataset, finished_by,
             std::vector<std::unique_ptr<field_program>>& out) const override {
     using kind = rows_program::kind;

@@ -440,7 +440,7 @@ std::string description_of(const transform& step) {
       step.what());
 }
 
-class image_model final : public field_model {
+class image_model final : public one_program_field {
  public:
   explicit image_model(image::settings settings) : settings_(std::move(settings)) {}
 
@@ -475,7 +475,7 @@ class image_model final : public field_model {
     if (settings_.decoder == jpeg_decoder::nvjpeg) out.add("decoder", "nvjpeg");
   }
   bool needs_nvjpeg() const noexcept override { return settings_.decoder == jpeg_decoder::nvjpeg; }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
+  std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by finished) const override {
     std::vector<std::string_view> names{settings_.member};
     if (settings_.member == "jpg") {
       const std::span<const std::string_view> any = datasets::picture_names();

@@ -277,7 +277,7 @@ class label_program final : public field_program {
   std::optional<std::size_t> column_;
 };
 
-class label_model final : public field_model {
+class label_model final : public one_program_field {
  public:
   explicit label_model(label::settings settings) : settings_(std::move(settings)) {
     const dtype type = settings_.type.value_or(dtype::i64);
@@ -301,7 +301,7 @@ class label_model final : public field_model {
     if (settings_.length) out.add("vector", *settings_.length);
     if (!settings_.json_key.empty()) out.add("key", settings_.json_key);
   }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
+  std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by) const override {
     const std::string_view names[] = {settings_.member};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     std::optional<std::size_t> column;

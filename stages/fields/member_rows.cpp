@@ -26,6 +26,14 @@ outcome<void> member_rows_program::decode(field_scratch&, const decode_input& in
   return {};
 }
 
+void describe_function(const std::string& described_as, description& out) {
+  if (described_as.empty()) {
+    out.add_unnamed("function", "name it: .described_as(\"...\"), another name whenever it writes other bytes");
+  } else {
+    out.add("function", described_as);
+  }
+}
+
 std::vector<std::uint16_t> fields_of(const datasets::dataset_model& dataset, const std::vector<std::string>& members,
                                      const std::string& output) {
   std::vector<std::uint16_t> fields;

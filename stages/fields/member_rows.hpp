@@ -3,6 +3,7 @@
 
 #include "stages/batch/field_model.hpp"
 
+#include <leat/description.hpp>
 #include <leat/field.hpp>
 
 #include <cstddef>
@@ -40,6 +41,9 @@ class member_rows_program : public field_program {
 [[nodiscard]] constexpr std::size_t output_of_member(std::size_t number, std::size_t own) noexcept {
   return number == 0 ? 0 : own + number;
 }
+
+/// Names the user's function for a description, or says how to name it.
+void describe_function(const std::string& described_as, description& out);
 
 /// The dataset's field of each member.
 ///   throws   error{errc::usage} as throw_no_field()

@@ -130,7 +130,7 @@ class sequence_program final : public field_program {
   std::vector<output_spec> outputs_;
 };
 
-class sequence_model final : public field_model {
+class sequence_model final : public one_program_field {
  public:
   explicit sequence_model(sequence::settings settings) : settings_(std::move(settings)) {}
 
@@ -146,7 +146,7 @@ class sequence_model final : public field_model {
                                settings_.truncate ? ", cut" : "", settings_.mask ? ", mask" : ""));
     out.add("padding.value", settings_.padding->value);
   }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
+  std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by) const override {
     check();
     const std::optional<std::uint16_t> field = dataset.find_field(settings_.member);
     if (!field) throw_no_field(dataset, settings_.member, settings_.name);

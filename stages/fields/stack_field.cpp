@@ -107,11 +107,6 @@ class stack_model final : public field_model {
       each.model().describe(out);
     }
   }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
-    std::vector<std::unique_ptr<field_program>> all;
-    bind(dataset, finished, all);
-    return std::move(all.front());
-  }
   void bind(const datasets::dataset_model& dataset, finished_by,
             std::vector<std::unique_ptr<field_program>>& out) const override {
     add_slots(name_, bind_slots(name_, fields_, dataset), out);
@@ -132,11 +127,6 @@ class columns_model final : public field_model {
     out.add("kind", "columns");
     for (const std::string& member : members_) out.add("member", member);
     out.add("type", leat::name(type_));
-  }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by finished) const override {
-    std::vector<std::unique_ptr<field_program>> all;
-    bind(dataset, finished, all);
-    return std::move(all.front());
   }
   void bind(const datasets::dataset_model& dataset, finished_by,
             std::vector<std::unique_ptr<field_program>>& out) const override {

@@ -109,7 +109,7 @@ class tokens_program final : public field_program {
   std::vector<std::uint16_t> fields_;
 };
 
-class tokens_model final : public field_model {
+class tokens_model final : public one_program_field {
  public:
   explicit tokens_model(tokens settings) : settings_(std::move(settings)) {}
 
@@ -127,7 +127,7 @@ class tokens_model final : public field_model {
     out.add("pad", settings_.pad);
     out.add("ignored", settings_.ignored);
   }
-  std::unique_ptr<field_program> bind(const datasets::dataset_model& dataset, finished_by) const override {
+  std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by) const override {
     const std::uint16_t field = find(dataset);
     if (dataset.size() != 0 && !are_cut(dataset)) {
       throw error(errc::usage,

@@ -2,6 +2,7 @@
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/pixels/scratch.hpp"
+#include "tests/support/bound_field.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/make_picture.hpp"
 
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -32,7 +34,7 @@ class decoded {
   decoded(const field& what, const std::string& member, std::string_view encoded, std::uint64_t sample = 0)
       : set_(std::vector<fake_sample>{
             {.members = {{member, testing::to_bytes(encoded)}}, .cls_column = std::nullopt, .defect = ""}}),
-        program_(what.model().bind(*set_.get().model(), stages::finished_by::host)),
+        program_(testing::bound(what, *set_.get().model())),
         budget_(std::size_t{16} << 20) {
     const output_spec& spec = program_->outputs().front();
     row_.assign(spec.ragged ? encoded.size() : spec.row_bytes(), std::byte{0xEE});
@@ -195,7 +197,7 @@ TEST(label, comes_from_the_column_where_a_sample_has_no_member) {
   samples[0].cls_column = 5;
   samples[1].members = {{"cls", testing::to_bytes("6")}};
   const fake_dataset set(samples);
-  const auto program = field(label()).model().bind(*set.get().model(), stages::finished_by::host);
+  const auto program = testing::bound(label(), *set.get().model());
   EXPECT_FALSE(program->required(0));
   std::int64_t row = 0;
   row_target target{.bytes = std::as_writable_bytes(std::span(&row, 1))};
@@ -282,7 +284,7 @@ TEST(image, of_another_name_finds_that_one_only) {
       std::vector<fake_sample>{{.members = {{"jpg", testing::to_bytes("x")}, {"seg.png", testing::to_bytes("y")}},
                                 .cls_column = {},
                                 .defect = ""}});
-  const auto program = field(image("seg.png").resize(4, 4)).model().bind(*set.get().model(), stages::finished_by::host);
+  const auto program = testing::bound(image("seg.png").resize(4, 4), *set.get().model());
   ASSERT_EQ(program->reads().size(), 1U);
   EXPECT_EQ(set.get().model()->fields()[program->reads()[0]].name, "seg.png");
   EXPECT_EQ(program->outputs()[0].row_shape, (dimensions{3, 4, 4}));
@@ -295,7 +297,7 @@ TEST(image, of_more_pixels_than_a_picture_may_have_is_refused_wherever_it_is_fin
     for (const dtype type : {dtype::u8, dtype::f32}) {
       const image giant = image("jpg").resize(65'535, 65'535).as(type);
       try {
-        static_cast<void>(field(giant).model().bind(*set.get().model(), where));
+        static_cast<void>(testing::bound(giant, *set.get().model(), where));
         FAIL();
       } catch (const error& refused) {
         EXPECT_EQ(refused.code(), errc::limit);
@@ -319,7 +321,7 @@ TEST(fields, that_the_dataset_lacks_are_refused_naming_those_it_has) {
   const fake_dataset set(samples);
   for (const field& what : {field(bytes("png")), field(text("caption")), field(image("mask")), field(label("id"))}) {
     try {
-      static_cast<void>(what.model().bind(*set.get().model(), stages::finished_by::host));
+      static_cast<void>(testing::bound(what, *set.get().model()));
       ADD_FAILURE() << what.name();
     } catch (const error& wrong) {
       EXPECT_EQ(wrong.code(), errc::usage);

@@ -1,6 +1,7 @@
 #include "stages/plan/lowering.hpp"
 
 #include "io/files/source.hpp"
+#include "tests/support/bound_field.hpp"
 
 #include <leat/field.hpp>
 
@@ -45,7 +46,7 @@ field_info floats(std::uint64_t bytes) {
 }
 
 std::unique_ptr<field_program> bound_to(const datasets::dataset_model& dataset, const field& what) {
-  return what.model().bind(dataset, finished_by::host);
+  return testing::bound(what, dataset);
 }
 
 TEST(lowering, says_of_each_form_what_its_rows_ask_for) {

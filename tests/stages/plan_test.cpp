@@ -29,7 +29,7 @@ struct planned {
       : set(samples, {.layout = layout_of_files, .shards = 1, .disks = 1, .disk = {}}) {
     std::vector<output_spec> outputs;
     for (const field& each : fields) {
-      programs.push_back(each.model().bind(*set.get().model(), stages::finished_by::host));
+      each.model().bind(*set.get().model(), stages::finished_by::host, programs);
       outputs.insert(outputs.end(), programs.back()->outputs().begin(), programs.back()->outputs().end());
     }
     layout = std::make_unique<batch_layout>(outputs, static_cast<std::uint32_t>(samples.size()));

@@ -6,6 +6,7 @@
 #include "stages/batch/batch_layout.hpp"
 #include "stages/plan/plan.hpp"
 #include "stages/run/batch_in_flight.hpp"
+#include "tests/support/bound_field.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/test_loop.hpp"
 #include "tests/support/verbatim_field.hpp"
@@ -48,7 +49,7 @@ class reading : public line_events {
   reading(const std::vector<std::size_t>& sizes, const settings& given)
       : set_(samples_of(sizes), {.layout = given.layout, .disk = {}}) {
     const field wanted = given.verbatim ? testing::verbatim("bin") : field(bytes("bin"));
-    programs_.push_back(wanted.model().bind(*set_.get().model(), finished_by::host));
+    programs_.push_back(testing::bound(wanted, *set_.get().model()));
     const auto outputs = programs_.front()->outputs();
     layout_ = std::make_unique<batch_layout>(std::vector<output_spec>(outputs.begin(), outputs.end()),
                                              static_cast<std::uint32_t>(sizes.size()));

@@ -21,7 +21,7 @@ using thread = row_placement::thread;
 // The policy of a run with these fields.
 row_placement placement_of(const dataset& samples, const std::vector<field>& fields, bool read_again = false) {
   std::vector<std::unique_ptr<field_program>> programs;
-  for (const field& each : fields) programs.push_back(each.model().bind(*samples.model(), finished_by::host));
+  for (const field& each : fields) each.model().bind(*samples.model(), finished_by::host, programs);
   return {*samples.model(), programs, read_again};
 }
 

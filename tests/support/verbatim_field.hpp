@@ -45,13 +45,13 @@ class verbatim_program final : public stages::field_program {
   std::vector<stages::output_spec> outputs_;
 };
 
-class verbatim_model final : public stages::field_model {
+class verbatim_model final : public stages::one_program_field {
  public:
   verbatim_model(std::string name, std::function<void()> at_decode)
       : name_(std::move(name)), at_decode_(std::move(at_decode)) {}
   [[nodiscard]] const std::string& name() const noexcept override { return name_; }
-  [[nodiscard]] std::unique_ptr<stages::field_program> bind(const datasets::dataset_model& dataset,
-                                                            stages::finished_by) const override {
+  [[nodiscard]] std::unique_ptr<stages::field_program> program(const datasets::dataset_model& dataset,
+                                                               stages::finished_by) const override {
     return std::make_unique<verbatim_program>(dataset, name_, at_decode_);
   }
 
