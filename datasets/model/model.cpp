@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <set>
 
 namespace leat::datasets {
 
@@ -68,6 +69,20 @@ std::optional<std::int64_t> dataset_model::label(std::uint64_t sample) const {
   const std::optional<std::size_t> found = find_column(class_column());
   const std::optional<column_value> value = found ? column(sample, *found) : std::nullopt;
   return value ? whole_of(*value) : std::nullopt;
+}
+
+dataset_memory memory_of(std::span<const std::shared_ptr<const dataset_model>> models) {
+  dataset_memory held;
+  std::set<const dataset_model*> counted;
+  for (const std::shared_ptr<const dataset_model>& each : models) {
+    if (!counted.insert(each.get()).second) continue;
+    const dataset_memory inner = each->memory();
+    held.extents += inner.extents;
+    held.files += inner.files;
+    held.columns += inner.columns;
+    held.data += inner.data;
+  }
+  return held;
 }
 
 void check_unchanged(const dataset_model& model) {

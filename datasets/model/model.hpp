@@ -196,6 +196,9 @@ class dataset_model {
   static const std::shared_ptr<const class_names>& no_classes();
 };
 
+/// Of several datasets together. One that is among them twice is held once.
+[[nodiscard]] dataset_memory memory_of(std::span<const std::shared_ptr<const dataset_model>> models);
+
 /// For who writes out what was read.
 ///   throws   error{errc::changed} naming the file, where what the model was opened from has changed since
 void check_unchanged(const dataset_model& model);

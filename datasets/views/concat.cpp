@@ -144,19 +144,7 @@ class concat_model final : public dataset_model,
     if (parts_.size() > parts_named_max) out.add("all parts", hash.finish());
   }
 
-  dataset_memory memory() const override {
-    dataset_memory held;
-    std::set<const dataset_model*> counted;  // The same dataset twice is held once.
-    for (const joined_part& part : parts_) {
-      if (!counted.insert(part.model.get()).second) continue;
-      const dataset_memory inner = part.model->memory();
-      held.extents += inner.extents;
-      held.files += inner.files;
-      held.columns += inner.columns;
-      held.data += inner.data;
-    }
-    return held;
-  }
+  dataset_memory memory() const override { return memory_of(joined()); }
 
  private:
   struct joined_part {

@@ -115,6 +115,7 @@ class zip_model final : public dataset_model,
   }
   std::optional<std::string> changed(guard at) const override {
     for (const side& each : sides_) {
+      if (each.model->guarded() < at) continue;
       if (std::optional<std::string> found = each.model->changed(at)) return found;
     }
     return std::nullopt;
@@ -136,15 +137,9 @@ class zip_model final : public dataset_model,
     for (const side& each : sides_) each.model->describe(out);
   }
   dataset_memory memory() const override {
-    dataset_memory all;
-    for (const side& each : sides_) {
-      const dataset_memory held = each.model->memory();
-      all.extents += held.extents;
-      all.files += held.files;
-      all.columns += held.columns;
-      all.data += held.data;
-    }
-    return all;
+    std::vector<std::shared_ptr<const dataset_model>> models;
+    for (const side& each : sides_) models.push_back(each.model);
+    return memory_of(models);
   }
 
  private:
