@@ -6,6 +6,7 @@
 #include "async/thread_pool.hpp"
 #include "base/fork_guard.hpp"
 #include "base/memory_available.hpp"
+#include "base/mutex.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
@@ -206,7 +207,7 @@ class loader::pipeline final : public line_events {
 
  private:
   void refuse_held_later(std::uint64_t call);
-  void stop_held_timer() noexcept;
+  void stop_held_timer() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(held_mutex_);
   /// Connects the sources once the I/O threads know what an epoch reads.
   [[nodiscard]] std::vector<io::connector*> connectors();
 
@@ -266,7 +267,9 @@ class loader::pipeline final : public line_events {
   loader_plan plan_;
 
   std::once_flag stopped_;
-  std::weak_ptr<asio::steady_timer> held_timer_;  // of the last call that waits while the consumer holds all
+  mutex held_mutex_;
+  // Of the last call that waits while the consumer holds all.
+  std::weak_ptr<asio::steady_timer> held_timer_ ABSL_GUARDED_BY(held_mutex_);
   std::once_flag own_thread_made_;
   std::unique_ptr<async::own_thread> own_thread_;  // last: what it resumes may look at all of the above
 };
@@ -303,7 +306,9 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
 }
 
 void loader::pipeline::refuse_held_later(std::uint64_t call) {
+  const mutex_lock lock(held_mutex_);
   stop_held_timer();
+  if (flags_.stopping()) return;  // stop() comes from any thread, and has looked for a timer already.
   try {
     const auto timer = std::make_shared<asio::steady_timer>(own_executor(), options_.held_patience);
     held_timer_ = timer;
@@ -334,7 +339,10 @@ void loader::pipeline::stop() noexcept {
     flags_.stop();
     scratch_.stop();
     delivery_.close(std::make_exception_ptr(error(errc::cancelled, "the loader was stopped")));
-    stop_held_timer();
+    {
+      const mutex_lock lock(held_mutex_);
+      stop_held_timer();
+    }
     // The line first, so that nothing more is asked for; then what was.
     posted_.post(io_.executor(0), [this] {
       prefetch_.cancel();
