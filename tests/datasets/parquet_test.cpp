@@ -187,7 +187,7 @@ TEST(parquet, what_is_not_there_or_not_read_is_named_with_what_to_do) {
       HasSubstr("array_options::window is of HDF5 and Zarr"));
   EXPECT_THAT(
       message_of(errc::usage,
-                 [] { static_cast<void>(open({path_of("../hdf5/filters.h5")}, {.tables = {.columns = {"x"}}})); }),
+                 [] { static_cast<void>(open({path_of("../npz/mixed.npz")}, {.tables = {.columns = {"x"}}})); }),
       HasSubstr("table_options::columns is of Parquet"));
 }
 

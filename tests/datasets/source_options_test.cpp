@@ -34,7 +34,7 @@ struct source_row {
   bool tar = false;
   bool index = false;
   bool arrays = false;
-  bool table = false;
+  bool columns = false;
   bool text = false;
   bool checksums = false;
   bool lmdb = false;
@@ -61,14 +61,14 @@ TEST(source_options, that_a_source_does_not_take_are_refused_by_name) {
       {.path = put("a.npy", testing::npy_text("{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }", "abcd")),
        .called = ".npy"},
       {.path = data + "/npz/mixed.npz", .called = ".npz"},
-      {.path = data + "/hdf5/filters.h5", .called = "HDF5", .arrays = true},
+      {.path = data + "/hdf5/filters.h5", .called = "HDF5", .arrays = true, .columns = true},
       {.path = data + "/zarr/v3.zarr", .called = "Zarr", .arrays = true},
-      {.path = data + "/parquet/bare-v1.parquet", .called = "Parquet", .table = true, .checksums = true},
-      {.path = data + "/arrow/file.arrow", .called = "Arrow", .table = true},
-      {.path = data + "/tfrecord/examples.tfrecord", .called = "TFRecord", .table = true, .checksums = true},
-      {.path = data + "/mds/plain", .called = "MDS", .table = true, .checksums = true},
-      {.path = put("a.jsonl", "{\"p\": 1}\n"), .called = "JSONL", .table = true, .text = true},
-      {.path = put("a.csv", "p\n1\n"), .called = "CSV", .table = true, .text = true},
+      {.path = data + "/parquet/bare-v1.parquet", .called = "Parquet", .columns = true, .checksums = true},
+      {.path = data + "/arrow/file.arrow", .called = "Arrow", .columns = true},
+      {.path = data + "/tfrecord/examples.tfrecord", .called = "TFRecord", .columns = true, .checksums = true},
+      {.path = data + "/mds/plain", .called = "MDS", .columns = true, .checksums = true},
+      {.path = put("a.jsonl", "{\"p\": 1}\n"), .called = "JSONL", .index = true, .columns = true, .text = true},
+      {.path = put("a.csv", "p\n1\n"), .called = "CSV", .index = true, .columns = true, .text = true},
       {.path = data + "/lmdb/ocr.mdb", .called = "LMDB", .lmdb = true},
   };
   const std::vector<option_row> options = {
@@ -78,7 +78,7 @@ TEST(source_options, that_a_source_does_not_take_are_refused_by_name) {
       {"array_options::stride", &source_row::arrays, [](open_options& asked) { asked.arrays.stride = 2; }},
       {"array_options::samples", &source_row::arrays,
        [](open_options& asked) { asked.arrays.samples = array_options::sample::array; }},
-      {"table_options::columns", &source_row::table, [](open_options& asked) { asked.tables.columns = {"nothere"}; }},
+      {"table_options::columns", &source_row::columns, [](open_options& asked) { asked.tables.columns = {"nothere"}; }},
       {"table_options::path_column", &source_row::text,
        [](open_options& asked) { asked.tables.path_column = "nothere"; }},
       {"table_options::root", &source_row::text, [](open_options& asked) { asked.tables.root = "/nowhere"; }},

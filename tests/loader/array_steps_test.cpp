@@ -31,13 +31,6 @@ using ::testing::HasSubstr;
 using testing::loader;
 using testing::loader_options;
 
-loader_options in_order() {
-  loader_options options = testing::small_options();
-  options.shuffle = false;
-  options.epochs = 1;
-  return options;
-}
-
 /// Rows of this shape, whose elements count on from 0.
 template <class Number>
 dataset counted(dtype type, const dimensions& row, std::int64_t samples) {
@@ -50,7 +43,7 @@ dataset counted(dtype type, const dimensions& row, std::int64_t samples) {
 
 template <class Number>
 std::vector<Number> all_of(const dataset& samples, const array& how, dimensions* shape = nullptr) {
-  loader train(samples, in_order(), how);
+  loader train(samples, testing::one_epoch_in_order(), how);
   std::vector<Number> all;
   for (const batch& each : train.blocking()) {
     if (shape != nullptr) *shape = each["x"].shape;
@@ -167,7 +160,7 @@ TEST(array_steps, that_are_random_mirror_some_rows_and_all_fields_of_a_sample_al
     return named_tensor{name, {dtype::u8, shape, dense_strides(shape), owner->data(), host}};
   };
   const dataset samples = from_tensors({of("x", {100, 2, 5}), of("mask", {100, 5})}, owner);
-  loader_options options = in_order();
+  loader_options options = testing::one_epoch_in_order();
   options.epochs = 2;
   loader train(samples, options, array("x").random_flip(1), array("mask").random_flip(-1));
   std::vector<bool> mirrored;
@@ -194,7 +187,7 @@ TEST(array_steps, with_a_number_that_the_type_has_not_are_corrupt) {
   const testing::watchdog dog("numbers that do not fit");
   const auto reason = [](const dataset& samples, const array& how) -> std::string {
     try {
-      loader train(samples, in_order(), how);
+      loader train(samples, testing::one_epoch_in_order(), how);
       static_cast<void>(train.next_blocking());
     } catch (const error& failure) {
       EXPECT_EQ(failure.code(), errc::corrupt);
@@ -213,7 +206,7 @@ TEST(array_steps, that_do_not_fit_the_rows_are_refused_when_the_loader_is_built)
   const dataset samples = counted<std::uint8_t>(dtype::u8, {2, 3}, 2);
   const auto refused = [&](const array& how) -> std::string {
     try {
-      loader train(samples, in_order(), how);
+      loader train(samples, testing::one_epoch_in_order(), how);
     } catch (const error& failure) {
       EXPECT_EQ(failure.code(), errc::usage);
       return failure.what();

@@ -31,13 +31,6 @@ using ::testing::HasSubstr;
 using testing::loader;
 using testing::loader_options;
 
-loader_options in_order() {
-  loader_options options = testing::small_options();
-  options.shuffle = false;
-  options.epochs = 1;
-  return options;
-}
-
 /// Rows of this shape, whose bytes are these.
 dataset rows_of(dtype type, const dimensions& row, std::vector<std::byte> bytes) {
   const auto samples = static_cast<std::int64_t>(bytes.size() / size_bytes(type)) / row.elements();
@@ -56,7 +49,7 @@ dataset rows_of(dtype type, std::int64_t row, const std::vector<Number>& values)
 
 template <class Number>
 std::vector<Number> labels_of(const dataset& samples, const label& how) {
-  loader train(samples, in_order(), how);
+  loader train(samples, testing::one_epoch_in_order(), how);
   std::vector<Number> all;
   for (const batch& each : train.blocking()) {
     const std::vector<Number> some = testing::values_of<Number>(each, "y");
@@ -99,7 +92,7 @@ TEST(member_kinds, one_element_of_a_number_type_is_that_number) {
 
 TEST(member_kinds, a_number_that_does_not_fit_is_of_its_sample) {
   const testing::watchdog dog("labels that do not fit");
-  loader_options options = in_order();
+  loader_options options = testing::one_epoch_in_order();
   options.on_corrupt = corrupt_policy::skip;
   loader train(rows_of(dtype::i32, 1, std::vector<std::int32_t>{1, 300, 3}), options, label("y").as(dtype::u8));
   const std::optional<batch> got = train.next_blocking();
@@ -159,7 +152,7 @@ TEST(member_kinds, each_field_takes_the_kinds_that_it_can_read_and_refuses_the_o
       SCOPED_TRACE(str_cat(names[i], " of ", row.name));
       bool is_built = true;
       try {
-        loader train(row.samples, in_order(), all[i].first);
+        loader train(row.samples, testing::one_epoch_in_order(), all[i].first);
       } catch (const error& refused) {
         is_built = false;
         EXPECT_EQ(refused.code(), errc::usage) << refused.what();

@@ -27,16 +27,9 @@ using ::testing::HasSubstr;
 using testing::loader;
 using testing::loader_options;
 
-loader_options in_order() {
-  loader_options options = testing::small_options();
-  options.shuffle = false;
-  options.epochs = 1;
-  return options;
-}
-
 std::string refused(const dataset& samples, const field& how) {
   try {
-    loader train(samples, in_order(), std::vector<field>{how});
+    loader train(samples, testing::one_epoch_in_order(), std::vector<field>{how});
   } catch (const error& failure) {
     EXPECT_EQ(failure.code(), errc::usage);
     return failure.what();
@@ -73,7 +66,7 @@ TEST(stacks, hold_what_their_fields_hold_side_by_side) {
 
 TEST(stacks, close_up_when_a_row_is_skipped) {
   const testing::watchdog dog("a stack with a hole");
-  loader_options options = in_order();
+  loader_options options = testing::one_epoch_in_order();
   options.on_corrupt = corrupt_policy::skip;
   const fake_dataset set(testing::labels(6, {2, 3}));
   loader train(set, options, stack("twice", {label("cls"), label("again").from("cls")}));
@@ -105,7 +98,7 @@ TEST(columns, are_one_matrix_wherever_their_numbers_lie) {
   const std::string table = testing::write_file(root.path() / "t.csv", csv);
   const std::string records = testing::write_file(root.path() / "t.jsonl", lines);
   const auto all = [](const dataset& samples, const columns& how) {
-    loader train(samples, in_order(), how);
+    loader train(samples, testing::one_epoch_in_order(), how);
     std::vector<float> values;
     for (const batch& each : train.blocking()) {
       EXPECT_EQ(to_string(each["x"].shape), str_cat("[", each.ids().size(), ", 3]"));
@@ -189,7 +182,7 @@ TEST(a_function_of_several_members, makes_several_tensors_of_a_batch) {
                                   tensors[1].bytes[0] = static_cast<std::byte>(rows);
                                 })
                            .from({"json", "txt"});
-  loader train(set, in_order(), how, bytes("json"), bytes("txt"));
+  loader train(set, testing::one_epoch_in_order(), how, bytes("json"), bytes("txt"));
   for (const batch& each : train.blocking()) {
     const std::vector<std::int64_t> lengths = testing::values_of<std::int64_t>(each, "lengths");
     ASSERT_EQ(lengths.size(), each.ids().size() * 2);
@@ -205,7 +198,7 @@ TEST(a_function_of_several_members, makes_several_tensors_of_a_batch) {
 TEST(a_function_of_several_members, says_what_is_corrupt) {
   const testing::watchdog dog("custom members that are corrupt");
   const fake_dataset set(testing::make_samples(3, 9));
-  loader_options options = in_order();
+  loader_options options = testing::one_epoch_in_order();
   const custom how = custom({{.name = "out", .type = dtype::u8}},
                             [](custom_sample& sample, std::span<custom_row> rows) -> std::string {
                               rows[0].bytes[0] = std::byte{1};

@@ -66,6 +66,13 @@ inline loader_options small_options() {
   return options;
 }
 
+inline loader_options one_epoch_in_order() {
+  loader_options options = small_options();
+  options.shuffle = false;
+  options.epochs = 1;
+  return options;
+}
+
 /// Bytes of a batch, as a trainer's kernel finds them: on a device by operations in a stream that has waited for the batch by
 /// wait_on() and for nothing else.
 ///   whole     where the copy that is returned begins and ends

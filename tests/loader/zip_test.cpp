@@ -27,13 +27,6 @@ using ::testing::HasSubstr;
 using testing::loader;
 using testing::loader_options;
 
-loader_options in_order() {
-  loader_options options = testing::small_options();
-  options.shuffle = false;
-  options.epochs = 1;
-  return options;
-}
-
 TEST(samples_of_several_fields, are_made_by_one_call_each) {
   const testing::watchdog dog("a function of several fields");
   std::atomic<std::uint64_t> calls = 0;
@@ -43,7 +36,7 @@ TEST(samples_of_several_fields, are_made_by_one_call_each) {
                                                testing::to_bytes(str_cat("text ", sample))};
   };
   const dataset samples = from_function(50, make, {{"cls", 10}, {"txt", 20}});
-  loader_options options = in_order();
+  loader_options options = testing::one_epoch_in_order();
   loader train(samples, options, label("cls"), text("txt"));
   std::int64_t next = 0;
   for (const batch& each : train.blocking()) {
@@ -67,7 +60,7 @@ TEST(samples_of_several_fields, are_corrupt_where_the_function_gives_fewer_or_mo
   const testing::watchdog dog("a function that gives too few");
   const auto reason = [](const dataset& samples) -> std::string {
     try {
-      loader train(samples, in_order(), text("a"), text("b"));
+      loader train(samples, testing::one_epoch_in_order(), text("a"), text("b"));
       static_cast<void>(train.next_blocking());
     } catch (const error& failure) {
       return failure.what();

@@ -2,6 +2,7 @@
 #include "tools/flags.hpp"
 
 #include "tests/support/photos.hpp"
+#include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
 
@@ -67,9 +68,8 @@ TEST(flags, what_can_be_wrong_is_said_in_them) {
   const std::string folder = photos.path().string();
   const temporary_directory directory;
   const std::string rows = (directory.path() / "rows.npy").string();
-  std::string header = "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }";
-  header.resize(117, ' ');
-  std::ofstream(rows, std::ios::binary) << std::string("\x93NUMPY\x01\0\x76\0", 10) << header << '\n' << "abcdef";
+  std::ofstream(rows, std::ios::binary) << npy_text("{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }",
+                                                    "abcdef");
   const std::string there = (directory.path() / "there.tar").string();
   ASSERT_EQ(run({"pack", folder, there}).exit_code, 0);
   const std::vector<wrong> all = {
