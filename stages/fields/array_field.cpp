@@ -24,27 +24,24 @@ namespace stages {
 namespace {
 
 // A row is a part of what is stored.
-class array_crop_program final : public field_program {
+class array_crop_program final : public field_program, choosing_facet, drawing_facet {
  public:
   array_crop_program(output_spec output, std::uint16_t field, array_crop crop)
-      : outputs_{std::move(output)}, fields_{field}, crop_(std::move(crop)) {}
+      : field_program({std::move(output)}, {field}), crop_(std::move(crop)) {
+    facts_.crop = &crop_;
+    facets_.choosing = this;
+    if (crop_.random()) facets_.drawing = this;
+  }
 
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return fields_; }
-  const array_crop* crop() const override { return &crop_; }
   wanted_bytes bytes_wanted(const datasets::part& of, std::uint64_t seed, std::uint32_t epoch,
                             std::uint64_t draw) const override {
     // Of another size it is not the row, which decode() will say.
-    if (of.where.stored_bytes != crop_.row_bytes()) return field_program::bytes_wanted(of, seed, epoch, draw);
+    if (of.where.stored_bytes != crop_.row_bytes()) return wanted_bytes::all_of(of);
     const array_crop::byte_range slab = crop_.slab_of(crop_.box_of(seed, epoch, draw));
     return {.first = slab.first, .end = slab.first + slab.bytes};
   }
-  bool random() const override { return crop_.random(); }
   void set_view(std::uint32_t number) override { crop_.set_view(number); }
   std::size_t bytes_copied(std::size_t) const override { return outputs_.front().row_bytes(); }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
-  }
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
     const datasets::box box = crop_.box_of(input.seed, input.epoch, input.draw);
@@ -53,22 +50,13 @@ class array_crop_program final : public field_program {
   }
 
  private:
-  std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_;
   array_crop crop_;
 };
 
 class array_program final : public field_program {
  public:
-  array_program(output_spec output, std::uint16_t field) : outputs_{std::move(output)}, fields_{field} {}
-
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return fields_; }
-  bool verbatim() const override { return true; }
-  std::size_t bytes_copied(std::size_t encoded_bytes) const override { return encoded_bytes; }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
-  }
+  array_program(output_spec output, std::uint16_t field)
+      : field_program({std::move(output)}, {field}, {.verbatim = true}) {}
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
     const std::span<std::byte> row = rows.front().bytes;
@@ -78,10 +66,6 @@ class array_program final : public field_program {
     if (!copy_row(input.encoded, row.data(), input.stop)) return cancelled();
     return {};
   }
-
- private:
-  std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_;
 };
 
 std::string text_of(const datasets::npy_header& header) {
@@ -99,14 +83,13 @@ struct array_source {
   std::optional<array_walk> walk;
 };
 
-class array_made_program final : public field_program {
+class array_made_program final : public field_program, drawing_facet {
  public:
   array_made_program(output_spec output, std::uint16_t field, array_source from)
-      : outputs_{std::move(output)}, fields_{field}, from_(std::move(from)) {}
+      : field_program({std::move(output)}, {field}), from_(std::move(from)) {
+    if ((from_.crop && from_.crop->random()) || (from_.walk && from_.walk->random())) facets_.drawing = this;
+  }
 
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return fields_; }
-  bool random() const override { return (from_.crop && from_.crop->random()) || (from_.walk && from_.walk->random()); }
   void set_view(std::uint32_t number) override {
     if (from_.crop) from_.crop->set_view(number);
     if (from_.walk) from_.walk->set_view(number);
@@ -159,22 +142,13 @@ class array_made_program final : public field_program {
     return {};
   }
 
-  std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_;
   array_source from_;
 };
 
 // Floats of a column.
 class array_column_program final : public field_program {
  public:
-  array_column_program(output_spec output, std::size_t column) : outputs_{std::move(output)}, column_(column) {}
-
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return {}; }
-  bool required(std::uint64_t) const override { return false; }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
-  }
+  array_column_program(output_spec output, std::size_t column) : field_program({std::move(output)}), column_(column) {}
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
     const std::optional<datasets::column_value> value = input.dataset->column(input.sample, column_);
@@ -184,7 +158,6 @@ class array_column_program final : public field_program {
   }
 
  private:
-  std::vector<output_spec> outputs_;
   std::size_t column_;
 };
 

@@ -16,18 +16,12 @@ namespace {
 class bytes_program final : public field_program {
  public:
   bytes_program(std::string name, std::vector<std::uint16_t> fields, bool must_be_text, std::size_t bytes_max)
-      : outputs_{{.name = std::move(name), .type = dtype::u8, .row_shape = {}, .ragged = true}},
-        fields_(std::move(fields)),
+      : field_program({{.name = std::move(name), .type = dtype::u8, .row_shape = {}, .ragged = true}},
+                      std::move(fields), {.encoded_bytes_max = bytes_max}),
         must_be_text_(must_be_text),
         bytes_max_(bytes_max) {}
 
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return fields_; }
   std::size_t bytes_copied(std::size_t encoded_bytes) const override { return encoded_bytes; }
-  std::size_t encoded_bytes_max() const override { return bytes_max_; }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
-  }
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
     row_target& row = rows.front();
@@ -47,8 +41,6 @@ class bytes_program final : public field_program {
   }
 
  private:
-  std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_;
   bool must_be_text_;
   std::size_t bytes_max_;
 };

@@ -16,16 +16,17 @@ namespace stages {
 namespace {
 
 // The first of as many programs as there are members.
-class collated_program final : public member_rows_program {
+class collated_program final : public member_rows_program, finishing_facet {
  public:
   collated_program(const std::string& kept, std::uint16_t field, std::vector<output_spec> made, std::size_t members,
                    collated::function_of_rows function)
       : member_rows_program(kept, field, true, made),
         made_(std::move(made)),
         members_(members),
-        function_(std::move(function)) {}
+        function_(std::move(function)) {
+    facets_.finishing = this;
+  }
 
-  bool finishes() const override { return true; }
   void finish(finished_rows& batch) const override {
     std::vector<std::vector<std::span<const std::byte>>> rows(members_);
     for (std::size_t member = 0; member < members_; ++member) {

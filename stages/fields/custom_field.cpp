@@ -60,21 +60,15 @@ std::string call(const custom::function_of_rows& decode, const std::string& name
   return reason;
 }
 
-class custom_program final : public field_program {
+class custom_program final : public field_program, ragged_facet {
  public:
   custom_program(std::vector<output_spec> outputs, std::uint16_t field, custom::function decode,
                  custom::function_of_rows decode_rows)
-      : outputs_(std::move(outputs)),
-        fields_{field},
-        decode_(std::move(decode)),
-        decode_rows_(std::move(decode_rows)) {}
-
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return fields_; }
-  std::size_t ragged_bytes(std::size_t output, std::size_t) const override { return outputs_[output].row_bytes_max; }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
+      : field_program(std::move(outputs), {field}), decode_(std::move(decode)), decode_rows_(std::move(decode_rows)) {
+    facets_.ragged = this;
   }
+
+  std::size_t ragged_bytes(std::size_t output, std::size_t) const override { return outputs_[output].row_bytes_max; }
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
     std::string reason;
@@ -93,21 +87,21 @@ class custom_program final : public field_program {
   }
 
  private:
-  std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_;
   custom::function decode_;
   custom::function_of_rows decode_rows_;
 };
 
 // The first of as many programs as there are members: it makes the rows when all of them are there.
-class custom_of_members final : public member_rows_program {
+class custom_of_members final : public member_rows_program, checking_facet {
  public:
   custom_of_members(const std::string& kept, std::uint16_t field, std::vector<output_spec> made, std::size_t members,
                     custom::function_of_rows decode)
       : member_rows_program(kept, field, false, made),
         made_(std::move(made)),
         members_(members),
-        decode_(std::move(decode)) {}
+        decode_(std::move(decode)) {
+    facets_.checking = this;
+  }
 
   std::optional<std::string> check(const decode_input& input, std::span<row_target> rows) const override {
     absl::InlinedVector<std::span<const std::byte>, 4> members;

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t index_bytes = sizeof(std::int64_t);
 
 /// A member whose numbers are rows of `width`: nodes, edges (in two lists) or attributes of edges.
-class rows_program : public field_program {
+class rows_program : public field_program, ragged_facet {
  public:
   enum class kind : std::uint8_t { features, two_lists };
   struct source {
@@ -30,17 +30,14 @@ class rows_program : public field_program {
   };
 
   rows_program(std::vector<output_spec> outputs, const source& from)
-      : outputs_(std::move(outputs)), fields_{from.field}, from_(from) {}
+      : field_program(std::move(outputs), {from.field}), from_(from) {
+    facets_.ragged = this;
+  }
 
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return fields_; }
   std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
     const std::size_t elements = elements_max(from_.stored, encoded_bytes);
     if (output == 0 || from_.what == kind::two_lists) return elements * size_bytes(outputs_[output].type);
     return (elements + from_.width - 1) / from_.width * index_bytes;  // which graph each node is of
-  }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
   }
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
     std::optional<std::string> reason;
@@ -70,19 +67,20 @@ class rows_program : public field_program {
     return std::nullopt;
   }
 
-  std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_;
   source from_;
 };
 
 /// Looks at the whole sample, and makes what is of the whole batch. The programs behind it have the edges.
-class nodes_program final : public rows_program {
+class nodes_program final : public rows_program, checking_facet, finishing_facet {
  public:
   enum output : std::size_t { x, batch, edges, edge_index, edge_attr };
 
   nodes_program(std::vector<output_spec> outputs, const source& from, std::size_t node_bytes,
                 std::size_t attribute_bytes)
-      : rows_program(std::move(outputs), from), node_bytes_(node_bytes), attribute_bytes_(attribute_bytes) {}
+      : rows_program(std::move(outputs), from), node_bytes_(node_bytes), attribute_bytes_(attribute_bytes) {
+    facets_.checking = this;
+    facets_.finishing = this;
+  }
 
   std::optional<std::string> check(const decode_input&, std::span<row_target> rows) const override {
     const auto nodes = static_cast<std::int64_t>(rows[x].used / node_bytes_);
@@ -97,7 +95,6 @@ class nodes_program final : public rows_program {
     return str_cat("has ", ends / 2, " edges, and attributes of ", rows[edge_attr].used / attribute_bytes_);
   }
 
-  bool finishes() const override { return true; }
   void finish(finished_rows& all) const override {
     std::size_t edge_count = 0;
     for (std::uint32_t row = 0; row < all.rows(); ++row) edge_count += all.row(edges, row).size() / index_bytes / 2;

@@ -102,11 +102,11 @@ std::vector<transform> steps_of(const image::settings& settings, const std::opti
   return steps;
 }
 
-class image_program final : public field_program {
+class image_program final : public field_program, choosing_facet, drawing_facet, sharing_facet, leaving_facet {
  public:
   image_program(const image::settings& settings, std::vector<std::uint16_t> fields,
                 std::optional<arrays_of_pixels> arrays, finished_by finished)
-      : fields_(std::move(fields)),
+      : field_program({}, std::move(fields)),
         arrays_(std::move(arrays)),
         pipeline_(steps_of(settings, arrays_)),
         store_(pixels::store::from(settings.type, settings.order, settings.statistics)),
@@ -177,11 +177,13 @@ class image_program final : public field_program {
       if (programs_) said.row_shape = {static_cast<std::int64_t>(programs_->record_bytes)};
       outputs_.push_back(std::move(said));
     }
+    facts_.scratch_bytes = usual_scratch_bytes + colour_scratch_bytes_;
+    facets_.choosing = this;
+    if (pipeline_.random()) facets_.drawing = this;
+    facets_.sharing = this;
+    facets_.leaving = this;
   }
 
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return fields_; }
-  std::size_t scratch_bytes() const override { return usual_scratch_bytes + colour_scratch_bytes_; }
   std::size_t scratch_bytes_beside() const override { return usual_view_scratch_bytes + colour_scratch_bytes_; }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const override {
     return std::make_unique<image_scratch>(budget);
@@ -219,7 +221,7 @@ class image_program final : public field_program {
 
   wanted_bytes bytes_wanted(const datasets::part& of, std::uint64_t seed, std::uint32_t epoch,
                             std::uint64_t draw) const override {
-    if (of.photo == nullptr) return field_program::bytes_wanted(of, seed, epoch, draw);
+    if (of.photo == nullptr) return wanted_bytes::all_of(of);
     const datasets::photo_range rows =
         photo_bytes_wanted(*of.photo, pipeline_, {.seed = seed, .epoch = epoch, .draw = draw}, options_);
     return {.head_bytes = of.photo->head_bytes, .first = rows.first, .end = rows.end};
@@ -241,12 +243,11 @@ class image_program final : public field_program {
                        .why_host = passes_stay_};
   }
 
-  bool random() const override { return pipeline_.random(); }
   void set_view(std::uint32_t number) override { pipeline_ = pipeline_.as_view(number); }
   bool decodes_with(const field_program& first) const override {
     const auto* const other = dynamic_cast<const image_program*>(&first);
     return other != nullptr && other->photos_ == nullptr && photos_ == nullptr && other->nvjpeg_ == nvjpeg_ &&
-           other->fields_ == fields_ && other->arrays_ == arrays_ &&
+           other->reads_ == reads_ && other->arrays_ == arrays_ &&
            other->options_.exif_orientation == options_.exif_orientation &&
            other->options_.pixels_max == options_.pixels_max && other->options_.accept_cut == options_.accept_cut &&
            other->options_.background == options_.background;
@@ -378,8 +379,6 @@ class image_program final : public field_program {
     passes_done_.fetch_add(here, std::memory_order_relaxed);
   }
 
-  std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_;
   std::optional<arrays_of_pixels> arrays_;  // none: the member holds encoded pictures
   pixels::pipeline pipeline_;
   pixels::store store_;

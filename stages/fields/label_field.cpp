@@ -164,18 +164,15 @@ class label_program final : public field_program {
   ///   stored   of a field of numbers: its elements' type
   label_program(const label::settings& settings, dtype type, std::vector<std::uint16_t> fields,
                 std::optional<dtype> stored, std::optional<std::size_t> column)
-      : settings_(settings), type_(type), stored_(stored), fields_(std::move(fields)), column_(column) {
-    output_spec output{.name = settings_.name, .type = type_, .copied = fields_.empty(), .label = true};
+      // Parts of a concatenation may know their classes where others have a member.
+      : field_program({}, std::move(fields), {.required = !column}),
+        settings_(settings),
+        type_(type),
+        stored_(stored),
+        column_(column) {
+    output_spec output{.name = settings_.name, .type = type_, .copied = reads_.empty(), .label = true};
     if (settings_.length) output.row_shape.push_back(*settings_.length);
     outputs_.push_back(std::move(output));
-  }
-
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return fields_; }
-  // Parts of a concatenation may know their classes where others have a member.
-  bool required(std::uint64_t) const override { return !column_.has_value(); }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
   }
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
@@ -272,8 +269,6 @@ class label_program final : public field_program {
   label::settings settings_;
   dtype type_;
   std::optional<dtype> stored_;
-  std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_;
   std::optional<std::size_t> column_;
 };
 

@@ -10,8 +10,9 @@ namespace leat::stages {
 
 member_rows_program::member_rows_program(const std::string& name, std::uint16_t field, bool digested,
                                          std::vector<output_spec> outputs)
-    : outputs_{{.name = name, .type = dtype::u8, .ragged = true, .hidden = true, .digested = digested}},
-      fields_{field} {
+    : field_program({{.name = name, .type = dtype::u8, .ragged = true, .hidden = true, .digested = digested}},
+                    {field}) {
+  facets_.ragged = this;
   for (output_spec& each : outputs) outputs_.push_back(std::move(each));
 }
 

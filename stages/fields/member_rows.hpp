@@ -16,25 +16,16 @@
 namespace leat::stages {
 
 /// Keeps one member. The first of several has the user's outputs too, behind its own.
-class member_rows_program : public field_program {
+class member_rows_program : public field_program, ragged_facet {
  public:
   ///   digested   the member's bytes are part of the row's digest
   member_rows_program(const std::string& name, std::uint16_t field, bool digested,
                       std::vector<output_spec> outputs = {});
 
-  std::span<const output_spec> outputs() const final { return outputs_; }
-  std::span<const std::uint16_t> reads() const final { return fields_; }
   std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const final {
     return output == 0 ? encoded_bytes : outputs_[output].row_bytes_max;
   }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const final {
-    return std::make_unique<field_scratch>();
-  }
   outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const final;
-
- private:
-  std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_;
 };
 
 /// The output that keeps member `number`, counted from the first of the program that has `own` outputs besides.

@@ -31,13 +31,14 @@ struct stored_row {
   }
 };
 
-class sequence_program final : public field_program {
+class sequence_program final : public field_program, ragged_facet {
  public:
   sequence_program(const sequence::settings& settings, std::uint16_t field, stored_row stored)
-      : settings_(settings),
-        fields_{field},
+      : field_program({}, {field}, {.encoded_bytes_max = bytes_max_or_any(settings.bytes_max, settings.name)}),
+        settings_(settings),
         stored_(stored),
-        bytes_max_(bytes_max_or_any(settings.bytes_max, settings.name)) {
+        bytes_max_(facts_.encoded_bytes_max) {
+    facets_.ragged = this;
     const std::size_t multiple = settings_.padding ? static_cast<std::size_t>(settings_.padding->multiple) : 0;
     outputs_.push_back({.name = settings_.name, .type = settings_.type, .ragged = true, .pad_multiple = multiple});
     if (!settings_.padding) return;
@@ -49,14 +50,8 @@ class sequence_program final : public field_program {
     }
   }
 
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return fields_; }
   std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
     return std::min(stored_.elements_max(encoded_bytes), length_max_) * size_bytes(outputs_[output].type);
-  }
-  std::size_t encoded_bytes_max() const override { return bytes_max_; }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
   }
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
@@ -123,11 +118,9 @@ class sequence_program final : public field_program {
   }
 
   sequence::settings settings_;
-  std::vector<std::uint16_t> fields_;
   stored_row stored_;
   std::size_t bytes_max_;
   std::size_t length_max_ = std::numeric_limits<std::size_t>::max();
-  std::vector<output_spec> outputs_;
 };
 
 class sequence_model final : public one_program_field {

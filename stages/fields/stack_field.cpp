@@ -23,16 +23,16 @@ namespace {
 class slot_program final : public field_program {
  public:
   slot_program(output_spec output, std::unique_ptr<field_program> inner)
-      : outputs_{std::move(output)}, inner_(std::move(inner)), bytes_(inner_->outputs().front().row_bytes()) {}
+      : field_program({std::move(output)}, {inner->reads().begin(), inner->reads().end()}, inner->facts()),
+        inner_(std::move(inner)),
+        bytes_(inner_->outputs().front().row_bytes()) {
+    // Its row is a part of one, which neither a read nor a cut of a block goes to.
+    facts_.verbatim = false;
+    facts_.crop = nullptr;
+    facets_.drawing = inner_->facets().drawing;
+  }
 
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return inner_->reads(); }
-  bool required(std::uint64_t sample) const override { return inner_->required(sample); }
   std::size_t bytes_copied(std::size_t encoded_bytes) const override { return inner_->bytes_copied(encoded_bytes); }
-  std::size_t encoded_bytes_max() const override { return inner_->encoded_bytes_max(); }
-  bool random() const override { return inner_->random(); }
-  void set_view(std::uint32_t number) override { inner_->set_view(number); }
-  std::size_t scratch_bytes() const override { return inner_->scratch_bytes(); }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const override {
     return inner_->make_scratch(budget);
   }
@@ -42,7 +42,6 @@ class slot_program final : public field_program {
   }
 
  private:
-  std::vector<output_spec> outputs_;
   std::unique_ptr<field_program> inner_;
   std::size_t bytes_;
 };

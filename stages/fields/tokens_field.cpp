@@ -22,11 +22,11 @@ namespace {
 class tokens_program final : public field_program {
  public:
   tokens_program(const tokens& settings, dtype stored, std::uint16_t field)
-      : settings_(settings),
+      : field_program({}, {field}),
+        settings_(settings),
         stored_(stored),
         type_(settings.type.value_or(stored_)),
-        widen_(widening(stored_, type_)),
-        fields_{field} {
+        widen_(widening(stored_, type_)) {
     outputs_.push_back({.name = "x", .type = type_, .row_shape = {settings.length}});
     outputs_.push_back({.name = "y", .type = type_, .row_shape = {settings.length}});
     if (settings.documents == document_rule::mark) {
@@ -36,15 +36,10 @@ class tokens_program final : public field_program {
     for (output_spec& output : outputs_) output.copied = true;
   }
 
-  std::span<const output_spec> outputs() const override { return outputs_; }
-  std::span<const std::uint16_t> reads() const override { return fields_; }
   // Both x and y, each a token less than the window.
   std::size_t bytes_copied(std::size_t encoded_bytes) const override {
     const std::size_t width = size_bytes(stored_);
     return type_ == stored_ && encoded_bytes > width ? 2 * (encoded_bytes - width) : 0;
-  }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
   }
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
@@ -105,8 +100,6 @@ class tokens_program final : public field_program {
   const dtype stored_;
   const dtype type_;
   const widen_function widen_;
-  std::vector<output_spec> outputs_;
-  std::vector<std::uint16_t> fields_;
 };
 
 class tokens_model final : public one_program_field {

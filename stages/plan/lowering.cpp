@@ -23,7 +23,7 @@ lowered_field lower(const datasets::dataset_model& dataset, std::uint16_t field)
 }
 
 bool reads_into_rows(const datasets::dataset_model& dataset, const field_program& program) {
-  if (!program.verbatim() || program.reads().empty()) return false;
+  if (!program.facts().verbatim || program.reads().empty()) return false;
   const std::size_t row_bytes = program.outputs().front().row_bytes();
   const auto reads = program.reads();
   return std::all_of(reads.begin(), reads.end(), [&](std::uint16_t field) {
@@ -33,10 +33,12 @@ bool reads_into_rows(const datasets::dataset_model& dataset, const field_program
   });
 }
 
-bool takes_bytes_as_they_are(const field_program& program) { return program.verbatim() || program.crop() != nullptr; }
+bool takes_bytes_as_they_are(const field_program& program) {
+  return program.facts().verbatim || program.facts().crop != nullptr;
+}
 
 bool expands_into_row(const field_program& program, std::uint64_t decoded_bytes) {
-  return program.verbatim() && decoded_bytes == program.outputs().front().row_bytes();
+  return program.facts().verbatim && decoded_bytes == program.outputs().front().row_bytes();
 }
 
 std::size_t staging_row_bytes_of(const datasets::dataset_model& dataset, const field_program& program) {
@@ -49,7 +51,7 @@ std::size_t staging_row_bytes_of(const datasets::dataset_model& dataset, const f
 }
 
 std::uint64_t blocks_wanted(const field_info& field, const field_program& program) {
-  const array_crop* const crop = program.crop();
+  const array_crop* const crop = program.facts().crop;
   const std::size_t axes = field.shape.size();
   if (crop == nullptr || field.chunk.size() != axes + 1 || crop->shape().size() != axes) return field.blocks_max;
   std::uint64_t of_crop = 1;

@@ -141,7 +141,7 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
   for (const std::uint16_t field : wanted_) {
     const bool all_of_it = std::any_of(programs_.begin(), programs_.end(), [&](const auto& program) {
       const auto reads = program->reads();
-      return program->crop() == nullptr && std::find(reads.begin(), reads.end(), field) != reads.end();
+      return program->facts().crop == nullptr && std::find(reads.begin(), reads.end(), field) != reads.end();
     });
     if (all_of_it) needs_.push_back({.field = field, .seed = how.seed});
   }
@@ -157,7 +157,7 @@ void planner::measure_ragged_outputs() {
       largest = std::max<std::size_t>(largest, dataset_.fields()[field].bytes_max);
     }
     largest = std::min<std::size_t>(largest, value_bytes_max_);
-    largest = std::min(largest, program->encoded_bytes_max());
+    largest = std::min(largest, program->facts().encoded_bytes_max);
     const std::span<const output_spec> outputs = program->outputs();
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       if (!outputs[o].ragged) continue;
@@ -210,7 +210,7 @@ void planner::places(const pick& row, std::vector<extent>& out) const {
   dataset_.parts(row.sample, needs, parts);
   for (const datasets::part& each : parts) add(each.where);
   for (const auto& program : programs_) {
-    if (program->crop() == nullptr) continue;
+    if (program->facts().crop == nullptr) continue;
     for (const std::uint16_t field : program->reads()) {
       parts.clear();
       parts_of_crop(row, *program, field, parts);
@@ -291,7 +291,7 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
       taken = datasets::size_of_value(dataset_.fields()[field], field, parts).bytes;
       break;
     }
-    taken = std::min(taken, program->encoded_bytes_max());
+    taken = std::min(taken, program->facts().encoded_bytes_max);
     for (std::size_t o = 0; o < program->outputs().size(); ++o) {
       if (program->outputs()[o].ragged) bytes[ragged++] += program->ragged_bytes(o, taken);
     }
@@ -411,7 +411,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       const auto number_of_program = static_cast<std::uint16_t>(p);
       std::span<const datasets::part> of_row(parts.data(), parts.size());
       datasets::part_list cropped;
-      if (program.crop() != nullptr) {
+      if (program.facts().crop != nullptr) {
         parts_of_crop(row, program, field, cropped);
         of_row = {cropped.data(), cropped.size()};
       }
@@ -435,10 +435,10 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       if (first->where.stored_bytes != 0) placed.push_back(place(*first, program, number_of_program, row));
       break;
     }
-    if (chosen == batch_plan::no_field && program.required(row.sample)) {
+    if (chosen == batch_plan::no_field && program.required()) {
       return corrupt(missing_field(dataset_, program, row.sample), corrupt_kinds::incomplete);
     }
-    bytes = std::min<std::uint64_t>(bytes, program.encoded_bytes_max());
+    bytes = std::min<std::uint64_t>(bytes, program.facts().encoded_bytes_max);
     for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {
       const batch_layout::output_place& place = layout_.outputs()[output];
       if (place.spec.ragged) ragged_bytes[place.ragged_index] = program.ragged_bytes(o, bytes);
@@ -489,7 +489,7 @@ void planner::settle_pieces(std::span<placed_part> parts) {
 
 void planner::parts_of_crop(const pick& row, const field_program& program, std::uint16_t field,
                             datasets::part_list& out) const {
-  const datasets::box box = program.crop()->box_of(how_.seed, row.epoch, row.draw);
+  const datasets::box box = program.facts().crop->box_of(how_.seed, row.epoch, row.draw);
   const datasets::need wanted{.field = field, .seed = how_.seed, .draw = row.draw, .epoch = row.epoch, .within = &box};
   dataset_.parts(row.sample, {&wanted, 1}, out);
 }

@@ -11,7 +11,7 @@ void number_views(std::span<const std::unique_ptr<field_program>> programs) {
   std::map<std::uint16_t, std::uint32_t> views;
   for (const auto& program : programs) {
     if (!program->random() || program->reads().empty()) continue;
-    program->set_view(++views[program->reads().front()]);
+    program->facets().drawing->set_view(++views[program->reads().front()]);
   }
 }
 
@@ -29,7 +29,8 @@ std::size_t scratch_bytes_of(std::span<const std::unique_ptr<field_program>> pro
   const std::vector<std::uint16_t> leaders = decode_leaders(programs);
   std::size_t bytes = 0;
   for (std::size_t p = 0; p < programs.size(); ++p) {
-    bytes += leaders[p] == p ? programs[p]->scratch_bytes() : programs[p]->scratch_bytes_beside();
+    bytes +=
+        leaders[p] == p ? programs[p]->facts().scratch_bytes : programs[p]->facets().sharing->scratch_bytes_beside();
   }
   return bytes;
 }

@@ -148,7 +148,7 @@ bool decoder::decode_together(std::size_t leader, const decode_input& input, thr
   for (std::size_t p = leader; p < programs_.size(); ++p) {
     if (leaders_[p] == leader) own.together.push_back({programs_[p].get(), rows_of(p, own)});
   }
-  return programs_[leader]->decode_together(*own.scratch[leader], input, own.together);
+  return programs_[leader]->facets().sharing->decode_together(*own.scratch[leader], input, own.together);
 }
 
 decode_input decoder::input_of(const sample_in_flight& sample, std::size_t program, const thread_state& own,

@@ -81,7 +81,7 @@ void expander::fill(const block_in_flight& block, const block_in_flight::use& us
   const pick& of = block.owner->samples[use.row].pick();
   datasets::part mine = part;
   mine.field = block.owner->plan.fields[use.row * programs_.size() + use.program];
-  if (const array_crop* const crop = programs_[use.program]->crop(); crop != nullptr) {
+  if (const array_crop* const crop = programs_[use.program]->facts().crop; crop != nullptr) {
     const datasets::box box = crop->box_of(seed_, of.epoch, of.draw);
     dataset_.copy_box(of.sample, mine, &box, expanded, row);
   } else {

@@ -43,7 +43,8 @@ void finish_outputs(batch::state& batch, std::span<const std::unique_ptr<field_p
   std::size_t first_output = 0;
   for (const auto& program : programs) {
     rows_of_batch rows(batch, first_output);
-    if (program->finishes()) program->finish(rows);
+    if (const finishing_facet* const finishing = program->facets().finishing; finishing != nullptr)
+      finishing->finish(rows);
     first_output += program->outputs().size();
   }
 }

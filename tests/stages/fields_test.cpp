@@ -198,7 +198,7 @@ TEST(label, comes_from_the_column_where_a_sample_has_no_member) {
   samples[1].members = {{"cls", testing::to_bytes("6")}};
   const fake_dataset set(samples);
   const auto program = testing::bound(label(), *set.get().model());
-  EXPECT_FALSE(program->required(0));
+  EXPECT_FALSE(program->required());
   std::int64_t row = 0;
   row_target target{.bytes = std::as_writable_bytes(std::span(&row, 1))};
   pixels::scratch_budget budget(1 << 20);

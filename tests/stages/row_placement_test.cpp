@@ -68,17 +68,9 @@ TEST(row_placement, leaves_a_sample_to_a_decode_thread_if_one_of_its_fields_is_m
 class twice_program final : public field_program {
  public:
   explicit twice_program(std::int64_t bytes)
-      : outputs_{{.name = "a", .row_shape = {bytes}, .copied = true},
-                 {.name = "b", .row_shape = {bytes}, .copied = true}} {}
-  [[nodiscard]] std::span<const output_spec> outputs() const override { return outputs_; }
-  [[nodiscard]] std::span<const std::uint16_t> reads() const override { return {}; }
-  [[nodiscard]] std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<field_scratch>();
-  }
+      : field_program({{.name = "a", .row_shape = {bytes}, .copied = true},
+                       {.name = "b", .row_shape = {bytes}, .copied = true}}) {}
   outcome<void> decode(field_scratch&, const decode_input&, std::span<row_target>) const override { return {}; }
-
- private:
-  std::vector<output_spec> outputs_;
 };
 
 TEST(row_placement, counts_all_outputs_of_a_field_together) {

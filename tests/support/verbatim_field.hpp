@@ -18,19 +18,13 @@ namespace leat::testing {
 class verbatim_program final : public stages::field_program {
  public:
   verbatim_program(const datasets::dataset_model& dataset, const std::string& name, std::function<void()> at_decode)
-      : at_decode_(std::move(at_decode)),
-        reads_{*dataset.find_field(name)},
-        outputs_{{.name = name,
-                  .type = dtype::u8,
-                  .row_shape = {static_cast<std::int64_t>(dataset.fields()[reads_[0]].bytes_max)},
-                  .copied = true}} {}
-
-  [[nodiscard]] std::span<const stages::output_spec> outputs() const override { return outputs_; }
-  [[nodiscard]] std::span<const std::uint16_t> reads() const override { return reads_; }
-  [[nodiscard]] bool verbatim() const override { return true; }
-  [[nodiscard]] std::unique_ptr<stages::field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<stages::field_scratch>();
+      : field_program({}, {*dataset.find_field(name)}, {.verbatim = true}), at_decode_(std::move(at_decode)) {
+    outputs_.push_back({.name = name,
+                        .type = dtype::u8,
+                        .row_shape = {static_cast<std::int64_t>(dataset.fields()[reads_[0]].bytes_max)},
+                        .copied = true});
   }
+
   stages::outcome<void> decode(stages::field_scratch&, const stages::decode_input& input,
                                std::span<stages::row_target> rows) const override {
     if (at_decode_) at_decode_();
@@ -41,8 +35,6 @@ class verbatim_program final : public stages::field_program {
 
  private:
   std::function<void()> at_decode_;
-  std::vector<std::uint16_t> reads_;
-  std::vector<stages::output_spec> outputs_;
 };
 
 class verbatim_model final : public stages::one_program_field {

@@ -1,0 +1,294 @@
+// A field that is bound to a dataset: which members it reads, which outputs it fills, and how one sample's encoded bytes become one
+// row. What only some fields do is a facet.
+#pragma once
+
+#include "base/outcome.hpp"
+#include "datasets/model/model.hpp"
+#include "stages/batch/output_spec.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace leat::pixels {
+class scratch_budget;
+}
+
+namespace leat::stages {
+
+class array_crop;
+class field_program;
+
+/// Where one output of one row goes.
+///   bytes   the row, dense; of a ragged output as many bytes as its capacity, of a padded one all that is to be filled
+///   used    a ragged output's length in bytes, without padding, set by decode
+struct row_target {
+  std::span<std::byte> bytes;
+  std::size_t used = 0;
+};
+
+/// One sample's input to a field.
+///   draw, epoch, seed   key what is random: leat::pick
+///   encoded   the member's bytes, empty where the field reads none
+///   present   whether the sample has the member at all
+///   stop      set when the result is no longer needed: long decodes check it and return `cancelled`
+struct decode_input {
+  std::uint64_t sample = 0;
+  std::uint64_t draw = 0;
+  std::uint32_t epoch = 0;
+  std::uint64_t seed = 0;
+  const datasets::dataset_model* dataset = nullptr;
+  std::span<const std::byte> encoded;
+  bool present = false;
+  const std::atomic<bool>* stop = nullptr;
+};
+
+/// One thread's decoder and scratch for one field.
+class field_scratch {
+ public:
+  virtual ~field_scratch() = default;
+};
+
+/// Bytes of a stored value that are looked at: [first, end).
+///   head_bytes   0: decode() is given these bytes. Otherwise so many at its begin are looked at as well, and decode() is given the whole
+///                value's length, in which other bytes are anything at all
+struct wanted_bytes {
+  std::uint64_t head_bytes = 0;
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+
+  [[nodiscard]] static wanted_bytes all_of(const datasets::part& of) noexcept {
+    return {.first = 0, .end = of.where.stored_bytes};
+  }
+};
+
+/// It looks at some bytes of a stored value: no more is read.
+class choosing_facet {
+ public:
+  [[nodiscard]] virtual wanted_bytes bytes_wanted(const datasets::part& of, std::uint64_t seed, std::uint32_t epoch,
+                                                  std::uint64_t draw) const = 0;
+
+ protected:
+  ~choosing_facet() = default;
+};
+
+/// Its ragged rows have other sizes than what they are made of.
+class ragged_facet {
+ public:
+  /// The most bytes that a row takes of so many encoded ones, a multiple of an element's, without padding. Of several rows together
+  /// it is no more than of the sum of their bytes, and of one byte for each.
+  ///   output   its place in outputs()
+  [[nodiscard]] virtual std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const = 0;
+
+ protected:
+  ~ragged_facet() = default;
+};
+
+/// Its rows depend on random draws. Several such programs of one member make different views of it.
+class drawing_facet {
+ public:
+  /// Draws as the member's `number`-th view, from 1, which is what a program does by itself. Before it is shared.
+  virtual void set_view(std::uint32_t number) = 0;
+
+ protected:
+  ~drawing_facet() = default;
+};
+
+/// One program's part of a decode that several share.
+struct decode_share {
+  const field_program* program = nullptr;
+  std::span<row_target> rows;
+};
+
+/// Several programs of a member share one decode.
+class sharing_facet {
+ public:
+  /// Whether decode_together() of `first` can make this program's rows from the same encoded bytes, with its own. Then it is
+  /// given the scratch that `first` has made.
+  [[nodiscard]] virtual bool decodes_with(const field_program& first) const = 0;
+  /// What another program's decode takes more of the scratch budget when it makes this one's row as well.
+  [[nodiscard]] virtual std::size_t scratch_bytes_beside() const = 0;
+  /// The rows of this program, the first of `all`, and of others that decode with it: each the bytes that its own decode()
+  /// makes. False where that failed; decode() of each then says what there is to say.
+  [[nodiscard]] virtual bool decode_together(field_scratch& scratch, const decode_input& input,
+                                             std::span<const decode_share> all) const = 0;
+
+ protected:
+  ~sharing_facet() = default;
+};
+
+/// Encoded values that decode() was given: those whose decoding it has left to the device, and those it has not.
+///   packs   it leaves packs (docs/internals/photo-pack.md)
+struct decodes_left {
+  bool packs = false;
+  std::uint64_t packs_to_device = 0;
+  std::uint64_t packs_to_host = 0;
+  std::uint64_t jpegs_to_device = 0;
+  std::uint64_t jpegs_to_host = 0;
+};
+
+/// Steps of colour of the rows that decode() has made.
+///   why_host   why those stayed that did
+struct passes_left {
+  std::uint64_t to_device = 0;
+  std::uint64_t to_host = 0;
+  std::string_view why_host;
+};
+
+/// It may leave work to a device.
+class leaving_facet {
+ public:
+  /// Nothing where it leaves no decoding.
+  [[nodiscard]] virtual std::optional<decodes_left> decodes_left_to_device() const = 0;
+  /// Steps of colour; nothing where it has none.
+  [[nodiscard]] virtual std::optional<passes_left> passes_left_to_device() const = 0;
+
+ protected:
+  ~leaving_facet() = default;
+};
+
+/// It looks at a sample whose rows are all made.
+class checking_facet {
+ public:
+  /// What is wrong with the sample; nothing if nothing is. It may make rows of its own outputs of them.
+  ///   rows   of the program's outputs, and of the programs behind it
+  [[nodiscard]] virtual std::optional<std::string> check(const decode_input& input,
+                                                         std::span<row_target> rows) const = 0;
+
+ protected:
+  ~checking_facet() = default;
+};
+
+/// What finish() has of a batch whose rows are there, without those that were skipped. Outputs are those of the program and of the
+/// programs behind it, counted from its first.
+class finished_rows {
+ public:
+  [[nodiscard]] virtual std::uint32_t rows() const noexcept = 0;
+  /// A row of a ragged output, without padding.
+  [[nodiscard]] virtual std::span<const std::byte> row(std::size_t output, std::uint32_t row) const = 0;
+  /// Where the tensor of an output that is of_batch goes.
+  [[nodiscard]] virtual std::span<std::byte> room(std::size_t output) const = 0;
+  /// The shape of what was written there.
+  virtual void made(std::size_t output, const dimensions& shape) = 0;
+  [[nodiscard]] virtual std::span<const std::uint64_t> samples() const noexcept = 0;
+  [[nodiscard]] virtual std::uint32_t epoch() const noexcept = 0;
+  [[nodiscard]] virtual std::uint64_t index() const noexcept = 0;
+
+ protected:
+  ~finished_rows() = default;
+};
+
+/// It has outputs that are of_batch.
+class finishing_facet {
+ public:
+  /// Makes them, once a batch, on a decode thread; what it throws ends the run.
+  virtual void finish(finished_rows& batch) const = 0;
+
+ protected:
+  ~finishing_facet() = default;
+};
+
+/// What a program may do beside its core; null: it does not. They live as long as the program.
+struct program_facets {
+  const choosing_facet* choosing = nullptr;
+  const ragged_facet* ragged = nullptr;
+  drawing_facet* drawing = nullptr;
+  const sharing_facet* sharing = nullptr;
+  const leaving_facet* leaving = nullptr;
+  const checking_facet* checking = nullptr;
+  const finishing_facet* finishing = nullptr;
+};
+
+/// Facts of a program.
+///   required            a sample without any of what it reads is corrupt; otherwise decode() is asked with present = false
+///   verbatim            each row is its sample's stored bytes as they are, so that a read could put them there: one output, of fixed
+///                       size, as many bytes as the part that is read for it
+///   crop                not null: each row is this part of its stored row, as it is, and no more than that is read. It reads one field,
+///                       and is not verbatim
+///   encoded_bytes_max   samples of more encoded bytes are corrupt, as decode() says: no more room is planned for their ragged rows
+///   scratch_bytes       what decoding a usual sample takes of the scratch budget, per thread
+struct program_facts {
+  bool required = true;
+  bool verbatim = false;
+  const array_crop* crop = nullptr;
+  std::size_t encoded_bytes_max = std::numeric_limits<std::size_t>::max();
+  std::size_t scratch_bytes = 0;
+};
+
+/// Shared by the decode threads, and immutable from then on.
+class field_program {
+ public:
+  field_program(const field_program&) = delete;
+  field_program& operator=(const field_program&) = delete;
+  virtual ~field_program() = default;
+
+  // The core, which every program has.
+
+  /// One job: one sample, start to end, on one thread. `rows` has one target per output.
+  virtual outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const;
+  /// Of a row made of so many encoded bytes, those that decode() copies as they are.
+  [[nodiscard]] virtual std::size_t bytes_copied(std::size_t encoded_bytes) const {
+    return facts_.verbatim ? encoded_bytes : 0;
+  }
+
+  // What it is made of.
+
+  [[nodiscard]] std::span<const output_spec> outputs() const noexcept { return outputs_; }
+  /// The dataset's fields this one reads, in order of preference: the first that a sample has is its encoded part.
+  /// Empty where the row comes from the dataset's columns alone.
+  [[nodiscard]] std::span<const std::uint16_t> reads() const noexcept { return reads_; }
+  [[nodiscard]] const program_facts& facts() const noexcept { return facts_; }
+  [[nodiscard]] bool required() const noexcept { return facts_.required && !reads_.empty(); }
+
+  // What it may do besides: each facet says more about it.
+
+  [[nodiscard]] const program_facets& facets() const noexcept { return facets_; }
+
+  [[nodiscard]] wanted_bytes bytes_wanted(const datasets::part& of, std::uint64_t seed, std::uint32_t epoch,
+                                          std::uint64_t draw) const {
+    return facets_.choosing ? facets_.choosing->bytes_wanted(of, seed, epoch, draw) : wanted_bytes::all_of(of);
+  }
+  [[nodiscard]] std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const {
+    return facets_.ragged ? facets_.ragged->ragged_bytes(output, encoded_bytes) : encoded_bytes;
+  }
+  [[nodiscard]] bool random() const noexcept { return facets_.drawing != nullptr; }
+  [[nodiscard]] bool decodes_with(const field_program& first) const {
+    return facets_.sharing && facets_.sharing->decodes_with(first);
+  }
+  [[nodiscard]] std::optional<decodes_left> decodes_left_to_device() const {
+    return facets_.leaving ? facets_.leaving->decodes_left_to_device() : std::nullopt;
+  }
+  [[nodiscard]] std::optional<passes_left> passes_left_to_device() const {
+    return facets_.leaving ? facets_.leaving->passes_left_to_device() : std::nullopt;
+  }
+  [[nodiscard]] std::optional<std::string> check(const decode_input& input, std::span<row_target> rows) const {
+    return facets_.checking ? facets_.checking->check(input, rows) : std::nullopt;
+  }
+  [[nodiscard]] bool finishes() const noexcept { return facets_.finishing != nullptr; }
+
+ protected:
+  explicit field_program(std::vector<output_spec> outputs = {}, std::vector<std::uint16_t> reads = {},
+                         program_facts facts = {})
+      : outputs_(std::move(outputs)), reads_(std::move(reads)), facts_(facts) {}
+
+  // A program's constructor fills them.
+  std::vector<output_spec> outputs_;
+  std::vector<std::uint16_t> reads_;
+  program_facts facts_;
+  program_facets facets_;
+};
+
+inline std::unique_ptr<field_scratch> field_program::make_scratch(pixels::scratch_budget&) const {
+  return std::make_unique<field_scratch>();
+}
+
+}  // namespace leat::stages
