@@ -1,5 +1,6 @@
 #include "tools/child.hpp"
 
+#include "base/start_process.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
@@ -8,15 +9,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
-
-extern "C" char** environ;
 
 namespace leat::tools {
 namespace {
@@ -36,30 +34,10 @@ file holding(std::string_view text) {
   return made;
 }
 
-// Its signals are its own: ours are blocked, and some ignored.
 pid_t start(const std::vector<std::string>& arguments, int standard_input, int standard_output) {
-  std::vector<char*> words;
-  for (const std::string& each : arguments) words.push_back(const_cast<char*>(each.c_str()));
-  words.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, standard_input, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, standard_output, 1);
-  ::posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  sigset_t pipe_signal = none;
-  ::sigaddset(&pipe_signal, SIGPIPE);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &pipe_signal);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   pid_t process = 0;
-  const int failure = ::posix_spawnp(&process, words[0], &actions, &attributes, words.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
+  const int failure =
+      start_process(arguments, {.input = standard_input, .output = standard_output, .errors = false}, process);
   if (failure == ENOENT) throw error(errc::not_found, str_cat(arguments.front(), " is not installed"));
   if (failure != 0) {
     throw error(errc::io, str_cat(arguments.front(), " does not start: ", std::strerror(failure)));

@@ -1,6 +1,7 @@
 #include "io/remote/shell_output.hpp"
 
 #include "base/errno_words.hpp"
+#include "base/start_process.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
@@ -11,7 +12,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,8 +20,6 @@
 #include <thread>
 #include <utility>
 
-extern "C" char** environ;
-
 namespace leat::io {
 namespace {
 
@@ -29,28 +27,9 @@ using clock = std::chrono::steady_clock;
 
 [[noreturn]] void fail(int failure) { throw error(errc::io, str_cat("/bin/sh: ", errno_words(failure))); }
 
-// Its signals are its own: ours may be blocked, and SIGPIPE ignored.
 pid_t start(const std::string& command, int output) {
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, output, 1);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none;
-  ::sigemptyset(&none);
-  sigset_t pipe_signal = none;
-  ::sigaddset(&pipe_signal, SIGPIPE);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &pipe_signal);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  std::string words[] = {"sh", "-c", command};
-  char* const arguments[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
   pid_t process = 0;
-  const int failure = ::posix_spawn(&process, "/bin/sh", &actions, &attributes, arguments, environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
+  const int failure = start_process({"/bin/sh", "-c", command}, {.output = output}, process);
   if (failure != 0) fail(failure);
   return process;
 }
