@@ -45,7 +45,7 @@ constexpr option_words in_cpp[] = {
     {order_repeated, "", "order repeated"},
     {order_sampled_by, "", "order sampled_by"},
     {order_shuffled_blocks, "", "order shuffled_blocks"},
-    {order_sticky, "", "order sticky"},
+    {order_node_local, "", "order node_local"},
     {order_weighted, "", "order weighted"},
     {tokens_max, "", "bucket_options::tokens_max"},
     {jpeg_decoder, "", "image::decoder()"},
@@ -91,7 +91,7 @@ constexpr option_words in_cpp[] = {
     {jpeg_decoder, "nvjpeg", "jpeg_decoder::nvjpeg"},
     {jpeg_decoder, "turbo", "jpeg_decoder::turbo"},
     {order_shuffled_blocks, "n", "loader_options::order = shuffled_blocks(n)"},
-    {order_sticky, "by node", "loader_options::order = sticky()"},
+    {order_node_local, "by node", "loader_options::order = node_local()"},
 };
 constexpr option_spelling cpp{in_cpp, " = "};
 // By number: name() takes them without a search.

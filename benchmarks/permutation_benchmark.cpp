@@ -94,8 +94,8 @@ void ask(benchmark::State& state, const order& what, const dataset& samples) {
 void shuffled_order(benchmark::State& state) {
   ask(state, shuffled(), numbers(static_cast<std::uint64_t>(state.range(0))));
 }
-void sticky_order_of_8(benchmark::State& state) {
-  ask(state, sticky(shuffled(), 8), numbers(static_cast<std::uint64_t>(state.range(0))));
+void node_local_order_of_8(benchmark::State& state) {
+  ask(state, node_local(shuffled(), 8), numbers(static_cast<std::uint64_t>(state.range(0))));
 }
 void repeated_order(benchmark::State& state) {
   ask(state, repeated(3), numbers(static_cast<std::uint64_t>(state.range(0))));
@@ -170,7 +170,7 @@ void bucketed_order(benchmark::State& state) {
 }
 
 BENCHMARK(shuffled_order)->Arg(1'281'167);
-BENCHMARK(sticky_order_of_8)->Arg(1'281'167);
+BENCHMARK(node_local_order_of_8)->Arg(1'281'167);
 BENCHMARK(repeated_order)->Arg(1'281'167);
 BENCHMARK(weighted_order)->Arg(1'281'167);
 BENCHMARK(weighted_order_without_replacement)->Arg(1'281'167);

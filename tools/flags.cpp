@@ -31,8 +31,8 @@ constexpr option_words flags[] = {
     {order_repeated, "", "--order repeated"},
     {order_shuffled_blocks, "", "--order shuffled_blocks"},
     {order_shuffled_blocks, "n", "--order shuffled_blocks:N"},
-    {order_sticky, "", "--sticky"},
-    {order_sticky, "by node", "--sticky 0"},
+    {order_node_local, "", "--node-local"},
+    {order_node_local, "by node", "--node-local 0"},
     {tokens_max, "", "TOKENS_MAX"},  // a part of --order bucketed:LENGTH:TOKENS_MAX
     {jpeg_decoder, "", "--jpeg-decoder"},
     {tokens_length, "", "--tokens"},

@@ -107,10 +107,10 @@ void add_order_choice(CLI::App& app, order_choice& choice) {
       add_text(app, "--mixture", choice.mixture, "SHARES", "of the sources, one for each: 0.7,0.3");
   mixed->excludes(named)->excludes(blocks);
   app.add_option_function<std::string>(
-         "--sticky",
+         "--node-local,--sticky",
          [&choice](const std::string& given) {
-           choice.sticky_nodes = static_cast<std::uint32_t>(
-               parse_number("--sticky", given, 0, std::numeric_limits<std::uint32_t>::max()));
+           choice.nodes = static_cast<std::uint32_t>(
+               parse_number("--node-local", given, 0, std::numeric_limits<std::uint32_t>::max()));
          },
          "each of N nodes reads its own share of the samples only, which its cache has to hold (0: as many nodes "
          "as the launcher says); some samples are left out of each epoch")
@@ -142,9 +142,9 @@ void set_order(loader_options& options, const order_options& order, const pictur
   } else if (!choice.order.empty()) {
     options.order = named_order(choice.order);
   }
-  if (choice.sticky_nodes) {
+  if (choice.nodes) {
     const leat::order of = options.order ? *options.order : options.shuffle ? shuffled() : sequential();
-    options.order = sticky(of, *choice.sticky_nodes);
+    options.order = node_local(of, *choice.nodes);
   } else if (choice.keeps_pool) {
     options.order.reset();
     options.shuffle_blocks = number_of<std::uint32_t>(choice.order, pieces_of(choice.order, ':')[1]);
@@ -152,7 +152,7 @@ void set_order(loader_options& options, const order_options& order, const pictur
 }
 
 std::string words_of(const order_options& order, const picture_options& pictures, const order_choice& choice) {
-  const std::string nodes = choice.sticky_nodes.value_or(1) > 1 ? str_cat(", ", *choice.sticky_nodes, " nodes") : "";
+  const std::string nodes = choice.nodes.value_or(1) > 1 ? str_cat(", ", *choice.nodes, " nodes") : "";
   const std::string seed = str_cat(", seed ", order.seed, nodes);
   if (!choice.mixture.empty()) return str_cat("mixed ", choice.mixture, seed);
   if (choice.order == "sequential") return "in the source's order" + nodes;

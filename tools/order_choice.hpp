@@ -1,4 +1,4 @@
-// --order, --shuffle-blocks, --mixture, --sticky, --last and --drop-last: which order a command takes the samples in.
+// --order, --shuffle-blocks, --mixture, --node-local, --last and --drop-last: which order a command takes the samples in.
 #pragma once
 
 #include "tools/fields.hpp"
@@ -22,7 +22,7 @@ struct order_choice {
   std::string order;        ///< as given; empty: none
   bool keeps_pool = false;  ///< by --shuffle-blocks, of which `order` is the long form
   std::string mixture;      ///< likewise
-  std::optional<std::uint32_t> sticky_nodes;
+  std::optional<std::uint32_t> nodes;
   std::optional<last_batch> last;
   bool drop_last = false;
 };

@@ -87,7 +87,7 @@ std::uint64_t points_apart(std::uint64_t stored_bytes) noexcept {
 
 std::uint64_t samples_least_of_coded(std::uint64_t stored_bytes) noexcept {
   constexpr std::uint64_t stored_bytes_least = std::uint64_t{16} << 20;
-  return stored_bytes < stored_bytes_least ? kept_index::samples_least : 1;
+  return stored_bytes < stored_bytes_least ? index_cache::samples_least : 1;
 }
 
 std::vector<std::byte> start_of_coded(const file_bytes& file, stream_coding coding, std::size_t bytes) {

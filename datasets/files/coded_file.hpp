@@ -3,7 +3,7 @@
 
 #include "datasets/codecs/coded_stream.hpp"
 #include "datasets/files/file_bytes.hpp"
-#include "datasets/files/kept_index.hpp"
+#include "datasets/files/index_cache.hpp"
 #include "datasets/model/model.hpp"
 
 #include <cstddef>

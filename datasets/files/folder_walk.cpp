@@ -2,7 +2,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/text.hpp"
-#include "datasets/files/kept_index.hpp"
+#include "datasets/files/index_cache.hpp"
 #include "datasets/files/parallel.hpp"
 #include "datasets/files/python_order.hpp"
 #include "io/files/read_error.hpp"

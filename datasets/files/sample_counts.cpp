@@ -1,6 +1,6 @@
 #include "datasets/files/sample_counts.hpp"
 
-#include "datasets/files/kept_index.hpp"
+#include "datasets/files/index_cache.hpp"
 
 #include <leat/error.hpp>
 

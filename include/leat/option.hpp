@@ -39,7 +39,7 @@ enum class option_id : std::uint8_t {
   order_repeated,
   order_sampled_by,
   order_shuffled_blocks,
-  order_sticky,
+  order_node_local,
   order_weighted,
   tokens_max,
   // Fields

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat::stages {
@@ -148,7 +149,11 @@ class mixture {
 ///   throws   when the loader is built, error{errc::usage}: another order; last_batch::pad; a global batch that is no
 ///            multiple of `nodes`; fewer blocks (or samples, where they share none) than nodes; windows that are drawn
 ///            from anywhere in the dataset; a world in which ranks would have rows of one node and part of another's
-[[nodiscard]] order sticky(order of, std::uint32_t nodes = 0);
+[[nodiscard]] order node_local(order of, std::uint32_t nodes = 0);
+/// The name of node_local() before. The next version removes it.
+[[deprecated("leat::node_local()")]] [[nodiscard]] inline order sticky(order of, std::uint32_t nodes = 0) {
+  return node_local(std::move(of), nodes);
+}
 
 /// An order of your own. The sampler makes its batches itself: batch_size is ignored, and `last` must be
 /// last_batch::keep.

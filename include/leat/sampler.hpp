@@ -86,7 +86,7 @@ class sampler {
   ///   default   1 in order; else 0: any
   [[nodiscard]] virtual std::uint64_t blocks_near() const { return in_order() ? 1 : 0; }
 
-  /// The number of equal parts of each batch whose rows have samples of their own (sticky()). substitutes() are then
+  /// The number of equal parts of each batch whose rows have samples of their own (node_local()). substitutes() are then
   /// divided in the same way, one part after another.
   ///   default   1
   [[nodiscard]] virtual std::uint32_t nodes() const { return 1; }

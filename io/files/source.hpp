@@ -117,7 +117,7 @@ class source {
 
   /// Says what reads will ask for, in their order and some time before they do. A source that fetches in larger blocks than reads are
   /// begins to do so; others do nothing. It promises nothing, and what is wrong with these places the reads are told.
-  virtual void announce(std::span<const extent> /*ahead*/) {}
+  virtual void hint(std::span<const extent> /*ahead*/) {}
 
   /// The failed operation as an error: file, offset, errno by name, and a likely remedy. Of those that it has said nothing of.
   [[nodiscard]] virtual error explain(const read_operation& operation) const = 0;
@@ -161,7 +161,7 @@ struct source_memory {
 
 /// What keeps a source busy, however long each read takes.
 ///   reads, bytes   in flight: as many reads as make so many bytes, and no more than `reads`
-///   ahead_bytes    of reads that are not in flight yet, for source::announce(); 0: nobody need say anything
+///   ahead_bytes    of reads that are not in flight yet, for source::hint(); 0: nobody need say anything
 struct source_depth {
   std::uint32_t reads = queue_depth::reads_max;
   std::uint64_t bytes = queue_depth::bytes;

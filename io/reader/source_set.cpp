@@ -68,14 +68,14 @@ void source_set::start(std::size_t loop, std::span<read_operation* const> reads)
                [&there, begun = std::vector<read_operation*>(reads.begin(), reads.end())] { begin(there, begun); });
 }
 
-void source_set::announce(std::size_t loop, std::uint32_t source, std::span<const extent> ahead) {
+void source_set::hint(std::size_t loop, std::uint32_t source, std::span<const extent> ahead) {
   set_loop& there = loops_[loop];
   if (there.at->executor().running_in_this_thread()) {
-    if (!there.cancelled) source_of(there, source).announce(ahead);
+    if (!there.cancelled) source_of(there, source).hint(ahead);
     return;
   }
   posted_.post(there.at->executor(), [&there, source, told = std::vector<extent>(ahead.begin(), ahead.end())] {
-    if (!there.cancelled) source_of(there, source).announce(told);
+    if (!there.cancelled) source_of(there, source).hint(told);
   });
 }
 

@@ -81,8 +81,8 @@ class source_set {
   /// of one source go to it together. Thread: any.
   void start(std::size_t loop, std::span<read_operation* const> reads);
   void start(std::size_t loop, set_open& file);
-  /// As source::announce(), of one source. Thread: any.
-  void announce(std::size_t loop, std::uint32_t source, std::span<const extent> ahead);
+  /// As source::hint(), of one source. Thread: any.
+  void hint(std::size_t loop, std::uint32_t source, std::span<const extent> ahead);
 
   /// Cancels all reads in flight. Reads that the calling thread started before are among them. Thread: any.
   void cancel_reads();

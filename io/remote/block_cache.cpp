@@ -6,7 +6,7 @@
 #include "base/errno_words.hpp"
 #include "base/per_process.hpp"
 #include "base/text.hpp"
-#include "io/remote/two_words.hpp"
+#include "io/remote/futex_waitv.hpp"
 
 #include <sys/stat.h>
 

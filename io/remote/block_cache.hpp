@@ -167,7 +167,7 @@ class block_cache : public std::enable_shared_from_this<block_cache> {
 
   /// Changes when any process fills a block or gives one up.
   [[nodiscard]] std::uint32_t changes() const noexcept;
-  /// Returns when it has changed since, when raise_mine(mine) was called since (io/remote/two_words.hpp), or after `patience`: the owner of a
+  /// Returns when it has changed since, when raise_mine(mine) was called since (io/remote/futex_waitv.hpp), or after `patience`: the owner of a
   /// block that was killed changes nothing.
   void wait_for_change(std::uint32_t seen, std::atomic<std::uint32_t>& mine, std::uint32_t mine_seen,
                        std::chrono::milliseconds patience) noexcept;

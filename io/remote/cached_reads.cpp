@@ -3,8 +3,8 @@
 #include "base/errno_words.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
+#include "io/remote/futex_waitv.hpp"
 #include "io/remote/remote_source.hpp"
-#include "io/remote/two_words.hpp"
 
 #include <pthread.h>
 
@@ -25,7 +25,7 @@ namespace {
 constexpr auto look_again = std::chrono::milliseconds(20);
 // Of a drive that gives wrong bytes again and again, or a cache whose blocks go before they are read.
 constexpr unsigned in_vain_max = 2;
-// Blocks that were announced and are not fetched yet. Of more, those that were announced first are left to the reads.
+// Blocks that were hinted and are not fetched yet. Of more, those that were hinted first are left to the reads.
 constexpr std::size_t ahead_max = 1024;
 
 std::uint64_t page_begin(std::uint64_t offset) { return offset / cache_page_bytes * cache_page_bytes; }
@@ -129,15 +129,15 @@ bool cached_reads::start(read_operation& read, const object_facts& facts) {
   return true;
 }
 
-void cached_reads::announce(std::uint32_t file, const object_facts& facts, std::uint64_t offset, std::uint64_t bytes) {
+void cached_reads::hint(std::uint32_t file, const object_facts& facts, std::uint64_t offset, std::uint64_t bytes) {
   if (around_.cache->is_left_out(file) || around_.cache->is_off() || bytes == 0 || offset >= facts.size_bytes ||
       bytes > facts.size_bytes - offset)
     return;
   cached_object* const object = around_.cache->find(file);
   if (object != nullptr && is_whole(*object, offset, bytes)) return;
   const mutex_lock lock(mutex_);
-  announced_.push_back({.file = file, .facts = &facts, .offset = offset, .bytes = bytes});
-  if (announced_.size() == 1) wake();
+  hinted_.push_back({.file = file, .facts = &facts, .offset = offset, .bytes = bytes});
+  if (hinted_.size() == 1) wake();
 }
 
 // Whole pages, unless they are known: each can be verified, and the memory has room for them.
@@ -275,10 +275,10 @@ void cached_reads::run() {
   std::uint32_t changes = 0;  // of the cache, before the blocks were looked at
   for (;;) {
     std::vector<std::shared_ptr<fill>> ended;
-    std::vector<range> announced;
+    std::vector<range> hinted;
     {
       mutex_lock lock(mutex_);
-      while (arrived_.empty() && announced_.empty() && filled_.empty() && !is_woken_ && is_ending_ == is_ending) {
+      while (arrived_.empty() && hinted_.empty() && filled_.empty() && !is_woken_ && is_ending_ == is_ending) {
         if (is_ending && fills_.empty()) return;
         if (!waits_for_others) {
           changed_.wait(mutex_);
@@ -296,7 +296,7 @@ void cached_reads::run() {
       waiting_.insert(waiting_.end(), arrived_.begin(), arrived_.end());
       arrived_.clear();
       ended.swap(filled_);
-      announced.swap(announced_);
+      hinted.swap(hinted_);
       if (is_ending_ && !is_ending) {
         is_ending = true;
         ahead_.clear();
@@ -304,13 +304,13 @@ void cached_reads::run() {
         for (const auto& [name, each] : fills_) around_.client->cancel(each);
       }
     }
-    if (is_ending) announced.clear();
+    if (is_ending) hinted.clear();
     if (const block_cache* const blocks = around_.cache->blocks()) changes = blocks->changes();
-    waits_for_others = turn(std::move(ended), announced);
+    waits_for_others = turn(std::move(ended), hinted);
   }
 }
 
-bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended, const std::vector<range>& announced) {
+bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended, const std::vector<range>& hinted) {
   failed_.clear();
   for (const std::shared_ptr<fill>& each : ended) hand_on(*each);
   for (const std::shared_ptr<fill>& each : ended) have_filled(each);
@@ -322,7 +322,7 @@ bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended, const std::vec
     settled.push_back(each);
     return true;
   });
-  take_in(announced);
+  take_in(hinted);
   go_ahead();
   send_home(settled);
   return waits_for_others;
@@ -357,8 +357,8 @@ void cached_reads::hand_on(const fill& ended) {
   send_home(settled);
 }
 
-void cached_reads::take_in(const std::vector<range>& announced) {
-  for (const range& each : announced) {
+void cached_reads::take_in(const std::vector<range>& hinted) {
+  for (const range& each : hinted) {
     cached_object* const object = around_.cache->open(each.file, (*around_.objects)[each.file], *each.facts);
     if (object == nullptr || object->block_bytes() > allowed_.memory_bytes) continue;
     const std::uint64_t last = (each.offset + each.bytes - 1) / object->block_bytes();

@@ -76,7 +76,7 @@ class cached_reads {
   [[nodiscard]] bool start(read_operation& read, const object_facts& facts);
   /// What reads will ask for: the blocks that are missing are fetched when no read waits for another one. Thread: the loop's.
   ///   facts   as of start()
-  void announce(std::uint32_t file, const object_facts& facts, std::uint64_t offset, std::uint64_t bytes);
+  void hint(std::uint32_t file, const object_facts& facts, std::uint64_t offset, std::uint64_t bytes);
 
  private:
   struct cached_read;
@@ -119,8 +119,8 @@ class cached_reads {
   void run();
   void send_home(const std::vector<cached_read*>& settled);
   void hand_on(const fill& ended);
-  [[nodiscard]] bool turn(std::vector<std::shared_ptr<fill>> ended, const std::vector<range>& announced);
-  void take_in(const std::vector<range>& announced);
+  [[nodiscard]] bool turn(std::vector<std::shared_ptr<fill>> ended, const std::vector<range>& hinted);
+  void take_in(const std::vector<range>& hinted);
   void go_ahead();
   [[nodiscard]] outcome settle(cached_read& read, bool& waits_for_others);
   [[nodiscard]] bool has_memory_for(const cached_object& object);
@@ -138,7 +138,7 @@ class cached_reads {
   std::atomic<std::uint32_t> events_{0};
   bool waits_by_word_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<cached_read*> arrived_ ABSL_GUARDED_BY(mutex_);
-  std::vector<range> announced_ ABSL_GUARDED_BY(mutex_);
+  std::vector<range> hinted_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<fill>> filled_ ABSL_GUARDED_BY(mutex_);
   std::vector<cached_read*> going_home_ ABSL_GUARDED_BY(mutex_);
   bool is_woken_ ABSL_GUARDED_BY(mutex_) = false;
@@ -147,7 +147,7 @@ class cached_reads {
   // The thread's own.
   struct memory;
   std::vector<cached_read*> waiting_;
-  std::deque<block_ahead> ahead_;  // that no read waits for, in the order in which they were announced
+  std::deque<block_ahead> ahead_;  // that no read waits for, in the order in which they were hinted
   absl::flat_hash_set<block_name> ahead_names_;
   absl::flat_hash_map<block_name, std::shared_ptr<fill>> fills_;
   absl::flat_hash_map<block_name, std::shared_ptr<const fetch>>

@@ -17,7 +17,7 @@
 #include "io/remote/ran_clock.hpp"
 #include "io/remote/receive_body.hpp"
 #include "io/remote/redirects.hpp"
-#include "io/remote/renewed_keys.hpp"
+#include "io/remote/renewed_credentials.hpp"
 #include "io/remote/request_writer.hpp"
 #include "io/remote/retry_rules.hpp"
 #include "io/remote/shared_store.hpp"
@@ -415,7 +415,7 @@ class http_client::impl {
       co_await timer.async_wait(answers);
       std::shared_ptr<const access_keys> newest;
       try {
-        newest = requests_.lent()->now();
+        newest = requests_.renewed()->now();
       } catch (const std::exception&) {
         // Patience ends.
       }
@@ -425,7 +425,7 @@ class http_client::impl {
         const std::uint64_t now = ran_ns();
         if (now - at.keys_since_ns >= std::min(as_ns(retries_.keys_patience), at.patience.left_ns())) {
           each->why = str_cat(each->why, " after ", std::floor(static_cast<double>(now - at.keys_since_ns) / 1e8) / 10,
-                              " s; see whether who lends them does so");
+                              " s; see whether who provides them does so");
           finish(*each, fetch_end::failed);
         } else if (newest != nullptr && newest != at.signature.keys) {
           transfer_counts::add(counts_.retries, 1);
@@ -696,7 +696,7 @@ class http_client::impl {
     is_reusable = words.is_reusable;
     if (wanted.end != fetch_end::pending) co_return next_step::over;
     const std::string code = s3_error_code(words.text);
-    if (code.starts_with("ExpiredToken") && at.signature.keys && requests_.lent()->have_expired(at.signature.keys)) {
+    if (code.starts_with("ExpiredToken") && at.signature.keys && requests_.renewed()->have_expired(at.signature.keys)) {
       wanted.why = "the store says that its keys have expired, and no others that it takes have come";
       co_return next_step::await_keys;
     }

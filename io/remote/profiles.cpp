@@ -1,8 +1,8 @@
 #include "io/remote/profiles.hpp"
 
 #include "base/text.hpp"
-#include "io/remote/key_lenders.hpp"
-#include "io/remote/renewed_keys.hpp"
+#include "io/remote/credential_providers.hpp"
+#include "io/remote/renewed_credentials.hpp"
 
 #include <leat/error.hpp>
 
@@ -58,7 +58,7 @@ class role_chain {
   role_chain(const profile_files& files, const remote_options& options, const environment& from)
       : files_(files), options_(options), from_(from) {}
 
-  std::shared_ptr<renewed_keys> role_of(const profile& of, const std::string& region) {
+  std::shared_ptr<renewed_credentials> role_of(const profile& of, const std::string& region) {
     if (std::find(names_.begin(), names_.end(), of.name()) != names_.end() || names_.size() == roles_in_a_row_max) {
       fail(of, str_cat("its source_profile leads in a circle, or through more than ", roles_in_a_row_max, " roles"));
     }
@@ -103,7 +103,7 @@ class role_chain {
     return source;
   }
 
-  // A profile that has keys and a role lends its keys, as with AWS's tools; one that names itself does.
+  // A profile that has keys and a role provides its keys, as with AWS's tools; one that names itself does.
   role_source source_of(const profile& of, const std::string& region) {
     if (const std::string way = of.value("credential_source"); of.value("source_profile").empty())
       return source_by(of, way);
@@ -118,8 +118,8 @@ class role_chain {
                                    source.value("aws_session_token")},
                           .from = who});
     }
-    if (source.takes_role()) return {.lent = role_of(source, region), .from = who};
-    lender_settings settings;
+    if (source.takes_role()) return {.renewed = role_of(source, region), .from = who};
+    provider_settings settings;
     settings.role_arn = source.value("role_arn");
     settings.role_session_name = source.value("role_session_name");
     settings.web_identity_token_file = source.value("web_identity_token_file");
@@ -127,8 +127,8 @@ class role_chain {
     settings.region = region;
     if (settings.web_identity_token_file.empty() && settings.credential_process.empty())
       fail(of, str_cat("its source_profile '", source.name(), "' has no keys"));
-    std::string ignored;  // these two lend or throw
-    return {.lent = find_lent_keys(settings, options_, from_, ignored), .from = who};
+    std::string ignored;  // these two provide or throw
+    return {.renewed = find_temporary_credentials(settings, options_, from_, ignored), .from = who};
   }
 
   role_source source_by(const profile& of, const std::string& way) {
@@ -139,12 +139,12 @@ class role_chain {
       if (found.keys.empty()) fail(of, "its credential_source is Environment, and AWS_ACCESS_KEY_ID is not set");
       return checked(of, std::move(found));
     } else if (way == "EcsContainer") {
-      found.lent = keys_by_container(options_, from_);
-      if (!found.lent) fail(of, "its credential_source is EcsContainer, and the environment names no agent");
+      found.renewed = keys_by_container(options_, from_);
+      if (!found.renewed) fail(of, "its credential_source is EcsContainer, and the environment names no agent");
     } else if (way == "Ec2InstanceMetadata") {
-      found.lent = keys_by_machine(options_, from_, why);
-      if (!found.lent) {
-        fail(of, str_cat("its credential_source is Ec2InstanceMetadata, and the machine lends none",
+      found.renewed = keys_by_machine(options_, from_, why);
+      if (!found.renewed) {
+        fail(of, str_cat("its credential_source is Ec2InstanceMetadata, and the machine provides none",
                          why.empty() ? "" : str_cat(" (", why, ")")));
       }
     } else {
@@ -186,8 +186,9 @@ profile profile_files::named(const std::string& name) const {
   return {name, section_of(credentials_path_, name), section_of(config_path_, name)};
 }
 
-std::shared_ptr<renewed_keys> keys_of_role(const profile& of, const profile_files& files, const std::string& region,
-                                           const remote_options& options, const environment& from) {
+std::shared_ptr<renewed_credentials> keys_of_role(const profile& of, const profile_files& files,
+                                                  const std::string& region, const remote_options& options,
+                                                  const environment& from) {
   return role_chain(files, options, from).role_of(of, region);
 }
 

@@ -12,7 +12,7 @@
 
 namespace leat::io {
 
-class renewed_keys;
+class renewed_credentials;
 
 /// What both files say of one name; nothing of a name that they do not have.
 class profile {
@@ -53,9 +53,9 @@ class profile_files {
 ///   of        takes_role()
 ///   region    of STS, where the profile says none
 ///   throws    error{errc::usage}: a source that is not there or has no keys, a circle or more than 5 roles in a row, a duration that is
-///             none; error{errc::unsupported}: a role that wants a one-time code (mfa_serial); else as find_lent_keys()
-[[nodiscard]] std::shared_ptr<renewed_keys> keys_of_role(const profile& of, const profile_files& files,
-                                                         const std::string& region, const remote_options& options,
-                                                         const environment& from);
+///             none; error{errc::unsupported}: a role that wants a one-time code (mfa_serial); else as find_temporary_credentials()
+[[nodiscard]] std::shared_ptr<renewed_credentials> keys_of_role(const profile& of, const profile_files& files,
+                                                                const std::string& region,
+                                                                const remote_options& options, const environment& from);
 
 }  // namespace leat::io

@@ -91,11 +91,11 @@ class connected_objects final : public source {
     wanted.push_back(std::move(made));
     client_.start(std::move(wanted));
   }
-  void announce(std::span<const extent> ahead) override {
+  void hint(std::span<const extent> ahead) override {
     if (!cached_) return;
     for (const extent& each : ahead) {
       const object_facts* const known = of_.facts_of(each.file);
-      if (known != nullptr) cached_->announce(each.file, *known, each.offset, each.stored_bytes);
+      if (known != nullptr) cached_->hint(each.file, *known, each.offset, each.stored_bytes);
     }
   }
   void cancel(read_operation& operation) override { static_cast<read_path*>(operation.state)->cancel(); }

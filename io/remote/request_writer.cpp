@@ -1,7 +1,7 @@
 #include "io/remote/request_writer.hpp"
 
 #include "base/text.hpp"
-#include "io/remote/renewed_keys.hpp"
+#include "io/remote/renewed_credentials.hpp"
 #include "io/remote/shared_store.hpp"
 
 #include <leat/version.hpp>
@@ -32,8 +32,8 @@ request_writer::request_writer(const remote_options& options, const s3_access* s
     : requester_pays_(options.requester_pays),
       unix_now_(std::move(unix_now)),
       headers_(parse_request_headers(options.headers, options.allow_http)) {
-  if (store != nullptr && store->lent) {
-    lent_ = store->lent;
+  if (store != nullptr && store->renewed) {
+    renewed_ = store->renewed;
     region_ = store->region;
   } else if (store != nullptr && !store->keys.empty()) {
     signer_.emplace(store->keys, store->region, store->service);
@@ -41,7 +41,7 @@ request_writer::request_writer(const remote_options& options, const s3_access* s
 }
 
 void request_writer::take_newest_keys() {
-  std::shared_ptr<const access_keys> newest = lent_->now();
+  std::shared_ptr<const access_keys> newest = renewed_->now();
   if (newest == signed_with_) return;
   signer_.emplace(*newest, region_);
   signed_with_ = std::move(newest);
@@ -84,7 +84,7 @@ std::string request_writer::write(const fetch& wanted, const route& way, const p
   if (wanted.method != "GET") text += "Content-Length: 0\r\n";
   signature.skew_s.reset();
   signature.keys.reset();
-  if (wanted.is_signed && lent_) take_newest_keys();
+  if (wanted.is_signed && renewed_) take_newest_keys();
   if (wanted.is_signed && signer_ && way.is_direct()) {
     signature.skew_s = skew_s_;
     signature.keys = signed_with_;

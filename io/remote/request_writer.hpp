@@ -1,4 +1,4 @@
-// The text of requests: their range, the lines of the user, and a signature by keys that may be lent and a clock that may be wrong.
+// The text of requests: their range, the lines of the user, and a signature by keys that may be temporary and a clock that may be wrong.
 #pragma once
 
 #include "io/remote/fetch.hpp"
@@ -20,11 +20,11 @@
 
 namespace leat::io {
 
-class renewed_keys;
+class renewed_credentials;
 
 /// How a fetch's last request was signed.
 struct request_signature {
-  std::shared_ptr<const access_keys> keys;  ///< of those that are lent
+  std::shared_ptr<const access_keys> keys;  ///< of temporary ones
   std::optional<std::int64_t> skew_s;       ///< nothing where it was not signed
   bool is_clock_corrected = false;
 };
@@ -44,17 +44,17 @@ class request_writer {
   /// is taken, once by each fetch: others were on their way with the old one.
   [[nodiscard]] bool correct_clock(request_signature& refused, const std::optional<std::int64_t>& store_unix_s);
   /// Null: the signer's keys are for good.
-  [[nodiscard]] const std::shared_ptr<renewed_keys>& lent() const noexcept { return lent_; }
+  [[nodiscard]] const std::shared_ptr<renewed_credentials>& renewed() const noexcept { return renewed_; }
 
  private:
   void take_newest_keys();
 
   const bool requester_pays_;
   const std::function<std::int64_t()> unix_now_;
-  std::shared_ptr<renewed_keys> lent_;
+  std::shared_ptr<renewed_credentials> renewed_;
   std::string region_;
   std::vector<request_header> headers_;
-  std::shared_ptr<const access_keys> signed_with_;  // of those that are lent
+  std::shared_ptr<const access_keys> signed_with_;  // of temporary ones
   std::optional<sigv4_signer> signer_;
   std::int64_t skew_s_ = 0;
 };

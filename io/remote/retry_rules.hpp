@@ -22,7 +22,8 @@ struct retry_options {
   std::chrono::milliseconds server_silence = std::chrono::seconds(2);
   std::chrono::milliseconds unknown_patience = std::chrono::seconds(5);  ///< where its name is not known either
   name_answers* names = nullptr;  ///< that servers are looked up by; null: the process's
-  std::chrono::milliseconds keys_patience = std::chrono::minutes(1);  ///< with a lender of keys, once they have expired
+  std::chrono::milliseconds keys_patience =
+      std::chrono::minutes(1);  ///< with a provider of keys, once they have expired
   std::chrono::milliseconds others_patience =
       std::chrono::seconds(10);  ///< with a block of a cache that another one fills
 };

@@ -2,9 +2,9 @@
 
 #include "base/option_words.hpp"
 #include "base/text.hpp"
-#include "io/remote/key_lenders.hpp"
+#include "io/remote/credential_providers.hpp"
 #include "io/remote/profiles.hpp"
-#include "io/remote/renewed_keys.hpp"
+#include "io/remote/renewed_credentials.hpp"
 
 #include <leat/error.hpp>
 
@@ -106,8 +106,8 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
     found.keys = {from("AWS_ACCESS_KEY_ID"), from("AWS_SECRET_ACCESS_KEY"), from("AWS_SESSION_TOKEN")};
     found.keys_from = "AWS_ACCESS_KEY_ID";
   } else if (!has_role_of_environment(options, from) && chosen.takes_role()) {
-    found.lent = keys_of_role(chosen, files, found.region, options, from);
-    found.keys = *found.lent->now();
+    found.renewed = keys_of_role(chosen, files, found.region, options, from);
+    found.keys = *found.renewed->now();
     found.keys_from = str_cat("the role of ", of_named_profile);
   } else if (!has_role_of_environment(options, from) && !of_profile("aws_access_key_id").empty()) {
     found.keys = {of_profile("aws_access_key_id"), of_profile("aws_secret_access_key"),
@@ -116,7 +116,7 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
         str_cat(of_named_profile, " in ",
                 chosen.is_in_credentials("aws_access_key_id") ? files.credentials_path() : files.config_path());
   } else {
-    lender_settings settings;
+    provider_settings settings;
     settings.region = found.region;
     if (has_role_of_environment(options, from)) {
       settings.role_arn = from("AWS_ROLE_ARN");
@@ -128,32 +128,32 @@ s3_access find_s3_access(const remote_options& options, const environment& from)
       settings.web_identity_token_file = of_profile("web_identity_token_file");
       settings.role_session_name = of_profile("role_session_name");
       settings.credential_process = of_profile("credential_process");
-      const bool is_lent = !settings.web_identity_token_file.empty() || !settings.credential_process.empty();
+      const bool is_temporary = !settings.web_identity_token_file.empty() || !settings.credential_process.empty();
       for (const std::string_view way : {"sso_session", "sso_start_url"}) {
-        if (is_lent || of_profile(way).empty()) continue;
+        if (is_temporary || of_profile(way).empty()) continue;
         throw error(errc::unsupported,
                     str_cat(of_named_profile, " has its keys by ", way,
                             ", which leat does not know, so far; give it `credential_process = aws configure "
                             "export-credentials --profile ",
                             chosen.name(), "` in a profile of its own"));
       }
-      if (!is_lent && !settings.role_arn.empty()) {
+      if (!is_temporary && !settings.role_arn.empty()) {
         throw error(errc::usage, str_cat(of_named_profile,
                                          " has a role_arn, and does not say with whose keys it is asked for; give it "
                                          "source_profile, credential_source or web_identity_token_file"));
       }
     }
     std::string why;
-    found.lent = find_lent_keys(settings, options, from, why);
-    if (!found.lent) {
+    found.renewed = find_temporary_credentials(settings, options, from, why);
+    if (!found.renewed) {
       throw error(errc::usage,
                   str_cat("no keys for s3:// were found: neither AWS_ACCESS_KEY_ID is set, nor has ",
                           files.credentials_path(), " or ", files.config_path(), " any for ", of_named_profile,
-                          ", and nobody lends them", why.empty() ? "" : str_cat(" (", why, ")"),
+                          ", and nobody provides them", why.empty() ? "" : str_cat(" (", why, ")"),
                           "; a bucket that all may read is read with ", spelled(option_id::anonymous)),
                   option_id::anonymous);
     }
-    found.keys = *found.lent->now();
+    found.keys = *found.renewed->now();
     if (found.keys_from.empty()) {
       const bool has_role = !settings.role_arn.empty() && !settings.web_identity_token_file.empty();
       const bool has_container = !from("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI").empty() ||

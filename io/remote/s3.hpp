@@ -14,11 +14,11 @@
 
 namespace leat::io {
 
-class renewed_keys;
+class renewed_credentials;
 
 /// How a store is read.
 ///   keys       empty: without a signature
-///   lent       keys that are renewed while they are used; else null. `keys` are the first of them
+///   renewed       keys that are renewed while they are used; else null. `keys` are the first of them
 ///   endpoint   of a store that is not AWS
 ///   has_bucket_in_host   "https://{bucket}.s3.example.org": the endpoint is without this mark
 ///   keys_from  where the keys were found, in words; never their values
@@ -29,7 +29,7 @@ struct s3_access {
   std::string region;
   std::optional<address> endpoint;
   bool has_bucket_in_host = false;
-  std::shared_ptr<renewed_keys> lent = nullptr;
+  std::shared_ptr<renewed_credentials> renewed = nullptr;
   std::string keys_from = {};
   std::string service = "s3";
   std::string ca_file = {};
@@ -46,11 +46,11 @@ using environment = std::function<std::string(const char* name)>;
 
 /// Options come first, then the environment (AWS_ACCESS_KEY_ID and its kin, AWS_REGION, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL), then the profile
 /// (AWS_PROFILE, "default") in ~/.aws/credentials and ~/.aws/config, or where AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE say, its role
-/// (keys_of_role()) before its keys; then who lends keys, as find_lent_keys() has it, a role of the environment before the profile. Blocks
+/// (keys_of_role()) before its keys; then who provides keys, as find_temporary_credentials() has it, a role of the environment before the profile. Blocks
 /// while they are asked for.
 ///   throws   error{errc::usage}: no keys, with where they were looked for; an endpoint that is no address, or of http:// that was not
 ///            allowed; error{errc::unsupported}: a profile whose keys come from elsewhere (sso_*); and as
-///            find_lent_keys() and keys_of_role()
+///            find_temporary_credentials() and keys_of_role()
 [[nodiscard]] s3_access find_s3_access(const remote_options& options, const environment& from = of_process());
 
 struct s3_name {

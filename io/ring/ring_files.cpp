@@ -12,7 +12,7 @@ namespace leat::io::ring {
 
 namespace {
 
-// Descriptors of the whole process: somebody else's close() is not announced to us.
+// Descriptors of the whole process: somebody else's close() is not told to us.
 constexpr std::uint64_t open_again_ns = 10'000'000;
 constexpr unsigned open_again_max = 500;
 

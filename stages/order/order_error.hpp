@@ -16,9 +16,10 @@ namespace leat::stages {
   constexpr struct {
     std::string_view name;
     option_id option;
-  } all[] = {{"balanced", order_balanced}, {"bucketed", order_bucketed},     {"mixture", order_mixture},
-             {"repeated", order_repeated}, {"sampled_by", order_sampled_by}, {"shuffled_blocks", order_shuffled_blocks},
-             {"sticky", order_sticky},     {"weighted", order_weighted}};
+  } all[] = {{"balanced", order_balanced},     {"bucketed", order_bucketed},
+             {"mixture", order_mixture},       {"repeated", order_repeated},
+             {"sampled_by", order_sampled_by}, {"shuffled_blocks", order_shuffled_blocks},
+             {"node_local", order_node_local}, {"weighted", order_weighted}};
   for (const auto& each : all) {
     if (each.name == named) return each.option;
   }

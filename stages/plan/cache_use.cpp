@@ -96,7 +96,7 @@ bool has_windows(const run_spec& run) {
   return run.order().blocks_near() != 0 && !run.order().in_order() && !run.planner().in_blocks();
 }
 
-// Half a window ahead, or what sources want: then the next window comes while this one is read. What is announced, and what batches under way
+// Half a window ahead, or what sources want: then the next window comes while this one is read. What is hinted, and what batches under way
 // read, has to be there together, and with it the windows at both of its ends, whole. All ranks of a node go through them side by side.
 windows_in_cache room_for_windows(const run_spec& run, const line_depth& depth, const spans& read,
                                   std::uint64_t ahead_bytes_least) {
@@ -105,7 +105,7 @@ windows_in_cache room_for_windows(const run_spec& run, const line_depth& depth, 
   const std::uint64_t epoch_bytes = std::max<std::uint64_t>(run.share_of_rank(run.epoch_bytes()), 1);
   const std::uint64_t batch_bytes =
       run.share_of_rank(run.epoch_bytes() / std::max<std::uint64_t>(run.dataset().size(), 1) * run.order().rows_max());
-  // The last batch that is announced may end behind that.
+  // The last batch that is hinted may end behind that.
   const std::uint64_t reach = ahead * ranks + batch_bytes * (depth.batches + std::uint64_t{1});
   const double of_samples = static_cast<double>(read.all) / static_cast<double>(epoch_bytes);
   const auto in_blocks = static_cast<std::uint64_t>(static_cast<double>(reach) * of_samples);
@@ -126,7 +126,7 @@ cache_use use_of_cache(const run_spec& run, const line_depth& depth) {
   const std::string end =
       str_cat("; with ", spelled(option_id::cache_bytes), " of ", bytes_text(bytes_read, rounding::up),
               " later epochs ask for nothing",
-              helps_to_divide ? str_cat("; nor do they with ", spelled(option_id::order_sticky, "by node"),
+              helps_to_divide ? str_cat("; nor do they with ", spelled(option_id::order_node_local, "by node"),
                                         ", where each of the ", machines, " nodes reads a share that has room")
                               : "");
   const auto share_of = [](std::uint64_t of, double share) {

@@ -58,11 +58,11 @@ std::uint32_t nodes_of(const sampler& order, const world& here) {
   const std::uint32_t nodes = std::max(order.nodes(), 1U);
   if (nodes == 1) return 1;
   if (here.size % nodes != 0 && nodes % here.size != 0) {
-    throw order_error(option_id::order_sticky, nodes, " nodes, and a world of ", here.size,
+    throw order_error(option_id::order_node_local, nodes, " nodes, and a world of ", here.size,
                       " ranks; give each node the same number of ranks");
   }
   if (machines_of(here) != 0 && here.size >= nodes && here.rank % here.local_size != here.local_rank) {
-    throw order_error(option_id::order_sticky, "rank ", here.rank, " is number ", here.local_rank, " of ",
+    throw order_error(option_id::order_node_local, "rank ", here.rank, " is number ", here.local_rank, " of ",
                       here.local_size,
                       " on its machine; the ranks of a machine have to follow one another (srun --distribution=block, "
                       "mpirun --map-by slot)");

@@ -165,11 +165,11 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
   start(batch, operations);
 }
 
-void reader_stage::announce(std::uint64_t sequence, std::span<const extent> ahead) {
+void reader_stage::hint(std::uint64_t sequence, std::span<const extent> ahead) {
   for (std::size_t first = 0, end = 0; first < ahead.size(); first = end) {
     const std::uint32_t source = ahead[first].source;
     while (end < ahead.size() && ahead[end].source == source) ++end;
-    if (ahead_bytes_of_[source] != 0) sources_.announce(loop_of(sequence), source, ahead.subspan(first, end - first));
+    if (ahead_bytes_of_[source] != 0) sources_.hint(loop_of(sequence), source, ahead.subspan(first, end - first));
   }
 }
 

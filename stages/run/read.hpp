@@ -63,7 +63,7 @@ class reader_stage {
   [[nodiscard]] std::uint64_t ahead_bytes() const noexcept { return ahead_bytes_; }
   /// Tells the sources what the reads of a batch will ask for, as long as it has not been issued.
   ///   sequence   of the batch
-  void announce(std::uint64_t sequence, std::span<const extent> ahead);
+  void hint(std::uint64_t sequence, std::span<const extent> ahead);
 
   /// The block's boxes lie in their rows, or it is damaged: the rows that waited for it go on. Thread: the loop's that reads the batch.
   void settle_block(block_in_flight& block) noexcept;

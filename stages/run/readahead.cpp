@@ -23,11 +23,11 @@ asio::awaitable<void> readahead::go_on(place now) {
     ahead_rows_ -= ahead_.front().rows;
     ahead_.pop_front();
   }
-  // At first, and where an epoch was skipped: what was announced of it is nobody's.
+  // At first, and where an epoch was skipped: what was hinted of it is nobody's.
   if ((ahead_.empty() ? next_ : ahead_.front().at) != now) start_from(now);
   while (!is_far_enough() && find_next(now)) {
     if (!ahead_.empty()) co_await async::next_turn();
-    const announced next = co_await announce_next();
+    const hinted next = co_await hint_next();
     ahead_bytes_ += next.bytes;
     ahead_rows_ += next.rows;
     ahead_.push_back(next);
@@ -70,15 +70,15 @@ bool readahead::find_next(place now) {
   return false;
 }
 
-asio::awaitable<readahead::announced> readahead::announce_next() {
+asio::awaitable<readahead::hinted> readahead::hint_next() {
   picks_.clear();
   try {
     run_.pick_rows(next_.epoch, next_.batch, picks_);
   } catch (...) {
     is_over_ = true;
-    co_return announced{.at = next_};
+    co_return hinted{.at = next_};
   }
-  announced made{.at = next_, .rows = picks_.size()};
+  hinted made{.at = next_, .rows = picks_.size()};
   for (std::size_t row = 0; row < picks_.size();) {
     if (row != 0) co_await async::next_turn();
     places_.clear();
@@ -86,7 +86,7 @@ asio::awaitable<readahead::announced> readahead::announce_next() {
       run_.planner().places(picks_[row], places_);
     }
     for (const extent& each : places_) made.bytes += each.stored_bytes;
-    reads_.announce(next_.sequence, places_);
+    reads_.hint(next_.sequence, places_);
   }
   co_return made;
 }

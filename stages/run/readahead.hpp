@@ -41,7 +41,7 @@ class readahead {
   boost::asio::awaitable<void> go_on(place now);
 
  private:
-  struct announced {
+  struct hinted {
     place at;
     std::uint64_t bytes = 0;
     std::uint64_t rows = 0;
@@ -49,7 +49,7 @@ class readahead {
   void start_from(place now);
   [[nodiscard]] bool is_far_enough() const noexcept;
   [[nodiscard]] bool find_next(place now);
-  [[nodiscard]] boost::asio::awaitable<announced> announce_next();
+  [[nodiscard]] boost::asio::awaitable<hinted> hint_next();
 
   const run_spec& run_;
   reader_stage& reads_;
@@ -57,7 +57,7 @@ class readahead {
   std::uint64_t batches_left_;
   bool is_over_ = false;
   place next_;
-  std::deque<announced> ahead_;  // of batches that are not started
+  std::deque<hinted> ahead_;  // of batches that are not started
   std::uint64_t ahead_bytes_ = 0;
   std::uint64_t ahead_rows_ = 0;
   std::vector<pick> picks_;

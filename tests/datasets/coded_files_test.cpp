@@ -277,7 +277,7 @@ class counted_files final : public datasets::input_files {
   const std::unique_ptr<datasets::input_files> of_;
 };
 
-TEST_F(coded_files, of_lines_are_read_through_once_and_with_a_kept_index_not_at_all) {
+TEST_F(coded_files, of_lines_are_read_through_once_and_with_an_index_cache_not_at_all) {
   std::string lines;
   std::string rows = "\xEF\xBB\xBFn,text\r\n";
   for (unsigned i = 0; i < 12'000; ++i) {

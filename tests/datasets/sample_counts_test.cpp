@@ -1,7 +1,7 @@
 // What is counted while shards are opened is what asking each sample finds.
 #include "datasets/files/sample_counts.hpp"
 
-#include "datasets/files/kept_index.hpp"
+#include "datasets/files/index_cache.hpp"
 #include "datasets/model/model.hpp"
 #include "tests/datasets/archive.hpp"
 #include "tests/support/failures.hpp"

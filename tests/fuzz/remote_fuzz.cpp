@@ -3,7 +3,7 @@
 #include "io/remote/address.hpp"
 #include "io/remote/block_cache.hpp"
 #include "io/remote/http_head.hpp"
-#include "io/remote/renewed_keys.hpp"
+#include "io/remote/renewed_credentials.hpp"
 #include "io/remote/s3.hpp"
 #include "io/remote/s3_listing.hpp"
 
@@ -135,13 +135,13 @@ void read_index(std::string_view over) {
   }
 }
 
-void read_lent_keys(std::string_view text) {
-  for (const auto& parse : {+[](std::string_view json) { return parse_lent_keys(json, "AccessKeyId"); },
+void read_temporary_credentials(std::string_view text) {
+  for (const auto& parse : {+[](std::string_view json) { return parse_temporary_credentials(json, "AccessKeyId"); },
                             +[](std::string_view xml) { return parse_role_keys(xml); }}) {
     try {
-      const lent_keys lent = parse(text);
-      demand(!lent.keys.id.empty() && !lent.keys.secret.empty());
-      demand(lent.keys.token.find('\n') == std::string::npos);
+      const temporary_credentials renewed = parse(text);
+      demand(!renewed.keys.id.empty() && !renewed.keys.secret.empty());
+      demand(renewed.keys.token.find('\n') == std::string::npos);
     } catch (const error&) {  // As above.
     }
   }
@@ -192,7 +192,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       read_index(rest);
       break;
     case 7:
-      read_lent_keys(rest);
+      read_temporary_credentials(rest);
       break;
     default:
       read_address(rest);

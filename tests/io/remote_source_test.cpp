@@ -490,14 +490,14 @@ TEST_F(remote_faults, what_is_announced_lies_in_the_cache_before_it_is_read) {
     for (auto& each : reads) {
       const extent ahead[] = {
           {.file = 0, .offset = each->offset, .stored_bytes = each->bytes, .decoded_bytes = each->bytes}};
-      source_->announce(ahead);
+      source_->hint(ahead);
       io::read_operation* const one[] = {each.get()};
       source_->start(one);
     }
     std::vector<extent> rest;
     for (std::uint64_t at = 20'000; at < 100'000; at += 500) rest.push_back({.offset = at, .stored_bytes = 500});
     rest.push_back({.offset = 99'999, .stored_bytes = 2});  // beyond its end, which is the reads' to find out
-    source_->announce(rest);
+    source_->hint(rest);
   });
   for (const auto& each : reads) {
     each->is_done.wait(false);

@@ -633,7 +633,7 @@ TEST(transfers, are_drained_by_the_destructor) {
 // --- errors -----------------------------------------------------------------------------------------------------------
 
 TEST(errors, are_given_again_at_every_further_call_and_the_loader_can_be_stopped) {
-  const watchdog dog("sticky error");
+  const watchdog dog("node_local error");
   fake_dataset fake(labels(64));
   loader_options options = small_options();
   options.shuffle = false;

@@ -328,7 +328,7 @@ TEST_F(windows, of_a_nodes_share_pass_through_its_cache) {
     fs::remove_all(cache_path());
     const dataset samples = set(room_of_node);
     testing::loader_options wanted = options(epochs);
-    wanted.order = sticky(shuffled_blocks(2), 2);
+    wanted.order = node_local(shuffled_blocks(2), 2);
     wanted.world = {.rank = node, .size = 2};
     EXPECT_THAT(testing::loader(samples, wanted, fields()).plan().warnings,
                 ::testing::Contains(::testing::AllOf(HasSubstr(", this node's share: each epoch fetches about "),
@@ -373,7 +373,7 @@ TEST_F(windows, of_a_nodes_share_are_fetched_once_for_its_ranks) {
       testing::loader_options wanted = options(epochs);
       wanted.digests = true;
       wanted.batch_size = 4;
-      wanted.order = sticky(shuffled_blocks(2), nodes);
+      wanted.order = node_local(shuffled_blocks(2), nodes);
       wanted.world = {.rank = node * ranks + rank, .size = nodes * ranks, .local_rank = rank, .local_size = ranks};
       running.push_back(std::make_unique<testing::loader>(samples, wanted, fields()));
       of_files.push_back(std::make_unique<testing::loader>(here(names), wanted, fields()));
@@ -422,7 +422,7 @@ TEST_F(remote_cache, needs_room_for_the_share_of_its_node_only) {
     fs::remove_all(cache_path());
     const dataset samples = opened_by_index(cached(room));
     testing::loader_options options = testing::small_options();
-    options.order = sticky(shuffled(), shards);
+    options.order = node_local(shuffled(), shards);
     options.world = {.rank = node, .size = shards};
     EXPECT_THAT(testing::loader(samples, options, fields()).plan().warnings, ::testing::IsEmpty());
     const seen_run first = testing::run_all(samples, options, fields());
@@ -438,12 +438,12 @@ TEST_F(remote_cache, that_has_room_for_the_share_of_a_node_says_how_to_have_it_r
   const dataset samples = opened_by_index(cached((blocks_ / 2 + 1) * block_bytes));
   testing::loader_options options = testing::small_options();
   const auto warning = [&] { return testing::loader(samples, options, fields()).plan().warnings.at(0); };
-  EXPECT_THAT(warning(), ::testing::Not(HasSubstr("sticky")));
+  EXPECT_THAT(warning(), ::testing::Not(HasSubstr("node_local")));
   options.world = {.rank = 0, .size = 4, .local_rank = 0, .local_size = 2};
   EXPECT_THAT(
       warning(),
-      HasSubstr("; nor do they with loader_options::order = sticky(), where each of the 2 nodes reads a share"));
-  options.order = sticky(shuffled(), 3);
+      HasSubstr("; nor do they with loader_options::order = node_local(), where each of the 2 nodes reads a share"));
+  options.order = node_local(shuffled(), 3);
   options.world = {.rank = 0, .size = 3};
   EXPECT_THAT(testing::loader(samples, options, fields()).plan().warnings, ::testing::IsEmpty());
 }
@@ -506,7 +506,7 @@ TEST_F(remote_cache, goes_on_where_samples_read_nothing) {
   EXPECT_EQ(running.stats().read.count, 0U);
 }
 
-// As many batches are announced as are wanted, in the epoch that comes after one that is left.
+// As many batches are hinted as are wanted, in the epoch that comes after one that is left.
 TEST_F(remote_cache, looks_ahead_in_the_epoch_that_follows_one_that_was_skipped) {
   const dataset samples = opened_by_index(cached());
   testing::loader_options options = testing::small_options();

@@ -283,7 +283,7 @@ std::vector<ordered> all_orders() {
           {"balanced", grouped, balanced("group")},
           {"bucketed", samples, bucketed({.length = "txt", .tokens_max = 400, .rows_max = 9})},
           {"mixture", mixed, mixed},
-          {"sticky", samples, sticky(shuffled(), 4), {2, 4, 12}}};
+          {"node_local", samples, node_local(shuffled(), 4), {2, 4, 12}}};
 }
 
 TEST(loader_world, of_every_order_the_ranks_rows_are_the_single_process_s_batches) {

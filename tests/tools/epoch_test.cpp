@@ -749,11 +749,12 @@ TEST(epoch, takes_the_samples_in_the_order_that_is_asked_for) {
   EXPECT_EQ(ids_of({a, b, "--shuffle-blocks", "1"}), ids_of({a, b, "--order", "shuffled_blocks:1"}));
   EXPECT_EQ(ids_of({a, "--shuffle", "--fields", "cls"}), ids_of({a, "--shuffle"}));
 
-  const std::vector<std::uint64_t> sticky = ids_of({a, b, "--shuffle", "--sticky", "2", "--batch-size", "8"});
-  ASSERT_EQ(sticky.size(), 40U) << "as many of each as the smaller shard has";
-  for (std::size_t i = 0; i < sticky.size(); ++i) EXPECT_EQ(sticky[i] >= 30, i % 8 >= 4);
-  EXPECT_EQ(ids_of({a, b, "--shuffle", "--sticky", "0"}), ids_of({a, b, "--shuffle"}));
-  EXPECT_EQ(ids_of({a, b, "--shuffle-blocks", "1", "--sticky", "2"}).size(), 40U);
+  const std::vector<std::uint64_t> by_node = ids_of({a, b, "--shuffle", "--node-local", "2", "--batch-size", "8"});
+  ASSERT_EQ(by_node.size(), 40U) << "as many of each as the smaller shard has";
+  for (std::size_t i = 0; i < by_node.size(); ++i) EXPECT_EQ(by_node[i] >= 30, i % 8 >= 4);
+  EXPECT_EQ(ids_of({a, b, "--shuffle", "--sticky", "2", "--batch-size", "8"}), by_node) << "its name before";
+  EXPECT_EQ(ids_of({a, b, "--shuffle", "--node-local", "0"}), ids_of({a, b, "--shuffle"}));
+  EXPECT_EQ(ids_of({a, b, "--shuffle-blocks", "1", "--node-local", "2"}).size(), 40U);
 
   const std::vector<std::uint64_t> kept = ids_of({a, "--shuffle", "--batch-size", "8", "--last", "keep"});
   const std::vector<std::uint64_t> padded = ids_of({a, "--shuffle", "--batch-size", "8", "--last", "pad"});
@@ -780,11 +781,11 @@ TEST(epoch, refuses_orders_that_are_none) {
       {{"--order", "shuffled", "--no-shuffle"}, "--no-shuffle"},
       {{"--order", "shuffled", "--shuffle-blocks", "4"}, "--shuffle-blocks"},
       {{"--shuffle-blocks", "x"}, "'x' is no number"},
-      {{"--sticky", "x"}, "--sticky"},
-      {{"--sticky", "3", "--batch-size", "8"},
-       "--sticky: a global batch of 8 rows, and 3 nodes; give a --batch-size, or"},
-      {{"--sticky", "2", "--mixture", "1"}, "--mixture"},
-      {{"--sticky", "2", "--order", "repeated:2"}, "--sticky: repeated cannot be divided by nodes"},
+      {{"--node-local", "x"}, "--node-local"},
+      {{"--node-local", "3", "--batch-size", "8"},
+       "--node-local: a global batch of 8 rows, and 3 nodes; give a --batch-size, or"},
+      {{"--node-local", "2", "--mixture", "1"}, "--mixture"},
+      {{"--node-local", "2", "--order", "repeated:2"}, "--node-local: repeated cannot be divided by nodes"},
       {{"--fields", "clas"}, "no field 'clas'; there is"},
       {{"--last", "pad", "--drop-last"}, "--drop-last"},
       {{"--last", "never"}, "--last"}};

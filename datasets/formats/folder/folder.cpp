@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "datasets/files/blocking_source.hpp"
 #include "datasets/files/folder_walk.hpp"
-#include "datasets/files/kept_index.hpp"
+#include "datasets/files/index_cache.hpp"
 #include "datasets/files/listed_folder.hpp"
 #include "datasets/files/parallel.hpp"
 #include "datasets/files/sample_counts.hpp"
@@ -405,7 +405,7 @@ digest key_of(const std::string& path, const folder_options& options, const fold
 }
 
 // The folder as an earlier run has walked it, if no directory has changed since.
-std::shared_ptr<const folder_model> kept_folder(kept_index& index, const std::string& path) {
+std::shared_ptr<const folder_model> kept_folder(index_cache& index, const std::string& path) {
   return index.use([&](const std::shared_ptr<const mapped_index>& found,
                        section_reader& from) -> std::shared_ptr<const folder_model> {
     std::string directory;
@@ -455,7 +455,7 @@ dataset open_listed_pictures(const listed_folder& folder, const folder_options& 
 dataset open_pictures_in(const std::string& folder, const folder_options& options) {
   const std::string path = folder.substr(0, std::max<std::size_t>(1, folder.find_last_not_of('/') + 1));
   const folder_walk_options walk = walk_options_of(options);
-  kept_index index(options.index, path, key_of(path, options, walk));
+  index_cache index(options.index, path, key_of(path, options, walk));
   if (auto model = kept_folder(index, path)) return dataset(std::move(model));
   const walked_folder walked = walk_folder(path, path, options, walk, on_disk);
   section_writer content;

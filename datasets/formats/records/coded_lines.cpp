@@ -3,7 +3,7 @@
 #include "base/cores_quota.hpp"
 #include "base/hasher.hpp"
 #include "base/text.hpp"
-#include "datasets/files/kept_index.hpp"
+#include "datasets/files/index_cache.hpp"
 #include "datasets/files/parallel.hpp"
 #include "io/files/file_status.hpp"
 #include "io/remote/address.hpp"
@@ -39,7 +39,7 @@ std::vector<found_file> coded_among(const input_files& from) {
   return found;
 }
 
-kept_index index_of(std::span<const found_file> files, std::string_view format, const index_options& options) {
+index_cache index_of(std::span<const found_file> files, std::string_view format, const index_options& options) {
   std::vector<std::string> names;
   std::uint64_t stored = 0;
   bool any_at_address = false;
@@ -52,8 +52,8 @@ kept_index index_of(std::span<const found_file> files, std::string_view format, 
   key.add("compressed lines");
   key.add(format);
   add_paths(key, names);
-  return kept_index(options, str_cat(names.front(), names.size() > 1 ? " and others" : ""), key.finish(),
-                    any_at_address ? 1 : samples_least_of_coded(stored));
+  return index_cache(options, str_cat(names.front(), names.size() > 1 ? " and others" : ""), key.finish(),
+                     any_at_address ? 1 : samples_least_of_coded(stored));
 }
 
 // As they are now. Of a file on a disk a change within a tick of its clock may be without a sign.
@@ -68,7 +68,7 @@ void look_at(const input_files& from, std::span<found_file> files) {
   }
 }
 
-void watch_changes(kept_index& index, std::span<const found_file> files) {
+void watch_changes(index_cache& index, std::span<const found_file> files) {
   for (const found_file& each : files) {
     if (each.stamp.modified_ns == 0) index.leave_out(str_cat(each.name, ": that it has changed could not be told"));
     io::file_status status;
@@ -87,7 +87,7 @@ bool are_of(std::span<const value_place> lines, std::uint64_t bytes) {
 }
 
 // As an earlier run has read them through, if they are still the same.
-bool take_kept(kept_index& index, std::span<found_file> files) {
+bool take_kept(index_cache& index, std::span<found_file> files) {
   const auto taken = index.use(
       [&](const std::shared_ptr<const mapped_index>& owner, section_reader& from) -> std::unique_ptr<const bool> {
         const std::span<const file_stamp> before = from.all<file_stamp>();
@@ -110,7 +110,7 @@ bool take_kept(kept_index& index, std::span<found_file> files) {
   return taken != nullptr;
 }
 
-void keep(kept_index& index, std::span<const found_file> files) {
+void keep(index_cache& index, std::span<const found_file> files) {
   std::uint64_t lines = 0;
   for (const found_file& each : files) lines += each.lines.size();
   section_writer content;
@@ -150,7 +150,7 @@ coded_lines read_coded_lines(const input_files& from, std::string_view format, c
   std::vector<found_file> files = coded_among(from);
   if (files.empty()) return {};
   look_at(from, files);
-  kept_index index = index_of(files, format, options);
+  index_cache index = index_of(files, format, options);
   watch_changes(index, files);
   if (!take_kept(index, files)) {
     read_through(from, files, finder);

@@ -2,7 +2,7 @@
 
 #include "base/hasher.hpp"
 #include "base/text.hpp"
-#include "datasets/files/kept_index.hpp"
+#include "datasets/files/index_cache.hpp"
 
 #include <leat/digest.hpp>
 #include <leat/error.hpp>

@@ -5,8 +5,8 @@
 #include "datasets/files/blocking_source.hpp"
 #include "datasets/files/coded_file.hpp"
 #include "datasets/files/file_bytes.hpp"
+#include "datasets/files/index_cache.hpp"
 #include "datasets/files/input_files.hpp"
-#include "datasets/files/kept_index.hpp"
 #include "datasets/files/parallel.hpp"
 #include "datasets/files/path_error.hpp"
 #include "datasets/files/patterns.hpp"
@@ -550,7 +550,7 @@ digest key_of_objects(const std::vector<std::string>& names, at_end_marker at_ma
 
 // Of an index that was found; else it is refused.
 //   stamps   as the shards are now; none where the index is trusted
-bool are_unchanged(kept_index& index, const std::vector<std::string>& paths, std::span<const file_stamp> stamps,
+bool are_unchanged(index_cache& index, const std::vector<std::string>& paths, std::span<const file_stamp> stamps,
                    std::span<const file_stamp> before) {
   if (before.size() != paths.size()) throw error(errc::format, "it is of other shards");
   for (std::size_t i = 0; i < stamps.size(); ++i) {
@@ -564,7 +564,7 @@ bool are_unchanged(kept_index& index, const std::vector<std::string>& paths, std
 // The shards as an earlier run has seen them, if they are still the same.
 //   stamps   as they are now; none where the index is trusted
 //   source   of these paths; null for files on a disk
-std::shared_ptr<const tar_model> kept_shards(kept_index& index, const std::vector<std::string>& paths,
+std::shared_ptr<const tar_model> kept_shards(index_cache& index, const std::vector<std::string>& paths,
                                              const std::vector<file_stamp>& stamps, at_end_marker at_marker,
                                              const std::shared_ptr<const io::source_description>& source = nullptr) {
   return index.use(
@@ -577,7 +577,7 @@ std::shared_ptr<const tar_model> kept_shards(kept_index& index, const std::vecto
       });
 }
 
-void keep(kept_index& index, const tar_model& model, std::span<const file_stamp> stamps) {
+void keep(index_cache& index, const tar_model& model, std::span<const file_stamp> stamps) {
   section_writer content;
   if (index.is_written(model.size())) {
     content.add_all(stamps);
@@ -588,7 +588,7 @@ void keep(kept_index& index, const tar_model& model, std::span<const file_stamp>
 
 // Objects as they are now, each by one request.
 std::vector<file_stamp> look_at_objects(const io::source_description& objects, const std::vector<std::string>& names,
-                                        kept_index& index) {
+                                        index_cache& index) {
   blocking_sources connected;
   std::vector<file_stamp> stamps;
   for (const auto& [size_bytes, version] : connected.of(objects).look_at_all(objects.files())) {
@@ -693,7 +693,7 @@ std::shared_ptr<tar_model> model_of(std::shared_ptr<const io::source_description
 using coded_files = std::vector<std::shared_ptr<const coded_file>>;
 
 // As an earlier run has read them through, if they are still the same.
-std::shared_ptr<const tar_model> kept_coded_shards(kept_index& index, const std::shared_ptr<const input_files>& files,
+std::shared_ptr<const tar_model> kept_coded_shards(index_cache& index, const std::shared_ptr<const input_files>& files,
                                                    std::span<const file_stamp> stamps, const placed_files& placed,
                                                    at_end_marker at_marker) {
   return index.use(
@@ -726,7 +726,7 @@ std::vector<coded_shard> read_through(const input_files& from, std::uint64_t sto
 
 ///   stamps   of the files as they are now
 dataset open_coded(const std::shared_ptr<const input_files>& from, std::span<const file_stamp> stamps,
-                   kept_index& index, at_end_marker at_marker) {
+                   index_cache& index, at_end_marker at_marker) {
   std::vector<sized_file> sized;
   std::uint64_t stored = 0;
   for (std::size_t i = 0; i < stamps.size(); ++i) {
@@ -762,8 +762,8 @@ dataset open_shards_of_source(std::shared_ptr<const io::source_description> shar
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < shards->files(); ++i) names.push_back(shards->file_name(i));
   // However few samples there are, walking takes a request for each MiB at least.
-  kept_index index(options.index, str_cat(names.front(), names.size() > 1 ? " and others" : ""),
-                   key_of_objects(names, at_marker), 1);
+  index_cache index(options.index, str_cat(names.front(), names.size() > 1 ? " and others" : ""),
+                    key_of_objects(names, at_marker), 1);
   if (coding_of_name(names.front())) {
     const std::vector<file_stamp> stamps = look_at_objects(*shards, names, index);
     return open_coded(files_of_source(std::move(shards)), stamps, index, at_marker);
@@ -833,8 +833,8 @@ dataset open_coded_on_disk(const std::vector<std::string>& paths, const tar_opti
   const std::vector<file_stamp> stamps = look_at_shards(paths);
   std::uint64_t stored = 0;
   for (const file_stamp& each : stamps) stored += each.size_bytes;
-  kept_index index(options.index, str_cat(paths.front(), paths.size() > 1 ? " and others" : ""),
-                   key_of(paths, at_marker), samples_least_of_coded(stored));
+  index_cache index(options.index, str_cat(paths.front(), paths.size() > 1 ? " and others" : ""),
+                    key_of(paths, at_marker), samples_least_of_coded(stored));
   for (const file_stamp& each : stamps) index.saw(each.modified_ns);
   return open_coded(files_on_disk(paths), stamps, index, at_marker);
 }
@@ -855,8 +855,8 @@ dataset open_plain(const std::vector<std::string>& paths, std::span<const std::s
                    const tar_options& options) {
   const tar_index_options index_options = index_options_of(options);
   const at_end_marker at_marker = index_options.at_marker;
-  kept_index index(options.index, str_cat(shards.front(), shards.size() > 1 ? " and others" : ""),
-                   key_of(paths, at_marker));
+  index_cache index(options.index, str_cat(shards.front(), shards.size() > 1 ? " and others" : ""),
+                    key_of(paths, at_marker));
   std::vector<file_stamp> stamps;
   if (!index.is_trusted()) stamps = look_at_shards(paths);
   if (auto model = kept_shards(index, paths, stamps, at_marker)) return dataset(std::move(model));

@@ -1,4 +1,4 @@
-#include "io/remote/two_words.hpp"
+#include "io/remote/futex_waitv.hpp"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

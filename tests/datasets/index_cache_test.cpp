@@ -1,5 +1,5 @@
 // An index that is kept between runs: what it gives is what opening gives without one, and whatever is wrong with it, it does no harm.
-#include "datasets/files/kept_index.hpp"
+#include "datasets/files/index_cache.hpp"
 
 #include "datasets/model/model.hpp"
 #include "tests/datasets/archive.hpp"
@@ -89,9 +89,9 @@ std::string everything_of(const dataset& samples) {
 }
 
 /// Three shards with all that is odd: a text here and there, a sample whose field comes twice, members that are no samples.
-class kept_index : public ::testing::Test {
+class index_cache : public ::testing::Test {
  protected:
-  kept_index() {
+  index_cache() {
     for (int shard = 0; shard < 3; ++shard) {
       archive made;
       for (int i = 0; i < 4 + shard; ++i) {
@@ -136,7 +136,7 @@ class kept_index : public ::testing::Test {
   std::vector<index_report> reports_;
 };
 
-TEST_F(kept_index, gives_what_opening_gives_without_one) {
+TEST_F(index_cache, gives_what_opening_gives_without_one) {
   const std::string expected = plain();
   EXPECT_THAT(expected, AllOf(HasSubstr("twice"), HasSubstr("belong to no sample"), HasSubstr("text of 2/4")));
   EXPECT_EQ(everything_of(open()), expected);
@@ -151,7 +151,7 @@ TEST_F(kept_index, gives_what_opening_gives_without_one) {
   EXPECT_EQ(everything_of(held), expected);
 }
 
-TEST_F(kept_index, is_built_anew_where_a_shard_has_changed) {
+TEST_F(index_cache, is_built_anew_where_a_shard_has_changed) {
   open();
   const auto changed = fs::last_write_time(shard_path(1)) - std::chrono::seconds(2);
   fs::last_write_time(shard_path(1), changed);
@@ -181,7 +181,7 @@ TEST_F(kept_index, is_built_anew_where_a_shard_has_changed) {
                            }}}));
 }
 
-TEST_F(kept_index, of_what_changed_a_moment_ago_is_not_kept) {
+TEST_F(index_cache, of_what_changed_a_moment_ago_is_not_kept) {
   fs::last_write_time(shard_path(1), fs::file_time_type::clock::now());
   open_at_once();
   EXPECT_EQ(what(), outcome::none);
@@ -191,7 +191,7 @@ TEST_F(kept_index, of_what_changed_a_moment_ago_is_not_kept) {
   EXPECT_EQ(what(), outcome::written);
 }
 
-TEST_F(kept_index, is_trusted_built_anew_or_left_alone_as_asked) {
+TEST_F(index_cache, is_trusted_built_anew_or_left_alone_as_asked) {
   const std::string expected = plain();
   open(index_use::off);
   EXPECT_EQ(what(), outcome::none);
@@ -208,7 +208,7 @@ TEST_F(kept_index, is_trusted_built_anew_or_left_alone_as_asked) {
 }
 
 /// A folder of two classes, one with a directory in it.
-class kept_folder : public kept_index {
+class kept_folder : public index_cache {
  protected:
   kept_folder() {
     for (const char* const file : {"a/1.jpg", "a/2.png", "b/deep/3.jpg", "b/4.jpg"}) {
@@ -301,7 +301,7 @@ TEST_F(kept_folder, that_is_damaged_anywhere_is_noticed) {
   EXPECT_EQ(read_all(file), whole);
 }
 
-TEST_F(kept_index, that_is_damaged_anywhere_is_noticed) {
+TEST_F(index_cache, that_is_damaged_anywhere_is_noticed) {
   const std::string expected = plain();
   open();
   const fs::path file = only_file();
@@ -327,7 +327,7 @@ TEST_F(kept_index, that_is_damaged_anywhere_is_noticed) {
   EXPECT_EQ(read_all(file), whole);
 }
 
-TEST_F(kept_index, that_cannot_be_written_does_no_harm) {
+TEST_F(index_cache, that_cannot_be_written_does_no_harm) {
   const std::string expected = plain();
   write_all(root_.path() / "file", "no directory");
   EXPECT_EQ(everything_of(open(index_use::check, "file/in")), expected);
@@ -348,7 +348,7 @@ TEST_F(kept_index, that_cannot_be_written_does_no_harm) {
   EXPECT_THAT(listing(kept()), ElementsAre(file.filename().string()));
 }
 
-TEST_F(kept_index, is_whole_however_many_build_it_and_are_killed) {
+TEST_F(index_cache, is_whole_however_many_build_it_and_are_killed) {
   const std::string expected = plain();
   const int rounds = testing::seed_count(20);
   for (int round = 0; round < rounds; ++round) {
@@ -374,7 +374,7 @@ TEST_F(kept_index, is_whole_however_many_build_it_and_are_killed) {
   }
 }
 
-TEST_F(kept_index, lies_in_the_cache_of_the_user_for_large_sources) {
+TEST_F(index_cache, lies_in_the_cache_of_the_user_for_large_sources) {
   const char* const before = std::getenv("XDG_CACHE_HOME");
   const std::string kept_before = before == nullptr ? "" : before;
   ::setenv("XDG_CACHE_HOME", (root_.path() / "cache").c_str(), 1);

@@ -1,4 +1,4 @@
-#include "io/remote/key_lenders.hpp"
+#include "io/remote/credential_providers.hpp"
 
 #include "base/errno_words.hpp"
 #include "base/mutex.hpp"
@@ -82,11 +82,11 @@ std::string trimmed_file(const std::string& path) {
 }
 
 template <class Parse>
-lent_keys parsed(const std::string& who, std::string answer, const Parse& parse) {
+temporary_credentials parsed(const std::string& who, std::string answer, const Parse& parse) {
   try {
-    lent_keys lent = parse(answer);
+    temporary_credentials renewed = parse(answer);
     ::OPENSSL_cleanse(answer.data(), answer.size());
-    return lent;
+    return renewed;
   } catch (const error& failed) {
     ::OPENSSL_cleanse(answer.data(), answer.size());
     throw error(failed.code(), str_cat(who, ": ", failed.what()));
@@ -132,7 +132,8 @@ std::string sts_at(const std::string& region, const environment& from) {
 }
 std::string session_name(const std::string& given) { return given.empty() ? "leat" : given; }
 
-key_lender by_web_identity(const lender_settings& settings, const remote_options& options, const environment& from) {
+credential_provider by_web_identity(const provider_settings& settings, const remote_options& options,
+                                    const environment& from) {
   const std::string endpoint = sts_at(settings.region, from);
   return [settings, options, endpoint] {
     const std::string token = trimmed_file(settings.web_identity_token_file);
@@ -144,13 +145,13 @@ key_lender by_web_identity(const lender_settings& settings, const remote_options
   };
 }
 
-key_lender by_role(const role_settings& settings, const role_source& source, const remote_options& options,
-                   const environment& from) {
+credential_provider by_role(const role_settings& settings, const role_source& source, const remote_options& options,
+                            const environment& from) {
   const std::string endpoint = sts_at(settings.region, from);
   return [settings, source, options, endpoint] {
     const std::string who = str_cat("the role ", settings.role_arn, ", asked for with the keys of ", source.from);
     s3_access signs;
-    signs.keys = source.lent ? *source.lent->now() : source.keys;
+    signs.keys = source.renewed ? *source.renewed->now() : source.keys;
     signs.region = settings.region;
     signs.service = "sts";
     // In the order of the names, as the signature wants them.
@@ -173,7 +174,7 @@ key_lender by_role(const role_settings& settings, const role_source& source, con
   };
 }
 
-key_lender by_program(const std::string& command, std::chrono::milliseconds patience) {
+credential_provider by_program(const std::string& command, std::chrono::milliseconds patience) {
   return [command, patience] {
     shell_result ran = shell_output(command, answer_bytes_max, patience);
     const auto fail = [&](errc code, const std::string& why) {
@@ -189,11 +190,11 @@ key_lender by_program(const std::string& command, std::chrono::milliseconds pati
       fail(errc::permission, str_cat("the program has failed (exit ", ran.exit_status, "); run it by hand"));
     }
     return parsed("credential_process", std::move(ran.text),
-                  [](const std::string& json) { return parse_lent_keys(json, "AccessKeyId"); });
+                  [](const std::string& json) { return parse_temporary_credentials(json, "AccessKeyId"); });
   };
 }
 
-std::optional<key_lender> by_container(const remote_options& options, const environment& from) {
+std::optional<credential_provider> by_container(const remote_options& options, const environment& from) {
   const std::string relative = from("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
   const std::string url =
       relative.empty() ? from("AWS_CONTAINER_CREDENTIALS_FULL_URI") : str_cat("http://169.254.170.2", relative);
@@ -206,12 +207,12 @@ std::optional<key_lender> by_container(const remote_options& options, const envi
     const std::string now = token_file.empty() ? token : trimmed_file(token_file);
     if (!now.empty()) asked.headers.push_back({"authorization", now});
     return parsed("the container's agent", ask(asked, options),
-                  [](const std::string& json) { return parse_lent_keys(json, "AccessKeyId"); });
+                  [](const std::string& json) { return parse_temporary_credentials(json, "AccessKeyId"); });
   };
 }
 
 // A machine that has no such service is asked once, for a second.
-std::optional<key_lender> by_machine(const remote_options& options, const environment& from) {
+std::optional<credential_provider> by_machine(const remote_options& options, const environment& from) {
   if (from("AWS_EC2_METADATA_DISABLED") == "true") return std::nullopt;
   std::string endpoint = from("AWS_EC2_METADATA_SERVICE_ENDPOINT");
   if (endpoint.empty()) endpoint = "http://169.254.169.254";
@@ -234,14 +235,14 @@ std::optional<key_lender> by_machine(const remote_options& options, const enviro
     std::string role = tell("");
     role.resize(std::min(role.find_first_of("\r\n"), role.size()));
     return parsed("the machine's metadata", tell(percent_encoded(role, "-._~")),
-                  [](const std::string& json) { return parse_lent_keys(json, "AccessKeyId"); });
+                  [](const std::string& json) { return parse_temporary_credentials(json, "AccessKeyId"); });
   };
 }
 
-// Those that one lender has lent. It is asked by one at a time; other lenders are not waited for.
+// Those that one provider has given. It is asked by one at a time; other providers are not waited for.
 struct shared_place {
   mutex asking;
-  std::weak_ptr<renewed_keys> keys ABSL_GUARDED_BY(asking);
+  std::weak_ptr<renewed_credentials> keys ABSL_GUARDED_BY(asking);
 };
 struct shared_places {
   mutex guard;
@@ -255,11 +256,11 @@ shared_place& place_of(const std::string& asked_with) {
   const mutex_lock lock(all.guard);
   return all.by_question[asked_with];  // none is ever taken out
 }
-std::shared_ptr<renewed_keys> shared(const std::string& asked_with, const key_lender& lender) {
+std::shared_ptr<renewed_credentials> shared(const std::string& asked_with, const credential_provider& provider) {
   shared_place& place = place_of(asked_with);
   const mutex_lock lock(place.asking);
-  std::shared_ptr<renewed_keys> there = place.keys.lock();
-  if (!there) place.keys = there = std::make_shared<renewed_keys>(lender);
+  std::shared_ptr<renewed_credentials> there = place.keys.lock();
+  if (!there) place.keys = there = std::make_shared<renewed_credentials>(provider);
   return there;
 }
 
@@ -269,8 +270,9 @@ std::string sts_endpoint(const std::string& region) {
   return str_cat("https://sts.", region, ".amazonaws.com", region.starts_with("cn-") ? ".cn" : "");
 }
 
-std::shared_ptr<renewed_keys> find_lent_keys(const lender_settings& settings, const remote_options& options,
-                                             const environment& from, std::string& why) {
+std::shared_ptr<renewed_credentials> find_temporary_credentials(const provider_settings& settings,
+                                                                const remote_options& options, const environment& from,
+                                                                std::string& why) {
   if (!settings.role_arn.empty() && !settings.web_identity_token_file.empty()) {
     return shared(
         str_cat("role\n", settings.role_arn, "\n", settings.role_session_name, "\n", settings.web_identity_token_file,
@@ -280,32 +282,32 @@ std::shared_ptr<renewed_keys> find_lent_keys(const lender_settings& settings, co
   if (!settings.credential_process.empty())
     return shared(str_cat("program\n", settings.credential_process),
                   by_program(settings.credential_process, settings.program_patience));
-  if (std::shared_ptr<renewed_keys> container = keys_by_container(options, from)) return container;
+  if (std::shared_ptr<renewed_credentials> container = keys_by_container(options, from)) return container;
   return keys_by_machine(options, from, why);
 }
 
-std::shared_ptr<renewed_keys> keys_by_role(const role_settings& settings, const role_source& source,
-                                           const remote_options& options, const environment& from) {
-  // Keys that are lent are told apart by who lends them, who lives as long as who is asked with them.
-  const std::string by = source.lent ? str_cat(reinterpret_cast<std::uintptr_t>(source.lent.get()))
-                                     : str_cat(source.keys.id, "\n", source.from);
+std::shared_ptr<renewed_credentials> keys_by_role(const role_settings& settings, const role_source& source,
+                                                  const remote_options& options, const environment& from) {
+  // Temporary credentials are told apart by who provides them, who lives as long as who is asked with them.
+  const std::string by = source.renewed ? str_cat(reinterpret_cast<std::uintptr_t>(source.renewed.get()))
+                                        : str_cat(source.keys.id, "\n", source.from);
   return shared(str_cat("role with keys\n", settings.role_arn, "\n", settings.role_session_name, "\n",
                         settings.external_id, "\n", settings.duration_s, "\n", settings.region, "\n",
                         from("AWS_ENDPOINT_URL_STS"), "\n", options.ca_file, "\n", by),
                 by_role(settings, source, options, from));
 }
 
-std::shared_ptr<renewed_keys> keys_by_container(const remote_options& options, const environment& from) {
-  const std::optional<key_lender> container = by_container(options, from);
+std::shared_ptr<renewed_credentials> keys_by_container(const remote_options& options, const environment& from) {
+  const std::optional<credential_provider> container = by_container(options, from);
   if (!container) return nullptr;
   return shared(str_cat("container\n", from("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), "\n",
                         from("AWS_CONTAINER_CREDENTIALS_FULL_URI")),
                 *container);
 }
 
-std::shared_ptr<renewed_keys> keys_by_machine(const remote_options& options, const environment& from,
-                                              std::string& why) {
-  const std::optional<key_lender> machine = by_machine(options, from);
+std::shared_ptr<renewed_credentials> keys_by_machine(const remote_options& options, const environment& from,
+                                                     std::string& why) {
+  const std::optional<credential_provider> machine = by_machine(options, from);
   if (!machine) return nullptr;
   try {
     return shared(str_cat("machine\n", from("AWS_EC2_METADATA_SERVICE_ENDPOINT")), *machine);

@@ -84,7 +84,7 @@ std::vector<std::vector<std::uint64_t>> nodes_of(const sampler& order, std::uint
   return all;
 }
 
-TEST(sticky_order, gives_each_node_samples_of_its_own_blocks_once_an_epoch) {
+TEST(node_local_order, gives_each_node_samples_of_its_own_blocks_once_an_epoch) {
   struct set {
     dataset samples;
     std::vector<std::uint64_t> borders;  // of three nodes
@@ -103,7 +103,7 @@ TEST(sticky_order, gives_each_node_samples_of_its_own_blocks_once_an_epoch) {
       if (of.name() == "shuffled_blocks" && !has_blocks) continue;
       for (const last_batch last : {last_batch::keep, last_batch::drop}) {
         SCOPED_TRACE(std::string(of.name()) + " of " + std::to_string(each.samples.size()));
-        const auto order = bound(sticky(of, 3), each.samples, 12, last);
+        const auto order = bound(node_local(of, 3), each.samples, 12, last);
         ASSERT_EQ(order->nodes(), 3U);
         std::uint64_t smallest = each.samples.size();
         for (std::size_t k = 0; k < 3; ++k) smallest = std::min(smallest, each.borders[k + 1] - each.borders[k]);
@@ -134,11 +134,11 @@ TEST(sticky_order, gives_each_node_samples_of_its_own_blocks_once_an_epoch) {
   }
 }
 
-TEST(sticky_order, gives_any_rows_of_any_batch_alone_as_they_are_when_one_walks) {
+TEST(node_local_order, gives_any_rows_of_any_batch_alone_as_they_are_when_one_walks) {
   const dataset samples = shards({20, 17, 20, 31, 20, 11, 40});
   std::mt19937 draws(5);
   for (const order& of : {sequential(), shuffled(), shuffled_blocks(2)}) {
-    const auto walked = bound(sticky(of, 4), samples, 12);
+    const auto walked = bound(node_local(of, 4), samples, 12);
     std::map<std::pair<std::uint32_t, std::uint64_t>, picks> all;
     for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
       for (std::uint64_t batch = 0; batch < walked->batches(epoch); ++batch) {
@@ -151,7 +151,7 @@ TEST(sticky_order, gives_any_rows_of_any_batch_alone_as_they_are_when_one_walks)
       }
     }
     for (int i = 0; i < 300; ++i) {
-      const auto asked = i % 20 == 0 ? bound(sticky(of, 4), samples, 12) : walked;
+      const auto asked = i % 20 == 0 ? bound(node_local(of, 4), samples, 12) : walked;
       const auto epoch = static_cast<std::uint32_t>(draws() % 3);
       const std::uint64_t batch = draws() % asked->batches(epoch);
       const picks& whole = all[{epoch, batch}];
@@ -162,9 +162,9 @@ TEST(sticky_order, gives_any_rows_of_any_batch_alone_as_they_are_when_one_walks)
   }
 }
 
-TEST(sticky_order, draws_each_node_and_each_epoch_for_itself) {
+TEST(node_local_order, draws_each_node_and_each_epoch_for_itself) {
   for (const order& of : {shuffled(), shuffled_blocks(2)}) {
-    const auto order = bound(sticky(of, 2), shards({20, 20, 20, 20, 20, 20}), 8);
+    const auto order = bound(node_local(of, 2), shards({20, 20, 20, 20, 20, 20}), 8);
     const auto first = nodes_of(*order, 0);
     EXPECT_NE(first, nodes_of(*order, 1));
     std::vector<std::uint64_t> second = first[1];
@@ -173,17 +173,17 @@ TEST(sticky_order, draws_each_node_and_each_epoch_for_itself) {
   }
 }
 
-TEST(sticky_order, of_one_node_is_the_order_itself) {
+TEST(node_local_order, of_one_node_is_the_order_itself) {
   const dataset samples = shards({20, 20, 20});
-  EXPECT_EQ(whole_batch(*bound(sticky(shuffled(), 1), samples, 7), 2, 1),
+  EXPECT_EQ(whole_batch(*bound(node_local(shuffled(), 1), samples, 7), 2, 1),
             whole_batch(*bound(shuffled(), samples, 7), 2, 1));
   description alone, plain;
-  bound(sticky(shuffled(), 1), samples, 7)->describe(alone);
+  bound(node_local(shuffled(), 1), samples, 7)->describe(alone);
   bound(shuffled(), samples, 7)->describe(plain);
   EXPECT_EQ(alone, plain);
 }
 
-TEST(sticky_order, is_described_with_its_nodes) {
+TEST(node_local_order, is_described_with_its_nodes) {
   const dataset samples = shards({20, 20, 20, 20});
   const auto described = [&](const order& what) {
     description out;
@@ -191,22 +191,22 @@ TEST(sticky_order, is_described_with_its_nodes) {
     EXPECT_TRUE(out.unnamed().empty());
     return out.to_json();
   };
-  EXPECT_THAT(described(sticky(shuffled_blocks(2), 4)),
+  EXPECT_THAT(described(node_local(shuffled_blocks(2), 4)),
               AllOf(HasSubstr(R"("order":"shuffled_blocks")"), HasSubstr(R"("pool_blocks":"2")"),
                     HasSubstr(R"("nodes":"4","shares":"0,20,40,60")")));
   std::set<std::string> all;
   for (const order& of : {sequential(), shuffled(), shuffled_blocks(1), shuffled_blocks(2)}) {
-    all.insert({described(of), described(sticky(of, 2)), described(sticky(of, 4))});
+    all.insert({described(of), described(node_local(of, 2)), described(node_local(of, 4))});
   }
   EXPECT_EQ(all.size(), 12U);
 }
 
 // A run that goes on must find the order that it left: these numbers may never be edited.
-TEST(sticky_order, never_changes) {
+TEST(node_local_order, never_changes) {
   const dataset samples = shards({20, 17, 20, 31, 20, 11, 40});
   const auto first = [&](const order& of) {
     std::vector<std::uint64_t> rows;
-    for (const pick& row : whole_batch(*bound(sticky(of, 3), samples, 6), 3, 2)) rows.push_back(row.sample);
+    for (const pick& row : whole_batch(*bound(node_local(of, 3), samples, 6), 3, 2)) rows.push_back(row.sample);
     return rows;
   };
   EXPECT_THAT(first(sequential()), ElementsAre(4, 5, 61, 62, 112, 113));
@@ -214,25 +214,25 @@ TEST(sticky_order, never_changes) {
   EXPECT_THAT(first(shuffled_blocks(2)), ElementsAre(38, 47, 70, 61, 145, 117));
 }
 
-TEST(sticky_order, says_what_cannot_be) {
+TEST(node_local_order, says_what_cannot_be) {
   const dataset samples = shards({20, 20, 20, 20});
   const auto refusal = [&](const order& what, std::uint32_t batch_size = 8, last_batch last = last_batch::keep,
                            std::uint32_t nodes = 1) {
     return message_of(errc::usage, [&] { bound(what, samples, batch_size, last, nodes); });
   };
-  EXPECT_THAT(refusal(sticky(repeated(2), 2)),
-              HasSubstr("order sticky: repeated cannot be divided by nodes; give it "));
-  EXPECT_THAT(refusal(sticky(sticky(shuffled(), 2), 2)), HasSubstr("sticky cannot be divided"));
-  EXPECT_THAT(refusal(sticky(shuffled(), 3)),
+  EXPECT_THAT(refusal(node_local(repeated(2), 2)),
+              HasSubstr("order node_local: repeated cannot be divided by nodes; give it "));
+  EXPECT_THAT(refusal(node_local(node_local(shuffled(), 2), 2)), HasSubstr("node_local cannot be divided"));
+  EXPECT_THAT(refusal(node_local(shuffled(), 3)),
               HasSubstr("a global batch of 8 rows, and 3 nodes; give a loader_options::batch_size, or "
                         "loader_options::global_batch_size, that is"));
-  EXPECT_THAT(refusal(sticky(shuffled(), 8)),
+  EXPECT_THAT(refusal(node_local(shuffled(), 8)),
               HasSubstr("8 nodes, and 4 blocks (shards, chunks) to divide; give fewer"));
-  EXPECT_THAT(refusal(sticky(shuffled(), 2), 8, last_batch::pad), HasSubstr("last = pad"));
-  EXPECT_THAT(refusal(sticky(shuffled(), 0), 8, last_batch::keep, 0), HasSubstr("give the number of nodes"));
-  EXPECT_THAT(message_of(errc::usage, [] { bound(sticky(shuffled(), 4), numbers(3), 8); }),
+  EXPECT_THAT(refusal(node_local(shuffled(), 2), 8, last_batch::pad), HasSubstr("last = pad"));
+  EXPECT_THAT(refusal(node_local(shuffled(), 0), 8, last_batch::keep, 0), HasSubstr("give the number of nodes"));
+  EXPECT_THAT(message_of(errc::usage, [] { bound(node_local(shuffled(), 4), numbers(3), 8); }),
               HasSubstr("4 nodes, and 3 samples; give fewer nodes"));
-  EXPECT_THAT(message_of(errc::usage, [] { bound(sticky(shuffled_blocks(2), 4), numbers(30), 8); }),
+  EXPECT_THAT(message_of(errc::usage, [] { bound(node_local(shuffled_blocks(2), 4), numbers(30), 8); }),
               HasSubstr("no samples of this dataset share blocks"));
 }
 
@@ -243,7 +243,7 @@ loader_options of_world(const world& here, std::uint32_t nodes = 4) {
   options.seed = 5;
   options.global_batch_size = 16;
   options.world = here;
-  options.order = sticky(shuffled(), nodes);
+  options.order = node_local(shuffled(), nodes);
   return options;
 }
 
@@ -256,7 +256,7 @@ dataset labelled_shards() {
                             blocks_of({10, 7, 13, 10, 6, 4, 12, 8}));
 }
 
-TEST(sticky_order, has_the_same_rows_in_every_world_and_substitutes_of_the_row_s_own_node) {
+TEST(node_local_order, has_the_same_rows_in_every_world_and_substitutes_of_the_row_s_own_node) {
   const dataset samples = labelled_shards();
   const stages::run_spec alone = run_of(samples, of_world({}));
   EXPECT_EQ(alone.nodes_of_rank(), 4U);
@@ -292,7 +292,7 @@ TEST(sticky_order, has_the_same_rows_in_every_world_and_substitutes_of_the_row_s
   }
 }
 
-TEST(sticky_order, counts_the_nodes_of_the_world_where_nobody_says_how_many) {
+TEST(node_local_order, counts_the_nodes_of_the_world_where_nobody_says_how_many) {
   const dataset samples = labelled_shards();
   const auto nodes_in = [&](const world& here) { return run_of(samples, of_world(here, 0)).order().nodes(); };
   EXPECT_EQ(nodes_in({}), 1U);
@@ -302,13 +302,13 @@ TEST(sticky_order, counts_the_nodes_of_the_world_where_nobody_says_how_many) {
               HasSubstr("give the number of nodes"));
 }
 
-TEST(sticky_order, says_which_worlds_do_not_fit) {
+TEST(node_local_order, says_which_worlds_do_not_fit) {
   const dataset samples = labelled_shards();
   const auto refusal = [&](const world& here) {
     return message_of(errc::usage, [&] { run_of(samples, of_world(here)); });
   };
   EXPECT_THAT(refusal({.rank = 0, .size = 6}),
-              HasSubstr("order sticky: 4 nodes, and a world of 6 ranks; give each node the same number of ranks"));
+              HasSubstr("order node_local: 4 nodes, and a world of 6 ranks; give each node the same number of ranks"));
   EXPECT_THAT(refusal({.rank = 5, .size = 8, .local_rank = 0, .local_size = 2}),
               AllOf(HasSubstr("rank 5 is number 0 of 2 on its machine"), HasSubstr("srun --distribution=block")));
 }

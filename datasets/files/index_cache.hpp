@@ -98,14 +98,14 @@ class mapped_index {
 };
 
 /// Where the index of one source is kept, and what is to be done with it.
-class kept_index {
+class index_cache {
  public:
   /// Files with fewer samples get no index unless the user names a directory: opening them again takes hardly any time.
   static constexpr std::uint64_t samples_least = 10'000;
 
   ///   key     of what is indexed and how: the format, its options, the paths
   ///   least   samples that are worth an index
-  kept_index(const index_options& options, std::string source, const digest& key, std::uint64_t least = samples_least);
+  index_cache(const index_options& options, std::string source, const digest& key, std::uint64_t least = samples_least);
 
   /// Whether it is neither read nor written.
   [[nodiscard]] bool is_off() const noexcept { return use_ == index_use::off; }

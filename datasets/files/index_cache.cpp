@@ -1,4 +1,4 @@
-#include "datasets/files/kept_index.hpp"
+#include "datasets/files/index_cache.hpp"
 
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
@@ -114,7 +114,7 @@ std::span<const std::byte> mapped_index::content() const noexcept {
   return std::span(data_, bytes_).subspan(sizeof(header));
 }
 
-kept_index::kept_index(const index_options& options, std::string source, const digest& key, std::uint64_t least)
+index_cache::index_cache(const index_options& options, std::string source, const digest& key, std::uint64_t least)
     : use_(options.use),
       is_named_(!options.directory.empty()),
       least_(least),
@@ -134,11 +134,11 @@ kept_index::kept_index(const index_options& options, std::string source, const d
   }
 }
 
-bool kept_index::is_there() const {
+bool index_cache::is_there() const {
   return !path_.empty() && use_ != index_use::rebuild && ::access(path_.c_str(), R_OK) == 0;
 }
 
-std::shared_ptr<const mapped_index> kept_index::find() {
+std::shared_ptr<const mapped_index> index_cache::find() {
   if (path_.empty()) return nullptr;
   if (use_ == index_use::rebuild) {
     why_ = "it was to be built anew";
@@ -170,9 +170,9 @@ std::shared_ptr<const mapped_index> kept_index::find() {
   return mapped;
 }
 
-void kept_index::tell_used() const { tell(index_report::outcome::used, path_); }
+void index_cache::tell_used() const { tell(index_report::outcome::used, path_); }
 
-void kept_index::write(std::uint64_t samples, std::span<const std::byte> content) {
+void index_cache::write(std::uint64_t samples, std::span<const std::byte> content) {
   using outcome = index_report::outcome;
   if (use_ == index_use::off || path_.empty()) return tell(outcome::none, why_);
   if (!left_out_.empty()) return tell(outcome::none, left_out_);
@@ -200,7 +200,7 @@ void kept_index::write(std::uint64_t samples, std::span<const std::byte> content
   tell(outcome::written, why_);
 }
 
-void kept_index::tell(index_report::outcome what, std::string why) const {
+void index_cache::tell(index_report::outcome what, std::string why) const {
   if (on_report_) on_report_({.source = source_, .what = what, .why = std::move(why)});
 }
 

@@ -52,7 +52,7 @@ loader_options of_nodes(std::uint32_t nodes, std::uint32_t rank, std::uint32_t s
   loader_options options = small_options();
   options.batch_size = 1;  // says nothing then
   options.global_batch_size = 8;
-  options.order = sticky(shuffled(), nodes);
+  options.order = node_local(shuffled(), nodes);
   options.world = {.rank = rank, .size = size};
   return options;
 }
@@ -69,7 +69,7 @@ std::vector<std::vector<std::int64_t>> labels_of(const dataset& samples, const l
   return batches;
 }
 
-TEST(sticky_loader, reads_no_shard_of_another_node) {
+TEST(node_local_loader, reads_no_shard_of_another_node) {
   const watchdog limit("nodes that keep to their shards");
   for (std::uint32_t node = 0; node < 4; ++node) {
     const temporary_directory folder;
@@ -93,7 +93,7 @@ TEST(sticky_loader, reads_no_shard_of_another_node) {
   }
 }
 
-TEST(sticky_loader, replaces_corrupt_samples_by_those_of_the_node_alike_in_every_world) {
+TEST(node_local_loader, replaces_corrupt_samples_by_those_of_the_node_alike_in_every_world) {
   const watchdog limit("nodes that keep to their shards");
   const temporary_directory folder;
   const dataset samples = shards_in(folder, {3, 4, 5, 20, 70});
@@ -121,7 +121,7 @@ TEST(sticky_loader, replaces_corrupt_samples_by_those_of_the_node_alike_in_every
   for (const std::uint32_t size : {2U, 4U, 6U}) EXPECT_EQ(joined(size), alone) << "world of " << size;
 }
 
-TEST(sticky_loader, says_in_its_plan_what_an_epoch_leaves_out) {
+TEST(node_local_loader, says_in_its_plan_what_an_epoch_leaves_out) {
   const temporary_directory folder;
   const dataset samples = shards_in(folder);
   const auto plan_of = [&](const dataset& of, const order& by) {
@@ -131,22 +131,22 @@ TEST(sticky_loader, says_in_its_plan_what_an_epoch_leaves_out) {
   };
   const dataset uneven = samples.slice(0, 70);
   EXPECT_THAT(
-      plan_of(uneven, sticky(sequential(), 2)).notes,
+      plan_of(uneven, node_local(sequential(), 2)).notes,
       ::testing::Contains("nodes: each of 2 reads a share of its own; an epoch leaves out 2 of 70 samples (2.9 %), "
                           "the same in each"));
-  const loader_plan plan = plan_of(samples.slice(0, 5 * samples_of_shard), sticky(shuffled(), 2));
+  const loader_plan plan = plan_of(samples.slice(0, 5 * samples_of_shard), node_local(shuffled(), 2));
   EXPECT_THAT(plan.warnings,
               ::testing::Contains(::testing::HasSubstr(
                   "leaves out 9 of 45 samples (20.0 %): shares are whole blocks (shards, chunks); write")));
 }
 
-TEST(sticky_loader, does_not_go_on_with_other_nodes) {
+TEST(node_local_loader, does_not_go_on_with_other_nodes) {
   const watchdog limit("nodes that keep to their shards");
   const temporary_directory folder;
   const dataset samples = shards_in(folder);
   loader_options options = of_nodes(4, 0, 4);
   options.resume = loader(samples, options, testing::label_only()).state();
-  options.order = sticky(shuffled(), 2);
+  options.order = node_local(shuffled(), 2);
   EXPECT_THAT(testing::message_of(errc::usage, [&] { loader(samples, options, testing::label_only()); }),
               ::testing::HasSubstr("the order's nodes is 2, and was 4"));
   options.order = shuffled();

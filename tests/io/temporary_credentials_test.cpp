@@ -1,9 +1,9 @@
-// Keys that are lent: by whom, when they are renewed, and that no word of them is shown.
+// Temporary credentials: by whom, when they are renewed, and that no word of them is shown.
 #include "base/sanitizers.hpp"
 #include "io/remote/address.hpp"
+#include "io/remote/credential_providers.hpp"
 #include "io/remote/http_client.hpp"
-#include "io/remote/key_lenders.hpp"
-#include "io/remote/renewed_keys.hpp"
+#include "io/remote/renewed_credentials.hpp"
 #include "io/remote/s3.hpp"
 #include "io/remote/sigv4.hpp"
 #include "tests/support/failures.hpp"
@@ -57,9 +57,9 @@ std::string keys_text(const std::string& id, std::int64_t expires_in_s = 3600) {
 }
 http_fault answer(const std::string& body) { return {.what = http_fault::kind::status, .status = 200, .body = body}; }
 
-class lent_keys : public ::testing::Test {
+class temporary_credentials : public ::testing::Test {
  protected:
-  lent_keys() { std::ofstream(path("token")) << "web-token/1\n"; }
+  temporary_credentials() { std::ofstream(path("token")) << "web-token/1\n"; }
   [[nodiscard]] std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
   [[nodiscard]] io::s3_access find(std::map<std::string, std::string> more, remote_options options = {}) const {
     more["AWS_SHARED_CREDENTIALS_FILE"] = path("none");
@@ -85,11 +85,12 @@ class lent_keys : public ::testing::Test {
     return {{"AWS_CONTAINER_CREDENTIALS_FULL_URI", server_.address("agent")},
             {"AWS_CONTAINER_AUTHORIZATION_TOKEN", "agent-token"}};
   }
-  [[nodiscard]] io::s3_access lent_by(io::key_lender lender, const io::renewal_pauses& pauses = {}) const {
+  [[nodiscard]] io::s3_access provided_by(io::credential_provider provider,
+                                          const io::renewal_pauses& pauses = {}) const {
     io::s3_access store;
     store.region = "us-east-1";
     store.endpoint = io::parse_address(server_.address(""));
-    store.lent = std::make_shared<io::renewed_keys>(std::move(lender), pauses);
+    store.renewed = std::make_shared<io::renewed_credentials>(std::move(provider), pauses);
     return store;
   }
   /// All of an object of the store.
@@ -132,7 +133,7 @@ class lent_keys : public ::testing::Test {
   fault_server server_;
 };
 
-TEST_F(lent_keys, of_a_role_are_asked_for_with_a_web_identity) {
+TEST_F(temporary_credentials, of_a_role_are_asked_for_with_a_web_identity) {
   server_.set_rule([](const served_request& asked) {
     EXPECT_THAT(asked.target, AllOf(HasSubstr("/sts/?Action=AssumeRoleWithWebIdentity&"),
                                     HasSubstr("RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Ftrain"),
@@ -150,7 +151,7 @@ TEST_F(lent_keys, of_a_role_are_asked_for_with_a_web_identity) {
     EXPECT_EQ(found.keys.id, "ROLE");
     EXPECT_EQ(found.keys.token, "hush-too");
     const std::uint64_t asked = server_.requests();
-    EXPECT_EQ(find(role).lent, found.lent) << "once for all who use them";
+    EXPECT_EQ(find(role).renewed, found.renewed) << "once for all who use them";
     EXPECT_EQ(server_.requests(), asked);
   }
   server_.set_rule([](const served_request&) { return answer("<html>hush</html>"); });
@@ -164,7 +165,7 @@ TEST_F(lent_keys, of_a_role_are_asked_for_with_a_web_identity) {
   EXPECT_THAT(said(far), HasSubstr("https:// only"));
 }
 
-TEST_F(lent_keys, of_a_role_are_asked_for_with_those_of_another_profile) {
+TEST_F(temporary_credentials, of_a_role_are_asked_for_with_those_of_another_profile) {
   std::ofstream(path("config"))
       << "[profile base]\naws_access_key_id = BASE\naws_secret_access_key = hush-base\n"
          "[profile train]\nrole_arn = arn:aws:iam::1:role/train\nsource_profile = base\nexternal_id = their/hush-id\n"
@@ -184,7 +185,7 @@ TEST_F(lent_keys, of_a_role_are_asked_for_with_those_of_another_profile) {
     }
     return true;
   };
-  const auto lent = [](const std::string& id) {
+  const auto renewed = [](const std::string& id) {
     return answer("<R><Credentials><AccessKeyId>" + id +
                   "</AccessKeyId><SecretAccessKey>hush</SecretAccessKey><SessionToken>hush-too</SessionToken>"
                   "<Expiration>" +
@@ -196,13 +197,13 @@ TEST_F(lent_keys, of_a_role_are_asked_for_with_those_of_another_profile) {
                 "/sts/?Action=AssumeRole&RoleArn=arn%3Aaws%3Aiam%3A%3A2%3Arole%2Fread&RoleSessionName=leat&"
                 "Version=2011-06-15");
       EXPECT_TRUE(is_signed_by(asked, {"TRAIN", "hush", "hush-too"}, "us-east-1"));
-      return lent("READ");
+      return renewed("READ");
     }
     EXPECT_EQ(asked.target,
               "/sts/?Action=AssumeRole&DurationSeconds=1800&ExternalId=their%2Fhush-id&"
               "RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Ftrain&RoleSessionName=night&Version=2011-06-15");
     EXPECT_TRUE(is_signed_by(asked, {"BASE", "hush-base"}, "eu-west-1"));
-    return lent("TRAIN");
+    return renewed("TRAIN");
   });
   const auto of_profile = [this](const std::string& name) {
     return std::map<std::string, std::string>{{"AWS_PROFILE", name}, {"AWS_ENDPOINT_URL_STS", server_.address("sts")}};
@@ -212,7 +213,7 @@ TEST_F(lent_keys, of_a_role_are_asked_for_with_those_of_another_profile) {
     EXPECT_EQ(train.keys.id, "TRAIN");
     EXPECT_EQ(train.keys.token, "hush-too");
     EXPECT_EQ(train.keys_from, "the role of the profile 'train'");
-    EXPECT_EQ(find(of_profile("train")).lent, train.lent) << "once for all who use them";
+    EXPECT_EQ(find(of_profile("train")).renewed, train.renewed) << "once for all who use them";
     EXPECT_EQ(server_.requests(), 1);
     EXPECT_EQ(find(of_profile("read")).keys.id, "READ") << "a role by a role";
     EXPECT_EQ(server_.requests(), 2) << "the first role's keys are there";
@@ -235,7 +236,7 @@ TEST_F(lent_keys, of_a_role_are_asked_for_with_those_of_another_profile) {
   EXPECT_THAT(said(far), HasSubstr("AWS_ENDPOINT_URL_STS: sts.example.org"));
 }
 
-TEST_F(lent_keys, of_a_role_come_from_where_its_profile_says_or_not_at_all) {
+TEST_F(temporary_credentials, of_a_role_come_from_where_its_profile_says_or_not_at_all) {
   std::ofstream(path("config"))
       << "[profile ring]\nrole_arn = arn:r\nsource_profile = round\n"
          "[profile round]\nrole_arn = arn:r\nsource_profile = ring\n"
@@ -288,7 +289,7 @@ TEST_F(lent_keys, of_a_role_come_from_where_its_profile_says_or_not_at_all) {
   EXPECT_EQ(id_of("there", container()), "ROLE-BY-AGENT");
 }
 
-TEST_F(lent_keys, of_a_container_and_of_a_machine_come_by_their_own_ways) {
+TEST_F(temporary_credentials, of_a_container_and_of_a_machine_come_by_their_own_ways) {
   server_.set_rule([](const served_request& asked) {
     EXPECT_EQ(asked.target, "/agent");
     EXPECT_EQ(asked.value("authorization"), "agent-token");
@@ -321,7 +322,7 @@ TEST_F(lent_keys, of_a_container_and_of_a_machine_come_by_their_own_ways) {
 }
 
 // said() looks that no "hush" is shown.
-TEST_F(lent_keys, are_not_asked_for_with_a_token_that_would_be_two_headers) {
+TEST_F(temporary_credentials, are_not_asked_for_with_a_token_that_would_be_two_headers) {
   server_.set_rule([](const served_request& asked) {
     EXPECT_EQ(asked.target, "/latest/api/token") << asked.header;
     return answer("hush\r\nx-other: 1");
@@ -333,7 +334,7 @@ TEST_F(lent_keys, are_not_asked_for_with_a_token_that_would_be_two_headers) {
               HasSubstr("as x-aws-ec2-metadata-token has line breaks"));
 }
 
-TEST_F(lent_keys, are_printed_by_a_program) {
+TEST_F(temporary_credentials, are_printed_by_a_program) {
   std::ofstream(path("keys")) << keys_text("PRINTED");
   std::ofstream(path("config")) << "[default]\ncredential_process = cat '" << path("keys")
                                 << "'\n[profile broken]\ncredential_process = echo hush; exit 3\n[profile odd]\n"
@@ -343,18 +344,18 @@ TEST_F(lent_keys, are_printed_by_a_program) {
   EXPECT_THAT(said({{"AWS_PROFILE", "odd"}}), HasSubstr("no keys in it"));
 }
 
-TEST_F(lent_keys, are_not_waited_for_for_ever_where_a_program_hangs_and_what_it_started_is_killed) {
+TEST_F(temporary_credentials, are_not_waited_for_for_ever_where_a_program_hangs_and_what_it_started_is_killed) {
   const std::string fifo = path("held");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   const int held = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   ASSERT_GE(held, 0);
   const auto end_of = [](const std::string& command, std::chrono::milliseconds patience) {
     std::string why;
-    io::lender_settings settings;
+    io::provider_settings settings;
     settings.credential_process = command;
     settings.program_patience = patience;
     return message_of(errc::io, [&] {
-      static_cast<void>(io::find_lent_keys(settings, {}, [](const char*) { return std::string(); }, why));
+      static_cast<void>(io::find_temporary_credentials(settings, {}, [](const char*) { return std::string(); }, why));
     });
   };
   // Whatever hangs: the program, what it has left behind with its output, or the program with its output closed.
@@ -371,7 +372,7 @@ TEST_F(lent_keys, are_not_waited_for_for_ever_where_a_program_hangs_and_what_it_
   ::close(held);
 }
 
-TEST_F(lent_keys, are_renewed_before_they_expire) {
+TEST_F(temporary_credentials, are_renewed_before_they_expire) {
   const auto seconds_until = [](std::int64_t expires_in_s) {
     return std::chrono::duration<double>(io::time_to_renewal(expires_in_s, {})).count();
   };
@@ -383,8 +384,8 @@ TEST_F(lent_keys, are_renewed_before_they_expire) {
   EXPECT_LE(seconds_until(std::numeric_limits<std::int64_t>::max()), 31'536'000);
 
   std::atomic<int> asked{0};
-  io::renewed_keys keys(
-      [&asked]() -> io::lent_keys {
+  io::renewed_credentials keys(
+      [&asked]() -> io::temporary_credentials {
         const int number = asked++;
         if (number == 1) throw error(errc::io, "not now");
         return {{"KEY" + std::to_string(number), "hush"}, std::time(nullptr) + (number == 0 ? -1 : 3600)};
@@ -397,9 +398,9 @@ TEST_F(lent_keys, are_renewed_before_they_expire) {
   EXPECT_TRUE(keys.have_expired(first)) << "others are there";
 }
 
-TEST_F(lent_keys, that_are_refused_are_asked_for_at_once_but_not_at_once_again) {
+TEST_F(temporary_credentials, that_are_refused_are_asked_for_at_once_but_not_at_once_again) {
   std::atomic<int> asked{0};
-  io::renewed_keys keys([&asked]() -> io::lent_keys {
+  io::renewed_credentials keys([&asked]() -> io::temporary_credentials {
     if (asked++ > 0) throw error(errc::io, "not now");
     return {{"KEY", "hush"}, std::time(nullptr) + 3600};
   });
@@ -409,11 +410,11 @@ TEST_F(lent_keys, that_are_refused_are_asked_for_at_once_but_not_at_once_again) 
   while (asked < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   // It has failed, and the next try is 10 s away.
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(keys.have_expired(first)) << "others may still come";
-  io::renewed_keys for_good([]() -> io::lent_keys { return {{"KEY", "hush"}, std::nullopt}; });
+  io::renewed_credentials for_good([]() -> io::temporary_credentials { return {{"KEY", "hush"}, std::nullopt}; });
   EXPECT_FALSE(for_good.have_expired(for_good.now()));
 }
 
-TEST_F(lent_keys, that_a_store_says_have_expired_are_asked_for_at_once_and_the_read_goes_on) {
+TEST_F(temporary_credentials, that_a_store_says_have_expired_are_asked_for_at_once_and_the_read_goes_on) {
   const std::string content = "what is wanted";
   server_.put("bucket/a.bin", content);
   std::atomic<int> asked_agent{0};
@@ -437,10 +438,10 @@ TEST_F(lent_keys, that_a_store_says_have_expired_are_asked_for_at_once_and_the_r
   const whole_object refused =
       read(find(container()), content.size(), {.keys_patience = std::chrono::milliseconds(30)});
   EXPECT_EQ(refused.end, io::fetch_end::failed);
-  EXPECT_THAT(refused.why, AllOf(HasSubstr("expired"), HasSubstr("who lends them"), Not(HasSubstr("hush"))));
+  EXPECT_THAT(refused.why, AllOf(HasSubstr("expired"), HasSubstr("who provides them"), Not(HasSubstr("hush"))));
 }
 
-TEST_F(lent_keys, that_are_long_in_coming_take_no_tries_of_the_reads_that_wait) {
+TEST_F(temporary_credentials, that_are_long_in_coming_take_no_tries_of_the_reads_that_wait) {
   const std::string content = "what is wanted";
   server_.put("bucket/a.bin", content);
   std::atomic<std::size_t> refused{0};
@@ -453,9 +454,9 @@ TEST_F(lent_keys, that_are_long_in_coming_take_no_tries_of_the_reads_that_wait) 
   constexpr std::size_t reads = 8;
   std::atomic<int> asked{0};
   const testing::watchdog dog("reads wait for keys");
-  // The lender fails, and then takes until all of them have been refused.
-  const io::s3_access store = lent_by(
-      [&]() -> io::lent_keys {
+  // The provider fails, and then takes until all of them have been refused.
+  const io::s3_access store = provided_by(
+      [&]() -> io::temporary_credentials {
         const int number = asked++;
         if (number == 1) throw error(errc::io, "not now");
         while (number > 1 && refused < reads) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -468,7 +469,7 @@ TEST_F(lent_keys, that_are_long_in_coming_take_no_tries_of_the_reads_that_wait) 
   }
 }
 
-TEST_F(lent_keys, that_have_expired_are_noticed_where_a_store_says_so_in_chunks) {
+TEST_F(temporary_credentials, that_have_expired_are_noticed_where_a_store_says_so_in_chunks) {
   const std::string content = "what is wanted";
   server_.put("bucket/a.bin", content);
   server_.set_rule([&](const served_request& asked) {
@@ -480,21 +481,22 @@ TEST_F(lent_keys, that_have_expired_are_noticed_where_a_store_says_so_in_chunks)
   });
   std::atomic<int> asked{0};
   const testing::watchdog dog("an error's words are read");
-  const whole_object got = read(
-      lent_by([&]() -> io::lent_keys { return {{asked++ == 0 ? "OLD" : "NEW", "hush"}, std::time(nullptr) + 3600}; }),
-      content.size());
+  const whole_object got = read(provided_by([&]() -> io::temporary_credentials {
+                                  return {{asked++ == 0 ? "OLD" : "NEW", "hush"}, std::time(nullptr) + 3600};
+                                }),
+                                content.size());
   EXPECT_EQ(got.end, io::fetch_end::whole) << got.why;
   EXPECT_EQ(got.bytes, content);
 }
 
-TEST_F(lent_keys, are_renewed_in_a_child_of_fork_whatever_the_thread_of_the_parent_did) {
+TEST_F(temporary_credentials, are_renewed_in_a_child_of_fork_whatever_the_thread_of_the_parent_did) {
   if (LEAT_THREAD_SANITIZER) GTEST_SKIP() << "ThreadSanitizer does not follow a fork of several threads";
   const pid_t parent = ::getpid();
   std::promise<void> is_asked;
   std::promise<void> forked;
   std::shared_future<void> may_answer = forked.get_future().share();
   std::atomic<int> asked{0};
-  auto keys = std::make_unique<io::renewed_keys>([&]() -> io::lent_keys {
+  auto keys = std::make_unique<io::renewed_credentials>([&]() -> io::temporary_credentials {
     const int number = asked++;
     if (::getpid() != parent) return {{"CHILD", "hush"}, std::time(nullptr) + 3600};
     if (number == 1) {
@@ -521,7 +523,7 @@ TEST_F(lent_keys, are_renewed_in_a_child_of_fork_whatever_the_thread_of_the_pare
     if (!keys->have_expired(first)) wrong = 2;
     keys.reset();
     try {
-      if (find({}).lent == of_parent.lent) wrong = 3;
+      if (find({}).renewed == of_parent.renewed) wrong = 3;
     } catch (const std::exception&) {
       wrong = 4;
     }
@@ -536,13 +538,13 @@ TEST_F(lent_keys, are_renewed_in_a_child_of_fork_whatever_the_thread_of_the_pare
   EXPECT_EQ(keys->now()->id, "PARENT1") << "the parent goes on";
 }
 
-TEST_F(lent_keys, of_one_lender_are_not_waited_for_by_who_asks_another_one) {
+TEST_F(temporary_credentials, of_one_lender_are_not_waited_for_by_who_asks_another_one) {
   const std::string fifo = path("slow");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   std::ofstream(path("keys")) << keys_text("QUICK");
   std::ofstream(path("config")) << "[profile slow]\ncredential_process = cat '" << fifo
                                 << "'\n[profile quick]\ncredential_process = cat '" << path("keys") << "'\n";
-  const testing::watchdog dog("a lender is waited for");
+  const testing::watchdog dog("a provider is waited for");
   std::future<std::string> slow =
       std::async(std::launch::async, [&] { return find({{"AWS_PROFILE", "slow"}}).keys.id; });
   std::ofstream answers(fifo);  // opened once the slow one reads
@@ -552,7 +554,7 @@ TEST_F(lent_keys, of_one_lender_are_not_waited_for_by_who_asks_another_one) {
   EXPECT_EQ(slow.get(), "SLOW");
 }
 
-TEST_F(lent_keys, whose_times_are_none_are_refused) {
+TEST_F(temporary_credentials, whose_times_are_none_are_refused) {
   EXPECT_EQ(io::parse_time("1970-01-02T00:00:01Z"), 86'401);
   EXPECT_EQ(io::parse_time("2013-05-24T00:00:00.123Z"), 1'369'353'600);
   EXPECT_EQ(io::parse_time("2013-05-24T02:30:00+02:30"), 1'369'353'600);
@@ -566,12 +568,12 @@ TEST_F(lent_keys, whose_times_are_none_are_refused) {
   for (const char* const bad : {"", "[]", "{}", R"({"AccessKeyId": 7, "SecretAccessKey": "b"})",
                                 R"({"AccessKeyId": "a\nb", "SecretAccessKey": "b"})",
                                 R"({"AccessKeyId": "a", "SecretAccessKey": "b", "Expiration": "soon"})"}) {
-    EXPECT_THROW(static_cast<void>(io::parse_lent_keys(bad, "AccessKeyId")), error) << bad;
+    EXPECT_THROW(static_cast<void>(io::parse_temporary_credentials(bad, "AccessKeyId")), error) << bad;
   }
   EXPECT_THAT(
       message_of(errc::io,
                  [] {
-                   static_cast<void>(io::parse_lent_keys(
+                   static_cast<void>(io::parse_temporary_credentials(
                        R"({"AccessKeyId": "a", "SecretAccessKey": "hush", "Expiration": "soon"})", "AccessKeyId"));
                  }),
       AllOf(HasSubstr("Expiration"), Not(HasSubstr("hush"))));

@@ -1,4 +1,4 @@
-#include "io/remote/renewed_keys.hpp"
+#include "io/remote/renewed_credentials.hpp"
 
 #include "base/mutex.hpp"
 #include "base/parse_json.hpp"
@@ -88,35 +88,35 @@ std::optional<std::int64_t> parse_time(const std::string& text) {
   return static_cast<std::int64_t>(::timegm(&at)) - *offset_s;
 }
 
-lent_keys parse_lent_keys(std::string_view json, std::string_view id_name) {
+temporary_credentials parse_temporary_credentials(std::string_view json, std::string_view id_name) {
   nlohmann::json parsed = parse_json_or_discard(json);
   if (!parsed.is_object()) refuse();
   const auto text = [&](std::string_view name) {
     const auto found = parsed.find(name);
     return found != parsed.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
-  lent_keys lent;
-  lent.keys = {text(id_name), text("SecretAccessKey"), text("SessionToken")};
-  if (lent.keys.token.empty()) lent.keys.token = text("Token");
+  temporary_credentials renewed;
+  renewed.keys = {text(id_name), text("SecretAccessKey"), text("SessionToken")};
+  if (renewed.keys.token.empty()) renewed.keys.token = text("Token");
   const std::string expires = text("Expiration");
   for (nlohmann::json& each : parsed) {
     if (each.is_string()) wipe(each.get_ref<std::string&>());
   }
-  if (!is_sound(lent.keys)) refuse();
+  if (!is_sound(renewed.keys)) refuse();
   if (!expires.empty()) {
-    lent.expires_unix_s = parse_time(expires);
-    if (!lent.expires_unix_s) refuse_time();
+    renewed.expires_unix_s = parse_time(expires);
+    if (!renewed.expires_unix_s) refuse_time();
   }
-  return lent;
+  return renewed;
 }
 
-lent_keys parse_role_keys(std::string_view xml) {
-  lent_keys lent;
-  lent.keys = {between(xml, "AccessKeyId"), between(xml, "SecretAccessKey"), between(xml, "SessionToken")};
-  if (!is_sound(lent.keys)) refuse();
-  lent.expires_unix_s = parse_time(between(xml, "Expiration"));
-  if (!lent.expires_unix_s) refuse_time();
-  return lent;
+temporary_credentials parse_role_keys(std::string_view xml) {
+  temporary_credentials renewed;
+  renewed.keys = {between(xml, "AccessKeyId"), between(xml, "SecretAccessKey"), between(xml, "SessionToken")};
+  if (!is_sound(renewed.keys)) refuse();
+  renewed.expires_unix_s = parse_time(between(xml, "Expiration"));
+  if (!renewed.expires_unix_s) refuse_time();
+  return renewed;
 }
 
 std::chrono::milliseconds time_to_renewal(std::int64_t expires_in_s, const renewal_pauses& pauses) {
@@ -127,18 +127,18 @@ std::chrono::milliseconds time_to_renewal(std::int64_t expires_in_s, const renew
 }
 
 // Of one process.
-class renewed_keys::renewal {
+class renewed_credentials::renewal {
  public:
-  renewal(const key_lender& lender, const renewal_pauses& pauses)
-      : lender_(lender), pauses_(pauses), newest_{std::make_shared<const access_keys>()} {
-    lent_keys first = lender_();
+  renewal(const credential_provider& provider, const renewal_pauses& pauses)
+      : provider_(provider), pauses_(pauses), newest_{std::make_shared<const access_keys>()} {
+    temporary_credentials first = provider_();
     expires_ = first.expires_unix_s.has_value();
     const mutex_lock lock(mutex_);
     take(std::move(first));
   }
   // In a child: the keys are those that the parent had, and the next ones are asked for at once.
   explicit renewal(const renewal& of_parent)
-      : lender_(of_parent.lender_),
+      : provider_(of_parent.provider_),
         pauses_(of_parent.pauses_),
         expires_(of_parent.expires_),
         newest_{of_parent.newest_[of_parent.newest_place_.load(std::memory_order_acquire)]},
@@ -175,7 +175,7 @@ class renewed_keys::renewal {
   [[nodiscard]] const std::shared_ptr<const access_keys>& newest() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return newest_[newest_place_.load(std::memory_order_relaxed)];
   }
-  void take(lent_keys next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void take(temporary_credentials next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const std::size_t place = 1 - newest_place_.load(std::memory_order_relaxed);
     newest_[place] = std::make_shared<const access_keys>(std::move(next.keys));
     newest_place_.store(place, std::memory_order_release);
@@ -197,9 +197,9 @@ class renewed_keys::renewal {
       if (is_ending_) return;
       is_asking_ = true;
       lock.unlock();
-      std::optional<lent_keys> next;
+      std::optional<temporary_credentials> next;
       try {
-        next = lender_();
+        next = provider_();
       } catch (const std::exception&) {
         // The keys that are there may be good for minutes; where they are not, the store says so, and who reads waits for a while.
       }
@@ -211,7 +211,7 @@ class renewed_keys::renewal {
     }
   }
 
-  const key_lender& lender_;
+  const credential_provider& provider_;
   const renewal_pauses& pauses_;
   bool expires_ = false;
   // In two places: that of the newest ones is not written to, so that a child reads it whatever the thread did at the fork.
@@ -226,19 +226,19 @@ class renewed_keys::renewal {
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 
-renewed_keys::renewed_keys(key_lender lender, const renewal_pauses& pauses)
-    : lender_(std::move(lender)), pauses_(pauses) {
+renewed_credentials::renewed_credentials(credential_provider provider, const renewal_pauses& pauses)
+    : provider_(std::move(provider)), pauses_(pauses) {
   static_cast<void>(now());
 }
-renewed_keys::~renewed_keys() = default;
+renewed_credentials::~renewed_credentials() = default;
 
-renewed_keys::renewal& renewed_keys::here() {
+renewed_credentials::renewal& renewed_credentials::here() {
   return renewal_.get([this](const renewal* of_parent) {
-    return of_parent == nullptr ? std::make_unique<renewal>(lender_, pauses_) : std::make_unique<renewal>(*of_parent);
+    return of_parent == nullptr ? std::make_unique<renewal>(provider_, pauses_) : std::make_unique<renewal>(*of_parent);
   });
 }
-std::shared_ptr<const access_keys> renewed_keys::now() { return here().now(); }
-bool renewed_keys::have_expired(const std::shared_ptr<const access_keys>& refused) {
+std::shared_ptr<const access_keys> renewed_credentials::now() { return here().now(); }
+bool renewed_credentials::have_expired(const std::shared_ptr<const access_keys>& refused) {
   return here().have_expired(refused);
 }
 

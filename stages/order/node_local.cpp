@@ -34,11 +34,11 @@ struct node_share {
 
 /// Rows of a batch lie node by node, as the ranks do. Row i of a node is row i of the same batch in the order of its share. The smallest
 /// share says how many batches there are.
-class sticky_sampler final : public sampler {
+class node_local_sampler final : public sampler {
  public:
   ///   whole    what the order is without nodes
   ///   shares   one for each node, two at least; of batches of batch_size / shares.size() rows, the last one kept
-  sticky_sampler(std::shared_ptr<const sampler> whole, std::vector<node_share> shares, const order_context& context)
+  node_local_sampler(std::shared_ptr<const sampler> whole, std::vector<node_share> shares, const order_context& context)
       : whole_(std::move(whole)),
         shares_(std::move(shares)),
         samples_(std::min_element(shares_.begin(), shares_.end(),
@@ -103,10 +103,10 @@ class sticky_sampler final : public sampler {
   const batch_cut cut_;          // of a node's rows
 };
 
-[[noreturn]] void refuse(const std::string& why) { throw order_error(option_id::order_sticky, why); }
+[[noreturn]] void refuse(const std::string& why) { throw order_error(option_id::order_node_local, why); }
 
 std::uint64_t seed_of(std::uint64_t seed, std::uint32_t node) {
-  random_draws draws(seed, 0, node, "sticky");
+  random_draws draws(seed, 0, node, "node_local");
   const std::uint64_t high = draws.bits();
   return high << 32 | draws.bits();
 }
@@ -137,11 +137,11 @@ datasets::sample_blocks blocks_between(const datasets::sample_blocks& whole, std
   return part;
 }
 
-class sticky_order final : public order_model {
+class node_local_order final : public order_model {
  public:
-  sticky_order(order of, std::uint32_t nodes) : of_(std::move(of)), nodes_(nodes) {}
+  node_local_order(order of, std::uint32_t nodes) : of_(std::move(of)), nodes_(nodes) {}
 
-  std::string_view name() const noexcept override { return "sticky"; }
+  std::string_view name() const noexcept override { return "node_local"; }
   std::shared_ptr<const sampler> bind(const dataset& samples, const order_context& context) const override {
     const std::uint32_t nodes = nodes_ != 0 ? nodes_ : context.nodes;
     if (nodes == 1) return of_.model().bind(samples, context);
@@ -167,7 +167,7 @@ class sticky_order final : public order_model {
             str_cat(of_.name(), " cannot be divided by nodes; give it sequential(), shuffled() or shuffled_blocks()"));
       }
     }
-    return std::make_shared<sticky_sampler>(of_.model().bind(samples, context), std::move(shares), context);
+    return std::make_shared<node_local_sampler>(of_.model().bind(samples, context), std::move(shares), context);
   }
 
  private:
@@ -205,8 +205,8 @@ class sticky_order final : public order_model {
 }  // namespace
 }  // namespace stages
 
-order sticky(order of, std::uint32_t nodes) {
-  return order(std::make_shared<stages::sticky_order>(std::move(of), nodes));
+order node_local(order of, std::uint32_t nodes) {
+  return order(std::make_shared<stages::node_local_order>(std::move(of), nodes));
 }
 
 }  // namespace leat
