@@ -64,6 +64,14 @@ find_package(Blosc QUIET)
 set(leat_pc_module_of_Blosc blosc)
 leat_need(Blosc_FOUND "Blosc 1" libblosc-dev)
 
+find_package(PCRE2 QUIET)
+set(leat_pc_module_of_PCRE2 libpcre2-8)
+leat_need(PCRE2_FOUND "PCRE2, 8-bit" libpcre2-dev)
+
+find_package(Utf8proc QUIET)
+set(leat_pc_module_of_Utf8proc libutf8proc)
+leat_need(Utf8proc_FOUND "utf8proc" libutf8proc-dev)
+
 find_package(hwy 1.0.3 QUIET)
 set(leat_pc_module_of_hwy libhwy)
 leat_need(hwy_FOUND "Highway >= 1.0.3" libhwy-dev)

@@ -84,7 +84,7 @@ configure_package_config_file(cmake/leat-config.cmake.in ${PROJECT_BINARY_DIR}/l
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/leat-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/leat-config.cmake ${PROJECT_BINARY_DIR}/leat-config-version.cmake
               cmake/FindBlosc.cmake cmake/FindLZ4.cmake cmake/FindLibdeflate.cmake cmake/FindLiburing.cmake
-              cmake/FindSnappy.cmake cmake/FindWebP.cmake cmake/FindZstd.cmake cmake/refused.cmake
+              cmake/FindPCRE2.cmake cmake/FindSnappy.cmake cmake/FindUtf8proc.cmake cmake/FindWebP.cmake cmake/FindZstd.cmake cmake/refused.cmake
   DESTINATION ${leat_package_dir})
 
 set(leat_pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -9,6 +9,7 @@
 #include "tools/human.hpp"
 
 #include <leat/error.hpp>
+#include <leat/tokenizer.hpp>
 
 #include <absl/container/flat_hash_map.h>
 #include <absl/strings/numbers.h>
@@ -379,6 +380,11 @@ CLI::Option* add_window_options(CLI::App& app, window_options& windows) {
              {{"ignore", document_rule::ignore}, {"mark", document_rule::mark}, {"within", document_rule::within}},
              "windows cross their borders, with outputs that say where, or never (ignore)")
       ->needs(tokens);
+  CLI::Option* const tokenizer = add_text(app, "--tokenizer", windows.tokenizer, "FILE",
+                                          "texts become tokens: tokenizer.json, or cl100k_base.tiktoken and the like");
+  add_number(app, "--text-tokens", windows.text_tokens, 1,
+             "texts are cut and filled up to so many tokens (their own number)", 1U << 30)
+      ->needs(tokenizer);
   return tokens;
 }
 
@@ -395,6 +401,9 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
   chosen_fields chosen{.samples = without(samples, found.strays()),
                        .strays = found.strays().size(),
                        .warnings = warnings_of(samples, found)};
+  std::optional<tokenizer> words;
+  if (!windows.tokenizer.empty()) words = tokenizer::open(windows.tokenizer);
+  bool has_tokenized = false;
   for (const candidate& each : found.candidates()) {
     if (!each.taken) continue;
     switch (each.kind) {
@@ -407,6 +416,13 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
         chosen.all.emplace_back(label_like(chosen.samples, each));
         break;
       case field_kind::text:
+        if (words) {
+          const tokenize ids(each.name, *words);
+          const std::int64_t row = windows.text_tokens;
+          chosen.all.emplace_back(row == 0 ? ids : ids.truncate(row).pad(row));
+          has_tokenized = true;
+          break;
+        }
         chosen.texts.push_back(each.name);
         chosen.all.emplace_back(text(each.name));
         break;
@@ -441,6 +457,9 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
   if (cls != chosen.labels.end()) std::rotate(chosen.labels.begin(), cls, cls + 1);
   if (!pictures.augment.empty() && chosen.pictures.empty()) {
     throw error(errc::usage, "--augment without a picture among the fields; leave it out");
+  }
+  if (words && !has_tokenized) {
+    throw error(errc::usage, "--tokenizer without a text among the fields; leave it out");
   }
   if (chosen.all.empty()) throw error(errc::unsupported, "the source has no field: no sample in it has any bytes");
   return chosen;

@@ -36,15 +36,19 @@ struct picture_options {
   std::vector<transform> augment = {};
 };
 
-/// How tokens become samples.
+/// How tokens become samples, and texts tokens.
 ///   length   of a window; 0: the sources are no tokens
 ///   stored   of files that do not say it, where it was given
+///   tokenizer     a file; empty: texts stay texts
+///   text_tokens   texts are cut and filled up to so many tokens; 0: they keep their lengths
 struct window_options {
   std::uint64_t length = 0;
   std::optional<dtype> stored = std::nullopt;
   std::optional<dtype> type = dtype::i64;
   window_order order = window_order::shifted;
   document_rule documents = document_rule::ignore;
+  std::string tokenizer = {};
+  std::uint32_t text_tokens = 0;
 
   /// How the sources are opened: none where they are no tokens.
   [[nodiscard]] std::optional<token_options> files() const {

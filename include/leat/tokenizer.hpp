@@ -1,0 +1,107 @@
+// Texts as the numbers of their tokens, made while they are loaded.
+#pragma once
+
+#include <leat/compiler.hpp>
+#include <leat/digest.hpp>
+#include <leat/field.hpp>
+#include <leat/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(default)
+namespace leat {
+
+/// A language model's tokenizer: byte-level BPE, as GPT-2, Llama 3 and Qwen have it. The numbers are those of the library that wrote
+/// the file. A copy is the same tokenizer.
+class tokenizer {
+ public:
+  ///   path      `tokenizer.json` of Hugging Face, or `<encoding>.tiktoken` (cl100k_base, o200k_base, p50k_base, r50k_base, gpt2).
+  ///             tokenizer_config.json beside the first says which token ends a text
+  ///   throws    error: not_found; format (damaged); unsupported, which names the part of the file that is not read. Nothing of a file
+  ///             is left out or approximated
+  ///   source    huggingface/tokenizers 0.21; openai/tiktoken 0.9
+  [[nodiscard]] static tokenizer open(const std::string& path);
+
+  /// The tokens of one text: `tokenizer.encode(text).ids` of Hugging Face, with special tokens in the text as text
+  /// (`encode_special_tokens`).
+  ///   thread    any; calls wait for one another
+  ///   throws    error{errc::limit}: a word of more than 1 MiB
+  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const;
+
+  /// The number of a token, by its bytes: " the", "<|endoftext|>".
+  [[nodiscard]] std::optional<std::int32_t> find(std::string_view token) const;
+  /// One more than the largest number of a token: rows of an embedding.
+  [[nodiscard]] std::int32_t vocabulary() const noexcept;
+  /// Of the files: part of what a saved state compares.
+  [[nodiscard]] const digest& identity() const noexcept;
+
+  struct state;
+  [[nodiscard]] const std::shared_ptr<const state>& get() const noexcept { return state_; }
+
+ private:
+  explicit tokenizer(std::shared_ptr<const state> given) : state_(std::move(given)) {}
+  std::shared_ptr<const state> state_;
+};
+
+/// The tokens of a text. They are made on the decode threads, each with 2 MiB for words that it has seen.
+///
+///     const leat::tokenizer words = leat::tokenizer::open("tokenizer.json");
+///     loader train{open_jsonl("corpus.jsonl"), {.batch_size = 8}, tokenize("text", words).truncate(2048).eos()};
+///
+///   reads      a text. What is no UTF-8 is replaced by U+FFFD
+///   output     `name`: i32, the tokens of all rows one after another, with `name`.offsets (i64 [rows + 1]). After pad() `name`: [rows, n],
+///              and `name`.length: i64 [rows]; after mask() as well `name`.mask: bool [rows, n]
+///   corrupt    more tokens than pad() has room for, unless truncate() cuts them; a word of more than 1 MiB
+///   throws     (when the loader is built) error{errc::usage}: a member that is no text; truncate() to fewer tokens than those around a
+///              text; a value of pad() that the type has not
+class tokenize {
+ public:
+  /// The output is called as the member.
+  tokenize(std::string member, tokenizer words);
+  [[nodiscard]] tokenize named(std::string name) const;
+  /// i32 or i64.
+  [[nodiscard]] tokenize as(dtype type) const;
+  /// A token behind the text, and behind those that the file puts there. Without a name, the one that ends a text:
+  /// tokenizer_config.json's eos_token, tiktoken's <|endoftext|>.
+  ///   throws   error{errc::usage} for a token that the tokenizer does not have, or does not name
+  [[nodiscard]] tokenize eos() const;
+  [[nodiscard]] tokenize eos(std::string_view token) const;
+  /// Special tokens that a text spells are those tokens. By default they are text: users write such things too.
+  [[nodiscard]] tokenize special_in_text() const;
+  /// Without the tokens that the file puts around each text (add_special_tokens = False).
+  [[nodiscard]] tokenize without_special() const;
+  /// No more than n tokens: the text is cut, and what is around it and eos() remain.
+  [[nodiscard]] tokenize truncate(std::int64_t n) const;
+  /// All rows have n tokens: shorter ones are filled with `value`.
+  [[nodiscard]] tokenize pad(std::int64_t n, std::int64_t value = 0) const;
+  /// True where a token is.
+  [[nodiscard]] tokenize mask() const;
+  operator field() const;  // NOLINT: it is a field.
+
+  struct settings {
+    std::string name;
+    std::string member;
+    dtype type = dtype::i32;
+    std::optional<std::int32_t> eos;
+    bool special_in_text = false;
+    bool around = true;
+    std::optional<std::int64_t> truncate;
+    std::optional<std::int64_t> pad;
+    std::int64_t pad_value = 0;
+    bool mask = false;
+  };
+
+ private:
+  tokenizer words_;
+  settings settings_;
+};
+
+}  // namespace leat
+#pragma GCC visibility pop

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Makes the tokenizers of this folder, and what the library `tokenizers` makes of some texts (expected.json: for each file the ids of each
+text, special tokens in texts as text, and as tokens).
+
+    pip install tokenizers==0.23.3; tests/data/tokenizers/make.py
+
+gpt2.json cuts words as GPT-2 does, llama3.json as Llama 3 (digits by three, a token at the begin, words that are tokens as they are),
+qwen.json as Qwen 2 (normal form C, digits one by one), spaces.json gives each text a space and has tokens that take spaces along.
+"""
+
+import json
+import pathlib
+import random
+
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+here = pathlib.Path(__file__).resolve().parent
+llama3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+          r"|\s+(?!\S)|\s+")
+qwen = llama3.replace(r"\p{N}{1,3}", r"\p{N}")
+words = """the of and to in a is that for it as was with be by on not he his but at are this have from or had an they which one you were
+her all she there would their we him been has when who will more no if out so said what up its about into than them can only other new some
+could time these two may then do first any my now such like our over man me even most made after also did many before must through back
+years where much your way well down should because each just those people take see how good world""".split()
+others = "Größe naïve café Ёжик привет мир 世界 你好 こんにちは 안녕 ไทย हिन्दी مرحبا שלום ½ ² Ⅷ 😀 👩‍👩‍👧‍👦 🇩🇪 e\u0301 o\u0308 \u1e9b\u0323 ſ Ꭰ".split()
+
+
+def texts(seed, count):
+    draw = random.Random(seed)
+    made = []
+    for _ in range(count):
+        text = ""
+        for _ in range(draw.randrange(1, 40)):
+            kind = draw.random()
+            if kind < 0.6:
+                word = draw.choice(words)
+                text += draw.choice((word, word.title(), word.upper(), word + "'s", word + "'LL"))
+            elif kind < 0.75:
+                text += draw.choice(others)
+            elif kind < 0.85:
+                text += str(draw.randrange(10 ** draw.randrange(1, 8)))
+            elif kind < 0.95:
+                text += draw.choice(("def f(x):\n\treturn x + 1\n", "for (int i = 0; i < n; ++i) {", "https://a.b/c?d=e&f", "...", "!!??", "--", "<|end|>",
+                                     "<b>", "\r\n\r\n", "\n\n\n", "\u0085", "\u00a0", "\u3000", "\t\t"))
+            else:
+                text += chr(draw.choice((draw.randrange(1, 0x300), draw.randrange(0x300, 0xd800), draw.randrange(0x10000, 0x30000))))
+            text += draw.choice((" ", " ", " ", "", "  ", "   ", "\n", " ,"))
+        made.append(text)
+    return made
+
+
+def trained(tokenizer, size):
+    trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
+    tokenizer.train_from_iterator(texts(1, 2000), trainer)
+    return tokenizer
+
+
+def made():
+    gpt2 = Tokenizer(models.BPE())
+    gpt2.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    gpt2.post_processor = processors.ByteLevel(trim_offsets=False)
+    trained(gpt2, 600)
+    gpt2.add_special_tokens(["<|end|>"])
+
+    def by(expression, size):
+        tokenizer = Tokenizer(models.BPE(ignore_merges=True))
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+            pre_tokenizers.Split(Regex(expression), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        return tokenizer, size
+
+    llama, size = by(llama3, 700)
+    trained(llama, size)
+    llama.add_special_tokens(["<|begin|>", "<|end|>"])
+    llama.post_processor = processors.Sequence([
+        processors.ByteLevel(trim_offsets=True),
+        processors.TemplateProcessing(single="<|begin|> $A", pair="<|begin|> $A <|begin|> $B:1",
+                                      special_tokens=[("<|begin|>", llama.token_to_id("<|begin|>"))])])
+    second, size = by(qwen, 700)
+    second.normalizer = normalizers.NFC()
+    trained(second, size)
+    second.add_special_tokens(["<|end|>"])
+    second.add_tokens(["<b>", "</b>"])
+
+    spaces = Tokenizer(models.BPE())
+    spaces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    trained(spaces, 500)
+    spaces.add_special_tokens([AddedToken("<mask>", lstrip=True, special=True), AddedToken("<|end|>", rstrip=True, special=True)])
+    spaces.add_tokens([AddedToken("<b>", lstrip=True, rstrip=True, normalized=False), "the the", "the"])
+    spaces.post_processor = processors.RobertaProcessing(("<|end|>", spaces.token_to_id("<|end|>")), ("<mask>", spaces.token_to_id("<mask>")))
+    return {"gpt2.json": gpt2, "llama3.json": llama, "qwen.json": second, "spaces.json": spaces}
+
+
+def main():
+    asked = texts(2, 120) + ["", " ", "a", "  a", "a" * 200, "ab" * 600, " " * 100, "\n" * 50 + "x", "<|end|>", "x<|end|>y", "a <mask> b", "the the the"]
+    expected = {"texts": asked}
+    for name, tokenizer in made().items():
+        (here / name).write_text(json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False, separators=(",", ":")) + "\n")
+        tokenizer = Tokenizer.from_file(str(here / name))
+        tokenizer.encode_special_tokens = True
+        expected[name] = {"text": [each.ids for each in tokenizer.encode_batch(asked)]}
+        tokenizer.encode_special_tokens = False
+        expected[name]["tokens"] = [each.ids for each in tokenizer.encode_batch(asked)]
+    (here / "expected.json").write_text(json.dumps(expected, ensure_ascii=False, separators=(",", ":")) + "\n")
+
+
+if __name__ == "__main__":
+    main()
