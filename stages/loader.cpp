@@ -82,7 +82,9 @@ class loader::pipeline final : public line_events {
         resumption_(run_, options_, fields_),
         span_(parts.only ? resumption_.one_batch(*parts.only) : resumption_.resumed()),
         memory_available_(find_memory_available()),
-        memory_(memory_of(run_, options_, memory_available_, resumption_.batches_of(span_), parts.value_bytes_max)),
+        memory_(memory_of(
+            run_, options_, memory_available_, resumption_.batches_of(span_),
+            parts.limits ? std::optional(decided_limits{.limits = *parts.limits}) : limits_resumed(options_))),
         delivered_(std::make_shared<delivery>(
             options_.journal.empty() ? journal() : journal(options_.journal, span_.from.journal_bytes),
             delivery_limits{
@@ -104,7 +106,7 @@ class loader::pipeline final : public line_events {
                              .in_pieces = true,
                              .pinned_first = transfer_->pins()}),
         io_(with_io_threads(options_.reader, io_threads_of(run_, options_)), arena_),
-        scratch_(memory_.scratch_bytes, memory_.shown.host_bytes_max),
+        scratch_(memory_.scratch_bytes, memory_.shown.host_bytes_max, memory_.limits.scratch_bytes),
         rows_(run_.dataset(), run_.programs(), *run_.layout(),
               {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
               memory_.decode_threads, io_, posted_, flags_),
@@ -180,8 +182,13 @@ class loader::pipeline final : public line_events {
     if (wanted) flags_.skip_before(*wanted);
   }
 
-  [[nodiscard]] loader_state state() const { return resumption_.at(delivery_.progress()); }
+  [[nodiscard]] loader_state state() const { return state_at(delivery_.progress()); }
   [[nodiscard]] loader_state state_after(const batch& delivered) const;
+  [[nodiscard]] loader_state state_at(const run_progress& place) const {
+    loader_state made = resumption_.at(place);
+    made.limits = limits_to_save(options_, memory_.limits);
+    return made;
+  }
   [[nodiscard]] bool finished() const { return options_.epochs != 0 && delivery_.progress().epoch >= options_.epochs; }
   /// By a line of its own: what a batch holds depends on its place alone.
   [[nodiscard]] batch batch_at(std::uint32_t epoch, std::uint64_t index) const;
@@ -279,7 +286,7 @@ loader_state loader::pipeline::state_after(const batch& delivered) const {
     throw error(errc::usage,
                 "state_after() was given a batch of another loader; give it one that this loader's next() gave");
   }
-  return resumption_.at(delivered.details().after);
+  return state_at(delivered.details().after);
 }
 
 batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const {
@@ -300,7 +307,7 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   alone.decode_on = decode_on::host;
   loader_parts parts;
   parts.only = {epoch, index};
-  parts.value_bytes_max = run_.planner().value_bytes_max();
+  parts.limits = memory_.limits;
   pipeline line(run_.samples(), std::move(alone), fields_, parts);
   return *line.next_blocking();
 }

@@ -1,7 +1,9 @@
 // leat replay: what any batch of a run holds, and where each row comes from.
+#include "base/memory_available.hpp"
 #include "base/text.hpp"
 #include "stages/batch/batch_state.hpp"
 #include "stages/plan/run_spec.hpp"
+#include "stages/run/loader_memory.hpp"
 #include "stages/run/loader_parts.hpp"
 #include "tools/arguments.hpp"
 #include "tools/epoch_arguments.hpp"
@@ -16,6 +18,7 @@
 #include "tools/terminal.hpp"
 
 #include <leat/error.hpp>
+#include <leat/loader_state.hpp>
 #include <leat/loading.hpp>
 
 #include <absl/strings/str_format.h>
@@ -80,6 +83,15 @@ std::vector<row_part> parts_of(const stages::run_spec& run, const pick& what, st
                      each.where.stored_bytes});
   }
   return parts;
+}
+
+// Which samples the run leaves out, since they are too large for its budget: as its state says, or as the options do. The batch
+// that is made here takes more memory for its digests and names, and could leave out others.
+std::optional<sample_limits> limits_of_run(const dataset& samples, const std::vector<field>& fields,
+                                           const loader_options& options) {
+  if (options.on_corrupt == corrupt_policy::raise || options.resume) return std::nullopt;
+  stages::run_spec run(samples, fields, options);
+  return stages::memory_of(run, options, find_memory_available(), 0).limits;
 }
 
 replayed_batch replay_batch(const stages::run_spec& run, const batch& found, std::uint64_t seed) {
@@ -161,17 +173,17 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   if (!arguments.has_epochs) options.epochs = 0;  // Any of them.
   options.device = host;
   options.decode_on = decode_on::host;
-  options.digests = options.names = true;
-  options.corrupt_max = {};
-  options.unreadable_max = std::numeric_limits<std::uint64_t>::max();
   if (!arguments.run.state.empty()) {
     options.resume = loader_state::load(with_rank(arguments.run.state, options.world));
   }
-
   options = stages::checked(std::move(options));
-  options.prefetch_batches = 1;
   stages::loader_parts parts;
   parts.only = {arguments.epoch, arguments.batch};
+  parts.limits = limits_of_run(samples, fields.all, options);
+  options.digests = options.names = true;
+  options.corrupt_max = {};
+  options.unreadable_max = std::numeric_limits<std::uint64_t>::max();
+  options.prefetch_batches = 1;
   loader alone = set_up([&] { return stages::make_loader(samples, options, fields.all, parts); });
   for (const std::string& each : alone.plan().warnings) complain("replay", str_cat("warning: ", each));
   const std::optional<batch> found = [&] {

@@ -83,6 +83,18 @@ struct state_counters {
   friend bool operator==(const state_counters&, const state_counters&) = default;
 };
 
+/// Which samples of a run take too much memory. If corrupt samples do not end the run, these decide which are corrupt
+/// ("over budget"), so that a resumed run keeps them, whatever its own budget.
+///   scratch_bytes   of memory that decoding a sample may take
+///   value_bytes     of a value; none: all are loaded
+struct sample_limits {
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+  std::uint64_t scratch_bytes = none;
+  std::uint64_t value_bytes = none;
+
+  friend bool operator==(const sample_limits&, const sample_limits&) = default;
+};
+
 /// The place of a run between two batches, as loader::state() gives it. Cheap to make and copy: states share their
 /// descriptions.
 ///
@@ -95,6 +107,7 @@ struct state_counters {
 ///   journal_bytes, lines_bytes
 ///                    sizes of the journal and of the command's lines (--batches) at this place: a resumed run cuts
 ///                    off the rest. 0: no file
+///   limits           of the run so far; not set in states of older versions
 ///   descriptions     null only in an empty state
 struct loader_state {
   static constexpr std::size_t core_bytes = 256;
@@ -110,6 +123,7 @@ struct loader_state {
   std::optional<digest> run_digest = {};
   std::uint64_t journal_bytes = 0;
   std::uint64_t lines_bytes = 0;
+  std::optional<sample_limits> limits = {};
   std::shared_ptr<const state_descriptions> descriptions = {};
   std::string file = {};  ///< the file that load() read, for messages
 

@@ -109,8 +109,8 @@ struct loader_options {
   std::uint32_t decode_threads = 0;
   /// The most host memory that the loader takes, in bytes: 2_GiB. loader::plan() says what it is for. 0 (default):
   /// 512 MiB, but at most half of the memory that is available to this process (shared by local ranks), and at least
-  /// what one batch needs. A sample that needs more than a quarter of it is corrupt ("over budget"). Set it if
-  /// batches must be the same on machines with less than 1 GiB.
+  /// what one batch needs. A sample that needs more than a quarter of it is corrupt ("over budget"); a resumed run keeps
+  /// the quarter that it was begun with. Set it if batches must be the same on machines with less than 1 GiB.
   std::size_t host_bytes_max = 0;
   /// The most batches that are loaded ahead, like prefetch_factor; the one that the trainer holds is not counted. 0
   /// (default): as many as the budget allows, at most 8. If small batches would leave a drive idle, there are more,

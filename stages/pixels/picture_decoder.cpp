@@ -193,6 +193,10 @@ struct picture_decoder::state {
     if (!from.reader.remedy().empty()) refused.reason.append("; ").append(from.reader.remedy());
     const std::size_t packed = from.reader.scratch_bytes_packed(region, decimation);
     const std::size_t most = arena.most();
+    // With the memory that the run had, packing might do: what it has delivered once is not left out later.
+    if (const std::size_t had = arena.most_of_run(); had > most && packed != 0 && packed + more < had) {
+      refused = arena.less_than_run(from.reader.scratch_bytes(region, decimation) + more);
+    }
     if (packed == 0 || packed + more >= most) return refused;
     reserved = arena.reserve(most);
     if (!reserved) return reserved;

@@ -31,8 +31,10 @@ std::string mebibytes(std::size_t bytes) {
 
 }  // namespace
 
-scratch_budget::scratch_budget(std::size_t bytes_max, std::size_t host_bytes_max)
-    : bytes_max_(bytes_max / scratch_arena::step_bytes * scratch_arena::step_bytes), host_bytes_max_(host_bytes_max) {}
+scratch_budget::scratch_budget(std::size_t bytes_max, std::size_t host_bytes_max, std::uint64_t of_run)
+    : bytes_max_(bytes_max / scratch_arena::step_bytes * scratch_arena::step_bytes),
+      host_bytes_max_(host_bytes_max),
+      of_run_(of_run) {}
 
 scratch_budget::~scratch_budget() {
   const mutex_lock lock(mutex_);
@@ -89,22 +91,33 @@ void scratch_budget::leave(scratch_arena& arena) {
 }
 
 std::size_t scratch_budget::can_give() const {
-  const std::size_t most = bytes_max_ - (arenas_.size() - 1) * scratch_arena::base_bytes;
-  return host_bytes_max_ == 0 ? most : std::min(most, sample_bytes_max(host_bytes_max_));
+  std::size_t most = bytes_max_ - (arenas_.size() - 1) * scratch_arena::base_bytes;
+  if (host_bytes_max_ != 0) most = std::min(most, sample_bytes_max(host_bytes_max_));
+  return static_cast<std::size_t>(std::min<std::uint64_t>(most, of_run_));
+}
+
+std::uint64_t scratch_budget::given_in_run() const {
+  return of_run_ == ~std::uint64_t{0} ? can_give() : std::max<std::uint64_t>(of_run_, can_give());
 }
 
 bool scratch_budget::can_ever_grow_to(std::size_t bytes) const { return bytes <= can_give(); }
 
 stages::failure scratch_budget::refusal(std::size_t bytes) const {
   const std::size_t can_give = this->can_give();
-  std::string reason =
-      "decoding needs " + mebibytes(bytes) + " of scratch memory and the budget can give " + mebibytes(can_give);
-  if (host_bytes_max_ != 0) {
-    // A quarter of it is for the sample; the rest holds what it holds now.
-    reason += "; " + spelled(option_id::host_bytes_max) + " of " +
-              mebibytes(std::max(4 * bytes, host_bytes_max_ + bytes - can_give)) + " would do";
+  const std::string needed = "decoding needs " + mebibytes(bytes) + " of scratch memory and ";
+  if (host_bytes_max_ != 0 && of_run_ < sample_bytes_max(host_bytes_max_)) {
+    return stages::over_budget(needed + "the run was begun with " + mebibytes(of_run_) + " for a sample", bytes);
   }
-  return stages::over_budget(std::move(reason), bytes);
+  // A quarter of it is for the sample; the rest holds what it holds now.
+  const std::string remedy = host_bytes_max_ == 0
+                                 ? std::string()
+                                 : "; " + spelled(option_id::host_bytes_max) + " of " +
+                                       mebibytes(std::max(4 * bytes, host_bytes_max_ + bytes - can_give)) + " would do";
+  if (bytes <= given_in_run()) {
+    return stages::no_memory(needed + "this budget can give " + mebibytes(can_give) +
+                             ", where the run was begun with " + mebibytes(of_run_) + remedy);
+  }
+  return stages::over_budget(needed + "the budget can give " + mebibytes(can_give) + remedy, bytes);
 }
 
 // Takes from idle or waiting arenas until `bytes` are free. Their owners are not disturbed: one that begins a sample
@@ -215,6 +228,16 @@ stages::outcome<void> scratch_arena::reserve(std::size_t bytes) {
 std::size_t scratch_arena::most() const {
   const mutex_lock lock(budget_.mutex_);
   return budget_.can_give() / step_bytes * step_bytes - used_;
+}
+
+std::size_t scratch_arena::most_of_run() const {
+  const mutex_lock lock(budget_.mutex_);
+  return budget_.given_in_run() / step_bytes * step_bytes - used_;
+}
+
+stages::failure scratch_arena::less_than_run(std::size_t bytes) const {
+  const mutex_lock lock(budget_.mutex_);
+  return stages::no_memory(budget_.refusal(bytes).reason);
 }
 
 void* scratch_arena::take(std::size_t bytes) noexcept {

@@ -38,7 +38,10 @@ class scratch_budget {
   /// bytes_max        for all arenas; nothing is taken yet
   /// host_bytes_max   the loader's own budget: a sample gets sample_bytes_max() of it, and a refusal names the budget that would
   ///                  do. 0: there is none, and a sample gets what bytes_max has
-  explicit scratch_budget(std::size_t bytes_max, std::size_t host_bytes_max = 0);
+  /// of_run           what a sample of the run gets, whatever the budget: more is refused. Where the budget has less, what lies
+  ///                  between says nothing of the sample (no_memory), since another part of the run has loaded it
+  explicit scratch_budget(std::size_t bytes_max, std::size_t host_bytes_max = 0,
+                          std::uint64_t of_run = ~std::uint64_t{0});
   ~scratch_budget();
   scratch_budget(const scratch_budget&) = delete;
   scratch_budget& operator=(const scratch_budget&) = delete;
@@ -64,9 +67,11 @@ class scratch_budget {
   void reclaim(scratch_arena& arena) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] std::size_t can_give() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] stages::failure refusal(std::size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] std::uint64_t given_in_run() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::size_t bytes_max_;
   const std::size_t host_bytes_max_;
+  const std::uint64_t of_run_;  // ~0: what the budget gives
   mutable mutex mutex_;
   condition_variable changed_;
   std::vector<scratch_arena*> arenas_ ABSL_GUARDED_BY(mutex_);
@@ -101,11 +106,15 @@ class scratch_arena {
   void begin() noexcept;
   /// Makes room for `bytes` more, waiting for other samples to end if need be. At most once per sample, before more
   /// than base_bytes have been taken: so a waiting arena holds nothing that others wait for.
-  ///   returns   over_budget where that much can never be given; no_memory where the system has none; cancelled after
-  ///             the budget's stop()
+  ///   returns   over_budget where that much can never be given; no_memory where the system has none, or the budget
+  ///             less than the run; cancelled after the budget's stop()
   stages::outcome<void> reserve(std::size_t bytes);
   /// The most that reserve() can ever give.
   [[nodiscard]] std::size_t most() const;
+  /// The same where the run was begun: more than most() where that had a larger budget.
+  [[nodiscard]] std::size_t most_of_run() const;
+  /// Why a sample gets no memory that the run had for it: no_memory.
+  [[nodiscard]] stages::failure less_than_run(std::size_t bytes) const;
   /// Cuts off `bytes`, uninitialised; null where they were not reserved.
   [[nodiscard]] void* take(std::size_t bytes) noexcept;
   /// Takes `bytes` of the reservation out of use, for memory that a library allocates itself; their pages go back to the system.

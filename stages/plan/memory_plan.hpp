@@ -3,6 +3,7 @@
 
 #include "base/memory_available.hpp"
 
+#include <leat/loader_state.hpp>
 #include <leat/loading.hpp>
 
 #include <cstddef>
@@ -49,6 +50,7 @@ struct memory_plan {
   std::uint32_t batches = 0;     ///< with the consumer, and ahead of it
   bool batches_missing = false;  ///< a larger budget would have more of them
   std::uint32_t decode_threads = 0;
+  sample_limits limits;  ///< which samples are corrupt, since they take too much (loader_memory.hpp)
   loader_plan shown;
 };
 

@@ -127,6 +127,37 @@ std::optional<memory_plan> plan_without_largest(const Plan& plan) {
   }
 }
 
+// Whether a corrupt sample would have ended the run until then.
+bool raised_before(const loader_state& state) {
+  if (state.descriptions == nullptr) return false;
+  const auto& entries = state.descriptions->of(state_descriptions::part::options).entries();
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const description::entry& each) { return each.key == "on_corrupt" && each.value == "raise"; });
+}
+
+template <class Plan>
+memory_plan plan_as_decided(run_spec& run, const decided_limits& decided, const Plan& plan) {
+  const std::uint64_t value_bytes = decided.limits.value_bytes;
+  if (value_bytes != sample_limits::none) run.leave_out_above(value_bytes);
+  try {
+    memory_plan made = plan();
+    if (value_bytes != sample_limits::none) {
+      made.shown.warnings.push_back(str_cat("samples with a value of more than ", bytes_text(value_bytes),
+                                            " are corrupt, as in ",
+                                            decided.said_by.empty() ? "the run" : decided.said_by));
+    }
+    return made;
+  } catch (const io::budget_refusal& refused) {
+    if (decided.said_by.empty()) throw;
+    throw io::budget_refusal(
+        str_cat(
+            refused.what(), "; the run of ", decided.said_by, " has loaded ",
+            value_bytes == sample_limits::none ? "all values" : str_cat("values of up to ", bytes_text(value_bytes)),
+            ", so that a smaller budget would leave out other samples"),
+        refused.option());
+  }
+}
+
 }  // namespace
 
 std::uint32_t io_threads_of(const run_spec& run, const loader_options& options) {
@@ -225,13 +256,45 @@ memory_needs needs_of(const run_spec& run, const loader_options& options, const 
   return needs;
 }
 
+std::optional<decided_limits> limits_resumed(const loader_options& options) {
+  if (options.on_corrupt == corrupt_policy::raise || !options.resume || !options.resume->limits) return std::nullopt;
+  return decided_limits{.limits = *options.resume->limits,
+                        .at_least = raised_before(*options.resume),
+                        .said_by = options.resume->file.empty() ? "the state" : options.resume->file};
+}
+
+// Under raise a part of a run may have a smaller budget than those before it: what they have delivered stays.
+sample_limits limits_to_save(const loader_options& options, const sample_limits& own) {
+  sample_limits all = own;
+  if (options.on_corrupt == corrupt_policy::raise && options.resume && options.resume->limits) {
+    all.scratch_bytes = std::max(all.scratch_bytes, options.resume->limits->scratch_bytes);
+  }
+  return all;
+}
+
 memory_plan memory_of(run_spec& run, const loader_options& options, const memory_available& available,
-                      std::uint64_t batches_to_come, std::optional<std::uint64_t> decided) {
-  const auto plan = [&] {
-    return plan_memory(needs_of(run, options, available, batches_to_come), available, options.world.local_size);
+                      std::uint64_t batches_to_come, const std::optional<decided_limits>& decided) {
+  const auto with_limits = [&](memory_plan made) {
+    if (!decided && options.on_corrupt != corrupt_policy::raise && options.resume) {
+      made.shown.warnings.push_back(
+          "the state does not say which samples were too large for the budget of its run: with another budget others "
+          "may be corrupt");
+    }
+    made.limits = {.scratch_bytes = pixels::scratch_budget::sample_bytes_max(made.shown.host_bytes_max),
+                   .value_bytes = run.planner().value_bytes_max()};
+    if (decided && decided->at_least) {
+      made.limits.scratch_bytes = std::max(made.limits.scratch_bytes, decided->limits.scratch_bytes);
+    } else if (decided) {
+      made.limits.scratch_bytes = decided->limits.scratch_bytes;
+    }
+    return made;
   };
-  if (decided && *decided != planner::no_limit) run.leave_out_above(*decided);
-  if (decided || options.on_corrupt == corrupt_policy::raise) return plan();
+  const auto plan = [&] {
+    return with_limits(
+        plan_memory(needs_of(run, options, available, batches_to_come), available, options.world.local_size));
+  };
+  if (decided) return plan_as_decided(run, *decided, plan);
+  if (options.on_corrupt == corrupt_policy::raise) return plan();
   try {
     return plan();
   } catch (const io::budget_refusal&) {

@@ -5,11 +5,13 @@
 #include "stages/plan/memory_plan.hpp"
 #include "stages/plan/run_spec.hpp"
 
+#include <leat/loader_state.hpp>
 #include <leat/loading.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace leat::stages {
 
@@ -25,10 +27,26 @@ namespace leat::stages {
 [[nodiscard]] memory_needs needs_of(const run_spec& run, const loader_options& options,
                                     const memory_available& available, std::uint64_t batches_to_come);
 
+/// What another line of the same run has decided.
+///   at_least    of scratch: that line would have ended at a sample above its limits, and met none
+///   said_by     the file of a state, for messages; empty: a line of this process
+struct decided_limits {
+  sample_limits limits;
+  bool at_least = false;
+  std::string said_by = {};
+};
+
+/// What the state that `options` resume from has decided. Nothing where there is none, and where corrupt samples end this
+/// run: a batch is then whole or is none.
+[[nodiscard]] std::optional<decided_limits> limits_resumed(const loader_options& options);
+/// What the state of a run says that has these.
+[[nodiscard]] sample_limits limits_to_save(const loader_options& options, const sample_limits& own);
+
 /// plan_memory() of that. Where corrupt samples do not end the run and the budget is too small for a batch of the
-/// largest ones, samples with a value of more than a quarter of it become corrupt, if that helps.
-///   decided   by another line of the same run: loader_parts::value_bytes_max
+/// largest ones, samples with a value of more than a quarter of it become corrupt, if that helps. What has been decided
+/// stays, also where the budget could hold more.
+///   throws   error{errc::limit}: also for a budget that cannot hold a value which another line of the run has loaded
 [[nodiscard]] memory_plan memory_of(run_spec& run, const loader_options& options, const memory_available& available,
-                                    std::uint64_t batches_to_come, std::optional<std::uint64_t> decided = {});
+                                    std::uint64_t batches_to_come, const std::optional<decided_limits>& decided = {});
 
 }  // namespace leat::stages

@@ -5,6 +5,7 @@
 #include "stages/observe/windows.hpp"
 
 #include <leat/field.hpp>
+#include <leat/loader_state.hpp>
 #include <leat/loading.hpp>
 #include <leat/samples.hpp>
 
@@ -29,12 +30,12 @@ struct batch_place {
 ///   device_calls   the device's table of calls; where there is a transfer it is not looked at
 ///   windows        how long windows are
 ///   only           the one batch that is delivered, by itself; with names it has its picks, too
-///   value_bytes_max   of a line that makes a batch of another one's run: above how many bytes that leaves values out
+///   limits         of a line that makes a batch of another one's run: which samples that leaves out
 struct loader_parts {
   std::shared_ptr<stages::transfer> transfer = {};
   std::shared_ptr<stages::device_calls> device_calls = {};
   std::optional<batch_place> only = {};
-  std::optional<std::uint64_t> value_bytes_max = {};
+  std::optional<sample_limits> limits = {};
   window_options windows = {};
 };
 

@@ -107,6 +107,27 @@ std::string joined(std::span<const std::string> texts) {
   return document + "}";
 }
 
+// Beside the descriptions, and no part of them: another budget is no other run. An older leat does not look at it.
+std::string with_limits(std::string document, const sample_limits& limits) {
+  nlohmann::ordered_json own = {{"scratch_bytes", nullptr}, {"value_bytes", nullptr}};
+  if (limits.scratch_bytes != sample_limits::none) own["scratch_bytes"] = limits.scratch_bytes;
+  if (limits.value_bytes != sample_limits::none) own["value_bytes"] = limits.value_bytes;
+  document.pop_back();
+  return document + ",\"limits\":" + own.dump() + "}";
+}
+
+std::optional<sample_limits> limits_of(const nlohmann::ordered_json& document, std::string_view name) {
+  const auto found = document.find("limits");
+  if (found == document.end()) return std::nullopt;
+  const auto number = [&](const char* key) {
+    const nlohmann::ordered_json& value = found->at(key);
+    if (value.is_null()) return sample_limits::none;
+    if (!value.is_number_unsigned()) refuse(name, "its limits are no numbers");
+    return value.get<std::uint64_t>();
+  };
+  return sample_limits{.scratch_bytes = number("scratch_bytes"), .value_bytes = number("value_bytes")};
+}
+
 std::string option_as_seen(std::string_view key) {
   for (const option_id each : {option_id::global_batch_size, option_id::batches_max, option_id::on_corrupt}) {
     if (name(each) == str_cat("loader_options::", key)) return spelled(each);
@@ -174,7 +195,7 @@ loader_state loader_state::at(std::uint32_t other_epoch, std::uint64_t other_bat
 
 std::vector<std::byte> loader_state::bytes() const {
   of(*this).check_named();
-  const std::string& document = of(*this).json();
+  const std::string document = limits ? with_limits(of(*this).json(), *limits) : of(*this).json();
   core_block core{};
   std::memcpy(core.data(), magic.data(), magic.size());
   put(core, 8, format_version);
@@ -265,6 +286,7 @@ loader_state loader_state::from_bytes(std::span<const std::byte> bytes, std::str
       if (!(into.what.digest() == into.sum)) refuse(name, "its descriptions do not match their digests");
     }
     read->json_ = joined(texts);
+    state.limits = limits_of(document, name);
   } catch (const nlohmann::json::exception&) {
     refuse(name, "its descriptions are no JSON of a state");
   }

@@ -563,5 +563,130 @@ TEST(over_budget, is_not_what_more_than_pixels_max_is) {
   }
 }
 
+// A run that goes on with another budget has the samples that it had.
+
+std::vector<seen_batch> batches_of(loader& run) {
+  std::vector<seen_batch> seen;
+  while (!run.finished()) {
+    while (const std::optional<batch> got = run.next_blocking()) seen.push_back(testing::look_at(*got));
+  }
+  return seen;
+}
+
+/// The batches of a run that has `first` for its first `steps` batches, and then goes on with `then`.
+std::vector<seen_batch> in_two_budgets(const dataset& set, loader_options options, const std::vector<field>& fields,
+                                       std::size_t first, std::size_t then, int steps) {
+  std::vector<seen_batch> seen;
+  options.host_bytes_max = first;
+  loader before(set, options, fields);
+  for (int step = 0; step < steps; ++step) seen.push_back(testing::look_at(*before.next_blocking()));
+  options.resume = loader_state::from_bytes(before.state().bytes(), "run.state");
+  before.stop();
+  options.host_bytes_max = then;
+  loader after(set, options, fields);
+  EXPECT_EQ(after.state().limits, options.resume->limits) << "and so does whoever goes on with this one";
+  for (const seen_batch& each : batches_of(after)) seen.push_back(each);
+  return seen;
+}
+
+TEST(over_budget, a_picture_that_a_run_left_out_stays_out_with_a_larger_budget) {
+  const testing::watchdog dog("over budget, resumed");
+  const fake_dataset set(one_large_picture(), loose_files());
+  for (const corrupt_policy policy : {corrupt_policy::skip, corrupt_policy::substitute}) {
+    loader_options options = options_for(policy);
+    constexpr std::size_t little = std::size_t{20} << 20;
+    constexpr std::size_t much = std::size_t{256} << 20;
+    options.host_bytes_max = little;
+    loader undisturbed(set, options, fields_of_any_size());
+    const std::vector<seen_batch> run = batches_of(undisturbed);
+    EXPECT_EQ(in_two_budgets(set, options, fields_of_any_size(), little, much, 1), run);
+    options.host_bytes_max = much;
+    loader roomy(set, options, fields_of_any_size());
+    EXPECT_NE(batches_of(roomy), run) << "without the state it is another run";
+  }
+}
+
+TEST(over_budget, a_picture_that_a_run_has_is_not_left_out_with_a_smaller_budget) {
+  const testing::watchdog dog("over budget, resumed with less");
+  const fake_dataset set(one_large_picture(), loose_files());
+  constexpr std::size_t little = std::size_t{20} << 20;
+  constexpr std::size_t much = std::size_t{256} << 20;
+  for (const corrupt_policy before : {corrupt_policy::skip, corrupt_policy::raise}) {
+    loader_options options = options_for(before);
+    options.host_bytes_max = much;
+    loader undisturbed(set, options, fields_of_any_size());
+    const std::vector<seen_batch> run = batches_of(undisturbed);
+    loader begun(set, options, fields_of_any_size());
+    static_cast<void>(begun.next_blocking());
+    options.resume = loader_state::from_bytes(begun.state().bytes(), "run.state");
+    options.on_corrupt = corrupt_policy::skip;  // A run that was begun with raise may go on with it.
+    options.host_bytes_max = little;
+    loader after(set, options, fields_of_any_size());
+    const std::string told = testing::message_of(errc::limit, [&] { batches_of(after); });
+    EXPECT_EQ(told.find("sample sample/37 (37.jpg): jpg: decoding needs "), 0U) << told;
+    EXPECT_NE(told.find("where the run was begun with 64 MiB"), std::string::npos) << told;
+    const std::size_t would_do = budget_named(told);
+    ASSERT_GT(would_do, little) << told;
+    options.host_bytes_max = would_do;
+    loader enough(set, options, fields_of_any_size());
+    std::vector<seen_batch> rest = batches_of(enough);
+    rest.insert(rest.begin(), run.front());
+    EXPECT_EQ(rest, run);
+  }
+}
+
+// Raise ends at such a sample, so that the next part may have what it needs: the message of the error says so.
+TEST(over_budget, a_picture_that_ended_a_run_under_raise_is_loaded_with_a_larger_budget) {
+  const testing::watchdog dog("over budget, raised");
+  const fake_dataset set(one_large_picture(), loose_files());
+  loader_options options = options_for(corrupt_policy::raise);
+  options.host_bytes_max = std::size_t{256} << 20;
+  loader undisturbed(set, options, fields_of_any_size());
+  const std::vector<seen_batch> run = batches_of(undisturbed);
+  options.host_bytes_max = std::size_t{20} << 20;
+  loader first(set, options, fields_of_any_size());
+  std::vector<seen_batch> seen;
+  const std::string told = testing::message_of(errc::limit, [&] {
+    while (const std::optional<batch> got = first.next_blocking()) seen.push_back(testing::look_at(*got));
+  });
+  options.resume = loader_state::from_bytes(first.state().bytes(), "run.state");
+  options.host_bytes_max = budget_named(told);
+  for (const corrupt_policy then : {corrupt_policy::raise, corrupt_policy::skip}) {
+    options.on_corrupt = then;
+    loader second(set, options, fields_of_any_size());
+    std::vector<seen_batch> whole = seen;
+    for (const seen_batch& each : batches_of(second)) whole.push_back(each);
+    EXPECT_EQ(whole, run);
+  }
+}
+
+TEST(over_budget, a_text_that_a_run_left_out_stays_out_and_one_that_it_has_stays) {
+  const testing::watchdog dog("a long text, resumed");
+  std::vector<fake_sample> samples = testing::make_samples(1, sample_count);
+  samples[37].find("txt")->bytes.assign(std::size_t{40} << 20, std::byte{'a'});
+  const fake_dataset set(samples, loose_files());
+  loader_options options = options_for(corrupt_policy::skip);
+  const std::vector<field> fields = {label("cls"), text("txt")};
+  constexpr std::size_t little = std::size_t{40} << 20;
+  constexpr std::size_t much = std::size_t{512} << 20;
+  options.host_bytes_max = little;
+  loader undisturbed(set, options, fields);
+  const std::vector<seen_batch> run = batches_of(undisturbed);
+  EXPECT_EQ(undisturbed.state().limits->value_bytes, little / 4);
+  for (const int steps : {1, 3}) EXPECT_EQ(in_two_budgets(set, options, fields, little, much, steps), run);
+  // Any batch by itself, too.
+  EXPECT_EQ(undisturbed.batch_at(1, 0).content_digest()->hex(),
+            std::find_if(run.begin(), run.end(), [](const seen_batch& each) { return each.epoch == 1; })->content);
+
+  options.host_bytes_max = much;
+  loader roomy(set, options, fields);
+  static_cast<void>(roomy.next_blocking());
+  options.resume = loader_state::from_bytes(roomy.state().bytes(), "run.state");
+  EXPECT_EQ(options.resume->limits->value_bytes, sample_limits::none);
+  options.host_bytes_max = little;
+  const std::string told = testing::message_of(errc::limit, [&] { const loader refused(set, options, fields); });
+  EXPECT_NE(told.find("the run of run.state has loaded all values"), std::string::npos) << told;
+}
+
 }  // namespace
 }  // namespace leat

@@ -93,6 +93,21 @@ TEST(loader_state, comes_back_from_its_bytes_as_it_was) {
   EXPECT_TRUE(differences(*read.descriptions, *state.descriptions).empty());
 }
 
+TEST(loader_state, keeps_which_samples_are_too_large_and_knows_where_nothing_is_said) {
+  loader_state state = some_state();
+  EXPECT_FALSE(loader_state::from_bytes(state.bytes()).limits) << "as an older leat saves it";
+  for (const sample_limits& limits :
+       {sample_limits{.scratch_bytes = 1 << 20, .value_bytes = sample_limits::none},
+        sample_limits{.scratch_bytes = sample_limits::none, .value_bytes = 7}, sample_limits{.scratch_bytes = 0},
+        sample_limits{.scratch_bytes = sample_limits::none - 1, .value_bytes = 1}}) {
+    state.limits = limits;
+    const loader_state read = loader_state::from_bytes(state.bytes());
+    EXPECT_EQ(read.limits, limits);
+    EXPECT_EQ(read.bytes(), state.bytes());
+    EXPECT_NO_THROW(check_resumes(read, *some_state().descriptions)) << "another budget is no other run";
+  }
+}
+
 TEST(loader_state, that_was_moved_has_no_digest_of_the_run) {
   const loader_state moved = some_state().at(2, 10);
   EXPECT_EQ(moved.epoch, 2U);

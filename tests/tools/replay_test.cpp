@@ -125,6 +125,38 @@ TEST(replay, tells_of_rows_that_are_drawn_as_in_another_epoch) {
   EXPECT_TRUE(any) << text.out;
 }
 
+TEST(replay, leaves_out_what_the_run_left_out) {
+  const temporary_directory directory;
+  const std::string table = (directory.path() / "texts.jsonl").string();
+  const std::string state = (directory.path() / "state").string();
+  const std::string lines = (directory.path() / "lines").string();
+  {
+    std::ofstream out(table);
+    for (int i = 0; i < 12; ++i) {
+      out << R"({"text": ")" << (i == 7 ? std::string(std::size_t{12} << 20, 'a') : std::to_string(i)) << "\"}\n";
+    }
+  }
+  const std::vector<std::string> options{table, "--batch-size", "4", "--on-corrupt", "skip"};
+  const std::vector<std::string> little{"--host-bytes-max", "24MiB"};
+  const ended whole =
+      run(joined(joined(joined({"epoch"}, options), little), {"--batches", lines, "--rows", "--state", state}));
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  std::size_t left_out = 0;
+  for (const std::string& line : lines_of(text_of(lines))) {
+    const json expected = json::parse(line);
+    const std::vector<std::string> batch =
+        joined(joined({"replay"}, options), {"--batch", std::to_string(expected["batch"].get<int>()), "--json"});
+    const ended by_state = run(joined(batch, {"--state", state}));
+    EXPECT_EQ(by_state.json()["digest"], expected["digest"]) << by_state.err;
+    EXPECT_THAT(by_state.err, HasSubstr("samples with a value of more than 6.00 MiB are corrupt, as in " + state));
+    EXPECT_EQ(run(joined(batch, little)).json()["digest"], expected["digest"]);
+    const json roomy = run(batch).json();
+    EXPECT_EQ(roomy["digest"] == expected["digest"], by_state.json()["corrupt"].empty());
+    left_out += by_state.json()["corrupt"].size();
+  }
+  EXPECT_EQ(left_out, 1U);
+}
+
 TEST(replay, show_draws_the_same_batch) {
   const photo_folder photos;
   const temporary_directory directory;
