@@ -159,7 +159,7 @@ void add_opening_options(CLI::App& app, open_options& opening) {
       "all checksums of TFRecord, Parquet and MDS are verified (without it those of TFRecord's pictures, and of "
       "Parquet's pages that are read whole): a wrong one makes its sample corrupt, or is an error on opening");
   app.add_option("--window", opening.arrays.window,
-                 "of HDF5 and Zarr: a sample is so many rows side by side, [N, ...] (one row, without that axis)")
+                 "of arrays: a sample is so many rows side by side, [N, ...] (one row, without that axis)")
       ->type_name("N");
   app.add_option("--stride", opening.arrays.stride, "rows from one sample to the next (1)")->type_name("N");
   CLI::Option* const by_array = app.add_flag_callback(
@@ -216,6 +216,8 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
       token_options tokens = kind.tokens.value_or(token_options());
       npy_options arrays = kind.arrays.value_or(npy_options());
       tokens.remote = arrays.remote = kind.opening.remote;
+      arrays.window = kind.opening.arrays.window;
+      arrays.stride = kind.opening.arrays.stride;
       const dataset opened = kind.tokens ? open_tokens(some, tokens) : open_npy(some, arrays);
       const std::vector<std::string>& fields = kind.opening.arrays.fields;
       return fields.empty() ? opened : opened.with_fields(fields);

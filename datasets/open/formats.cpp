@@ -114,22 +114,31 @@ constexpr format all_formats[] = {
          "--hard-dereference` stores the bytes), and so does a shard that ends within a member."},
     {.what = source_format::npy,
      .name = ".npy",
+     .options = window_option | stride_option,
      .begins = [](const file_look& look) { return is_npy(look.start); },
      .is_called = [](const file_look& look) { return look.called.ends_with(".npy"); },
-     .open = [](const input_files& files, const open_options&) { return open_npy_files(files, {}); },
+     .open =
+         [](const input_files& files, const open_options& options) {
+           return open_npy_files(files, {.window = options.arrays.window, .stride = options.arrays.stride});
+         },
      .opener = "open_npy",
      .recognised_by = "its first bytes, or the name's end",
      .fields = "`npy`. Of one file each row of the first axis is a sample. Of several files each file is one; "
-               "`npy_options::samples` says otherwise. Numbers of a one-dimensional array are a column: integers as "
-               "i64, floats as they are stored.",
+               "`npy_options::samples` says otherwise. With `window` a sample is so many rows. Numbers of a "
+               "one-dimensional array are a column: integers as i64, floats as they are stored.",
      .reads = "Versions 1 to 3; bool, u8 to u64, i8 to i64, f16, f32, f64; up to 8 axes.",
      .refuses = "Big-endian, complex, structured, object, text and time dtypes; raw memory, such as bf16 (save its "
                 "bits as uint16); Fortran order; u64 beyond 2^63 - 1 in a column; files of several dtypes or shapes."},
     {.what = source_format::npz,
      .name = ".npz",
+     .options = window_option | stride_option,
      .is_called = [](const file_look& look) { return look.called.ends_with(".npz"); },
-     .open = [](const input_files& files,
-                const open_options& options) { return open_npz_files(files, {.fields = options.arrays.fields}); },
+     .open =
+         [](const input_files& files, const open_options& options) {
+           return open_npz_files(files, {.fields = options.arrays.fields,
+                                         .window = options.arrays.window,
+                                         .stride = options.arrays.stride});
+         },
      .chooses = true,
      .opener = "open_npz",
      .recognised_by = "the name's end",

@@ -503,10 +503,7 @@ dataset chunked_rows(chunked_table table) {
   const std::uint64_t rows =
       table.arrays.empty() ? table.values.front().rows.size() : table.arrays.front().shape.front();
   const row_windows& windows = table.rows;
-  if (windows.stride == 0) throw error(errc::usage, str_cat(table.title, ": a stride of 0 rows; give 1 or more"));
-  if (rows < windows.count() && windows.window != 0) {
-    throw error(errc::usage, str_cat(table.title, ": windows of ", windows.window, " rows, and it has ", rows));
-  }
+  const std::uint64_t samples = windows.samples_of(rows, table.title);
   constexpr std::size_t fields_max = std::numeric_limits<std::uint16_t>::max();
   if (table.arrays.size() + table.values.size() > fields_max) {
     throw error(
@@ -515,8 +512,6 @@ dataset chunked_rows(chunked_table table) {
                 " can be fields; name those that are wanted (", spelled(option_id::array_fields), ")"),
         option_id::array_fields);
   }
-  const std::uint64_t samples = rows < windows.count() ? 0 : (rows - windows.count()) / windows.stride + 1;
-
   std::vector<column_values> columns;
   std::vector<kept_values> kept;
   blocking_sources sources;
@@ -539,16 +534,10 @@ dataset chunked_rows(chunked_table table) {
       continue;
     }
     column_values& column = columns.emplace_back(column_of(array.name, array.type, values, at(table.title, array)));
-    const auto take_strided = [&](auto& all) {
-      for (std::uint64_t sample = 0; windows.stride > 1 && sample < samples; ++sample) {
-        all[sample] = all[sample * windows.stride];
-      }
-      all.resize(samples);
-    };
     if (is_integer(array.type)) {
-      take_strided(column.values);
+      windows.take_strided(column.values, 0, samples);
     } else {
-      take_strided(column.reals);
+      windows.take_strided(column.reals, 0, samples);
     }
   }
   std::erase_if(table.arrays, has_one_axis);

@@ -3,6 +3,7 @@
 
 #include "datasets/model/columns.hpp"
 #include "datasets/tables/chunked_array.hpp"
+#include "datasets/tables/row_windows.hpp"
 #include "io/files/file_table.hpp"
 #include "io/files/source.hpp"
 
@@ -15,16 +16,6 @@
 namespace leat::datasets {
 
 class file_guard;
-
-/// Which rows sample i has: those from i * stride on.
-///   window   0: one row, without an axis for it
-struct row_windows {
-  std::uint64_t window = 0;
-  std::uint64_t stride = 1;
-
-  [[nodiscard]] std::uint64_t count() const noexcept { return window == 0 ? 1 : window; }
-  [[nodiscard]] std::uint64_t first_of(std::uint64_t sample) const noexcept { return sample * stride; }
-};
 
 /// What the reader of a format found out.
 ///   format   for dataset_model::describe(): "hdf5"

@@ -19,7 +19,7 @@ namespace leat {
 /// Options that open() gives to the function of the format. An option that a source does not take is refused by name.
 ///   tar      for tar shards
 ///   index    for shards and folders; tar.index is ignored
-///   arrays   for HDF5 and Zarr. If it sets windows or sample::array, all sources must be of these formats. Its
+///   arrays   for HDF5 and Zarr; windows for .npy and .npz, too. If it sets windows or sample::array, all sources must be of these formats. Its
 ///            `fields` apply to every source, as dataset::with_fields()
 ///   tables   for Parquet, Arrow, TFRecord, MDS, JSONL and CSV. If it names no fields, those of `arrays` apply
 ///   lmdb     for LMDB

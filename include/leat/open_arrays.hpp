@@ -23,6 +23,8 @@ struct npy_options {
   unsigned threads = 0;                  ///< threads that read headers. 0 (default): chosen for the machine
   remote_options remote = {};            ///< for files at addresses
   std::vector<std::string> fields = {};  ///< only these members of .npz, by name or pattern ("train_*")
+  std::uint64_t window = 0;              ///< rows of a sample, as array_options::window: of several files, too
+  std::uint64_t stride = 1;              ///< as array_options::stride
 };
 
 /// Arrays of numpy.save(), versions 1 to 3: the field "npy", of field_kind::tensor, for leat::array. All of leat::dtype
@@ -31,7 +33,8 @@ struct npy_options {
 ///   files    paths, brace lists and globs; all of one dtype and row shape
 ///   throws   error{errc::not_found}; error{errc::format} a damaged header, or a file that ends before its array does,
 ///            by name; error{errc::unsupported} big-endian, complex, structured, object and text dtypes and Fortran
-///            order, with what to do about each; error{errc::usage} files of different dtypes or shapes
+///            order, with what to do about each; error{errc::usage} files of different dtypes or shapes, fewer rows than
+///            a window
 ///   source   numpy.lib.format
 [[nodiscard]] dataset open_npy(const source_names& files, const npy_options& options = {});
 

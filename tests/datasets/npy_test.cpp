@@ -115,6 +115,60 @@ TEST(npy_files, one_dimensional_arrays_are_a_column) {
   EXPECT_EQ(scores.fields().at(0).type, dtype::f32);
 }
 
+TEST(npy_files, windows_of_rows_are_samples_that_may_overlap) {
+  const temporary_directory root;
+  const std::string path =
+      write_file(root.path() / "x.npy", npy_text(npy_dict("<f4", "7, 2"), bytes_of(counting<float>(14))));
+  for (const std::uint64_t stride : {1U, 2U, 3U, 5U}) {
+    const dataset windows = open_npy(path, {.window = 3, .stride = stride});
+    ASSERT_EQ(windows.size(), 4 / stride + 1) << "no window goes beyond the end";
+    EXPECT_EQ(windows.fields()[0].shape, (dimensions{3, 2}));
+    for (std::uint64_t sample = 0; sample < windows.size(); ++sample) {
+      std::vector<float> rows(6);
+      std::iota(rows.begin(), rows.end(), static_cast<float>(sample * stride * 2));
+      EXPECT_EQ(values_of<float>(windows.read(sample)), rows);
+    }
+    EXPECT_EQ(leat::open(path, {.arrays = {.window = 3, .stride = stride}}).size(), windows.size());
+  }
+  const dataset strided = open_npy(path, {.stride = 3});
+  ASSERT_EQ(strided.size(), 3U);
+  EXPECT_EQ(strided.fields()[0].shape, (dimensions{2}));
+  EXPECT_THAT(values_of<float>(strided.read(2)), ElementsAre(12, 13));
+}
+
+TEST(npy_files, windows_of_numbers_are_rows_and_no_window_crosses_files) {
+  const temporary_directory root;
+  std::vector<std::string> paths;
+  for (const int length : {5, 3, 4}) {
+    std::vector<std::int16_t> values(static_cast<std::size_t>(length));
+    std::iota(values.begin(), values.end(), static_cast<std::int16_t>(100 * paths.size()));
+    paths.push_back(write_file(root.path() / (std::to_string(paths.size()) + ".npy"),
+                               npy_text(npy_dict("<i2", std::to_string(length) + ","), bytes_of(values))));
+  }
+  const dataset windows = open_npy(paths, {.window = 3});
+  ASSERT_EQ(windows.size(), 6U);
+  EXPECT_EQ(windows.fields().at(0).shape, (dimensions{3}));
+  EXPECT_THAT(values_of<std::int16_t>(windows.read(2)), ElementsAre(2, 3, 4));
+  EXPECT_THAT(values_of<std::int16_t>(windows.read(3)), ElementsAre(100, 101, 102));
+  EXPECT_THAT(values_of<std::int16_t>(windows.read(5)), ElementsAre(201, 202, 203));
+  const dataset every_second = open_npy(paths, {.stride = 2});
+  ASSERT_EQ(every_second.size(), 3U + 2 + 2);
+  std::vector<std::int64_t> numbers;
+  for (std::uint64_t i = 0; i < 7; ++i) numbers.push_back(every_second.column(i, "npy").value());
+  EXPECT_THAT(numbers, ElementsAre(0, 2, 4, 100, 102, 200, 202));
+
+  EXPECT_THAT(message_of(errc::usage, [&] { (void)open_npy(paths, {.window = 4}); }),
+              AllOf(HasSubstr("1.npy"), HasSubstr("windows of 4 rows, and it has 3")));
+  EXPECT_THAT(message_of(errc::usage, [&] { (void)open_npy(paths, {.stride = 0}); }), HasSubstr("a stride of 0 rows"));
+  EXPECT_THAT(
+      message_of(errc::usage, [&] { (void)open_npy(paths, {.samples = npy_options::sample::file, .window = 2}); }),
+      HasSubstr("windows are of rows"));
+  const std::string deep =
+      write_file(root.path() / "deep.npy", npy_text(npy_dict("|u1", "2, 1, 1, 1, 1, 1, 1, 1"), "ab"));
+  EXPECT_THAT(message_of(errc::unsupported, [&] { (void)open_npy(deep, {.window = 2}); }),
+              AllOf(HasSubstr("deep.npy"), HasSubstr("leat has up to 8")));
+}
+
 TEST(npy_files, versions_2_and_3_have_a_longer_length) {
   const temporary_directory root;
   for (const int version : {1, 2, 3}) {
@@ -346,6 +400,30 @@ TEST(npz_files, packed_members_are_blocks) {
   EXPECT_THAT(values_of<std::int16_t>(mixed.read(6, "z")), ElementsAre(18, 19, 20));
   const std::vector<std::string> twice = {packed_archive("mixed.npz"), packed_archive("mixed.npz")};
   EXPECT_EQ(open_npz(twice).read(13, "z"), mixed.read(6, "z"));
+}
+
+TEST(npz_files, windows_of_rows_are_of_all_members_stored_or_packed) {
+  const temporary_directory root;
+  const std::string path = write_file(root.path() / "a.npz", xy_archive());
+  const dataset windows = open_npz(path, {.window = 2});
+  ASSERT_EQ(windows.size(), 2U);
+  EXPECT_THAT(values_of<float>(windows.read(1, "x")), ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(values_of<std::int64_t>(windows.read(1, "y")), ElementsAre(6, 7));
+  EXPECT_FALSE(windows.fields().at(0).chunked) << "its rows are read where they lie";
+  EXPECT_THAT(windows.notes(), Contains(HasSubstr("checksums present, not verified: rows of 'x', 'z'")));
+  EXPECT_EQ(leat::open(path, {.arrays = {.stride = 2}}).column(1, "y"), 7);
+
+  const dataset packed = open_npz(packed_archive("packed.npz"), {.fields = {"x"}, .window = 5, .stride = 4});
+  ASSERT_EQ(packed.size(), 9U);
+  std::vector<float> rows(150);
+  std::iota(rows.begin(), rows.end(), 8 * 4 * 30.0F);
+  EXPECT_EQ(values_of<float>(packed.read(8, "x")), rows);
+
+  std::string damaged = xy_archive();
+  damaged[damaged.find(bytes_of<std::int64_t>({7}))] = 6;
+  EXPECT_THAT(
+      message_of(errc::format, [&] { (void)open_npz(write_file(root.path() / "a.npz", damaged), {.window = 2}); }),
+      AllOf(HasSubstr("a.npz/y"), HasSubstr("CRC-32")));
 }
 
 TEST(npz_files, damage_of_a_packed_member_concerns_its_rows) {

@@ -34,6 +34,7 @@ struct source_row {
   bool tar = false;
   bool index = false;
   bool arrays = false;
+  bool windows = false;
   bool columns = false;
   bool text = false;
   bool checksums = false;
@@ -59,10 +60,11 @@ TEST(source_options, that_a_source_does_not_take_are_refused_by_name) {
       {.path = (root.path() / "photos").string(), .called = "a folder of pictures", .index = true},
       {.path = shard.save(root.path() / "a.tar"), .called = "tar shards", .tar = true, .index = true},
       {.path = put("a.npy", testing::npy_text("{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }", "abcd")),
-       .called = ".npy"},
-      {.path = data + "/npz/mixed.npz", .called = ".npz"},
-      {.path = data + "/hdf5/filters.h5", .called = "HDF5", .arrays = true, .columns = true},
-      {.path = data + "/zarr/v3.zarr", .called = "Zarr", .arrays = true},
+       .called = ".npy",
+       .windows = true},
+      {.path = data + "/npz/mixed.npz", .called = ".npz", .windows = true},
+      {.path = data + "/hdf5/filters.h5", .called = "HDF5", .arrays = true, .windows = true, .columns = true},
+      {.path = data + "/zarr/v3.zarr", .called = "Zarr", .arrays = true, .windows = true},
       {.path = data + "/parquet/bare-v1.parquet", .called = "Parquet", .columns = true, .checksums = true},
       {.path = data + "/arrow/file.arrow", .called = "Arrow", .columns = true},
       {.path = data + "/tfrecord/examples.tfrecord", .called = "TFRecord", .columns = true, .checksums = true},
@@ -74,8 +76,8 @@ TEST(source_options, that_a_source_does_not_take_are_refused_by_name) {
   const std::vector<option_row> options = {
       {"tar_options::ignore_zeros", &source_row::tar, [](open_options& asked) { asked.tar.ignore_zeros = true; }},
       {"index_options::use", &source_row::index, [](open_options& asked) { asked.index.use = index_use::rebuild; }},
-      {"array_options::window", &source_row::arrays, [](open_options& asked) { asked.arrays.window = 2; }},
-      {"array_options::stride", &source_row::arrays, [](open_options& asked) { asked.arrays.stride = 2; }},
+      {"array_options::window", &source_row::windows, [](open_options& asked) { asked.arrays.window = 2; }},
+      {"array_options::stride", &source_row::windows, [](open_options& asked) { asked.arrays.stride = 2; }},
       {"array_options::samples", &source_row::arrays,
        [](open_options& asked) { asked.arrays.samples = array_options::sample::array; }},
       {"table_options::columns", &source_row::columns, [](open_options& asked) { asked.tables.columns = {"nothere"}; }},

@@ -6,6 +6,7 @@
 #include "datasets/formats/arrays/npy_header.hpp"
 #include "datasets/formats/format_openers.hpp"
 #include "datasets/tables/dense_rows.hpp"
+#include "datasets/tables/row_windows.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open_arrays.hpp>
@@ -62,7 +63,14 @@ void check_same(const std::vector<npy_file>& files, const std::vector<std::strin
 dataset open_npy_files(const input_files& from, const npy_options& options) {
   const std::vector<std::string>& paths = from.names();
   const std::vector<npy_file> files = look_at(from, options.threads);
-  const bool of_rows = options.samples == npy_options::sample::row ||
+  const row_windows windows{options.window, options.stride};
+  const bool in_windows = windows.window != 0 || windows.stride != 1;
+  if (in_windows && options.samples == npy_options::sample::file) {
+    throw error(errc::usage, str_cat(paths.front(),
+                                     ": windows are of rows, and each file is a sample; leave "
+                                     "npy_options::samples out"));
+  }
+  const bool of_rows = in_windows || options.samples == npy_options::sample::row ||
                        (options.samples == npy_options::sample::automatic && paths.size() == 1);
   if (of_rows) {
     for (std::size_t i = 0; i < files.size(); ++i) {
@@ -76,7 +84,7 @@ dataset open_npy_files(const input_files& from, const npy_options& options) {
   const npy_header& first = files.front().header;
 
   dense_table table;
-  const bool is_column = of_rows && first.shape.size() == 1;
+  const bool is_column = of_rows && first.shape.size() == 1 && windows.window == 0;
   column_values column{.name = field_name};
   if (!is_column) {
     field_info field;
@@ -90,8 +98,10 @@ dataset open_npy_files(const input_files& from, const npy_options& options) {
     for (std::size_t axis = of_rows ? 1 : 0; axis < first.shape.size(); ++axis) {
       field.shape.push_back(static_cast<std::int64_t>(first.shape[axis]));
     }
-    table.strides.push_back(row_bytes(field.type, field.shape, paths.front()));
-    if (table.strides.front() == 0) {
+    const std::uint64_t bytes = row_bytes(field.type, field.shape, paths.front());
+    table.strides.push_back(bytes * windows.stride);
+    field.shape = windows.shape_of(field.shape, paths.front());
+    if (bytes == 0) {
       throw error(errc::usage,
                   str_cat(paths.front(), ": an axis of the array has no elements: there is nothing to load"));
     }
@@ -102,10 +112,16 @@ dataset open_npy_files(const input_files& from, const npy_options& options) {
   placed_files placed = from.place(sized);
   for (std::size_t i = 0; i < files.size(); ++i) {
     const npy_header& header = files[i].header;
-    const std::uint64_t samples = of_rows ? header.shape.front() : 1;
+    const std::uint64_t samples = of_rows ? windows.samples_of(header.shape.front(), paths[i]) : 1;
     dense_run run{.file = placed.numbers[i], .samples = samples};
     if (is_column) {
-      append_to_column(*from.open(paths[i]), header.data_offset, header.type, samples, column);
+      const std::size_t before = is_integer(header.type) ? column.values.size() : column.reals.size();
+      append_to_column(*from.open(paths[i]), header.data_offset, header.type, header.shape.front(), column);
+      if (is_integer(header.type)) {
+        windows.take_strided(column.values, before, samples);
+      } else {
+        windows.take_strided(column.reals, before, samples);
+      }
     } else {
       run.offsets.push_back(header.data_offset);
     }

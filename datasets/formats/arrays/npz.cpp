@@ -10,6 +10,7 @@
 #include "datasets/tables/array_choice.hpp"
 #include "datasets/tables/chunked_rows.hpp"
 #include "datasets/tables/dense_rows.hpp"
+#include "datasets/tables/row_windows.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open_arrays.hpp>
@@ -211,9 +212,9 @@ chunked_array as_chunks(const npz_array& from, std::uint32_t file) {
   return array;
 }
 
-// Archives, at least one of which is_chunked().
+// Archives, at least one of which is_chunked(), or windows of their rows.
 dataset chunked_archives(const std::vector<std::string>& paths, const std::vector<npz_file>& files,
-                         const placed_files& placed) {
+                         const placed_files& placed, const row_windows& windows) {
   std::vector<dataset> parts;
   for (std::size_t i = 0; i < files.size(); ++i) {
     chunked_table table{.format = "npz",
@@ -223,7 +224,8 @@ dataset chunked_archives(const std::vector<std::string>& paths, const std::vecto
                         .watch = i == 0 ? placed.watch : nullptr,  // one for all files
                         .arrays = {},
                         .values = {},
-                        .notes = files[i].notes};
+                        .notes = files[i].notes,
+                        .rows = windows};
     for (const npz_array& each : files[i].arrays) {
       const std::string where = str_cat(paths[i], "/", each.name);
       if (row_bytes(each.header.type, each.header.row_shape(), where) == 0) {
@@ -252,8 +254,18 @@ dataset open_npz_files(const input_files& from, const npy_options& options) {
     sized.push_back({paths[i], files[i].size, files[i].version});
   }
   placed_files placed = from.place(sized);
-  if (std::any_of(files.begin(), files.end(), [](const npz_file& each) { return each.is_chunked(); })) {
-    return chunked_archives(paths, files, placed);
+  const row_windows windows{options.window, options.stride};
+  const bool in_windows = windows.window != 0 || windows.stride != 1;
+  if (in_windows || std::any_of(files.begin(), files.end(), [](const npz_file& each) { return each.is_chunked(); })) {
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      for (const npz_array& each : files[i].arrays) {
+        if (each.is_column() && !each.member.deflated) check_sum(*from.open(paths[i]), each);
+      }
+    }
+    if (std::string note = note_of_checksums(files.front(), paths.front()); !note.empty()) {
+      files.front().notes.push_back(std::move(note));
+    }
+    return chunked_archives(paths, files, placed, windows);
   }
 
   dense_table table;
