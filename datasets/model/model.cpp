@@ -109,9 +109,12 @@ std::span<const std::byte> making_facet::produce(std::uint64_t, std::uint16_t, s
   return {};
 }
 
-boost::asio::awaitable<std::vector<std::byte>> making_facet::fetch(std::uint64_t, std::uint16_t) const {
+std::uint16_t making_facet::fetch_group(std::uint64_t, std::uint16_t field) const { return field; }
+
+boost::asio::awaitable<std::vector<std::vector<std::byte>>> making_facet::fetch(std::uint64_t,
+                                                                                std::vector<std::uint16_t>) const {
   assert(false && "no part is fetched");
-  co_return std::vector<std::byte>{};
+  co_return std::vector<std::vector<std::byte>>{};
 }
 
 std::uint64_t packing_facet::header_offset(std::uint64_t, const extent& part) const { return part.offset; }

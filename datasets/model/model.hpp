@@ -138,9 +138,14 @@ class dataset_model {
     assert(facets_.making);
     return facets_.making->produce(sample, field, scratch);
   }
-  [[nodiscard]] boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const {
+  [[nodiscard]] boost::asio::awaitable<std::vector<std::vector<std::byte>>> fetch(
+      std::uint64_t sample, std::vector<std::uint16_t> fields) const {
     assert(facets_.making);
-    return facets_.making->fetch(sample, field);
+    return facets_.making->fetch(sample, std::move(fields));
+  }
+  [[nodiscard]] std::uint16_t fetch_group(std::uint64_t sample, std::uint16_t field) const {
+    assert(facets_.making);
+    return facets_.making->fetch_group(sample, field);
   }
 
   [[nodiscard]] guard guarded() const noexcept { return facets_.guard ? facets_.guard->guarded() : guard::none; }

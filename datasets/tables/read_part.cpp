@@ -18,9 +18,9 @@ void append_made(const dataset_model& model, std::uint64_t sample, const part& w
   std::span<const std::byte> bytes;
   if (wanted.form == part_form::awaited) {
     boost::asio::io_context here;
-    auto fetched = boost::asio::co_spawn(here, model.fetch(sample, wanted.field), boost::asio::use_future);
+    auto fetched = boost::asio::co_spawn(here, model.fetch(sample, {wanted.field}), boost::asio::use_future);
     here.run();
-    bytes = made = fetched.get();
+    bytes = made = std::move(fetched.get().front());
   } else {
     bytes = model.produce(sample, wanted.field, made);
   }

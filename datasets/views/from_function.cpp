@@ -20,7 +20,7 @@ namespace {
 namespace asio = boost::asio;
 
 using make_function = function_of_fields;
-using fetch_function = std::function<asio::awaitable<std::vector<std::byte>>(std::uint64_t)>;
+using fetch_function = coroutine_of_fields;
 
 class function_model final : public dataset_model, making_facet {
  public:
@@ -68,11 +68,19 @@ class function_model final : public dataset_model, making_facet {
     return scratch;
   }
 
-  asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
-    std::vector<std::byte> bytes = co_await fetch_(sample);
-    check(sample, field, bytes.size());
-    co_return bytes;
+  asio::awaitable<std::vector<std::vector<std::byte>>> fetch(std::uint64_t sample,
+                                                             std::vector<std::uint16_t> fields) const override {
+    std::vector<std::vector<std::byte>> all = co_await fetch_(sample);
+    check_count(sample, all.size());
+    std::vector<std::vector<std::byte>> wanted;
+    for (const std::uint16_t field : fields) {
+      check(sample, field, all[field].size());
+      wanted.push_back(std::move(all[field]));
+    }
+    co_return wanted;
   }
+  // One call gives all fields of a sample.
+  std::uint16_t fetch_group(std::uint64_t, std::uint16_t) const override { return 0; }
 
   std::string name(std::uint64_t sample) const override { return name_ ? name_(sample) : str_cat("sample ", sample); }
 
@@ -115,9 +123,13 @@ class function_model final : public dataset_model, making_facet {
   }
   [[nodiscard]] std::vector<std::vector<std::byte>> made_of(std::uint64_t sample) const {
     std::vector<std::vector<std::byte>> made = make_(sample);
-    if (made.size() == fields_.size()) return made;
-    throw error(errc::usage, str_cat(name(sample), ": the function returned ", made.size(), " values for ",
-                                     fields_.size(), " fields"));
+    check_count(sample, made.size());
+    return made;
+  }
+  void check_count(std::uint64_t sample, std::size_t values) const {
+    if (values == fields_.size()) return;
+    throw error(errc::usage,
+                str_cat(name(sample), ": the function returned ", values, " values for ", fields_.size(), " fields"));
   }
   void check(std::uint64_t sample, std::uint16_t field, std::size_t bytes) const {
     if (bytes <= fields_[field].bytes_max) return;
@@ -138,6 +150,15 @@ class function_model final : public dataset_model, making_facet {
   column_table columns_;
   const std::uint64_t number_ = next_number();
 };
+
+using fetch_of_one = std::function<coroutine_of_bytes(std::uint64_t)>;
+
+// `fetch` lives as long as the dataset, which outlives what is awaited of it.
+asio::awaitable<std::vector<std::vector<std::byte>>> fetch_only_field(const fetch_of_one& fetch, std::uint64_t sample) {
+  std::vector<std::vector<std::byte>> fetched;
+  fetched.push_back(co_await fetch(sample));
+  co_return fetched;
+}
 
 }  // namespace
 }  // namespace datasets
@@ -163,10 +184,19 @@ dataset from_function(std::uint64_t samples, function_of_fields make, std::vecto
       std::make_shared<datasets::function_model>(samples, std::move(make), nullptr, fields, std::move(options)));
 }
 
-dataset from_coroutine(std::uint64_t samples,
-                       std::function<boost::asio::awaitable<std::vector<std::byte>>(std::uint64_t)> fetch,
+dataset from_coroutine(std::uint64_t samples, std::function<coroutine_of_bytes(std::uint64_t)> fetch,
                        function_options options) {
+  coroutine_of_fields all;
+  if (fetch) {
+    all = [fetch = std::move(fetch)](std::uint64_t sample) { return datasets::fetch_only_field(fetch, sample); };
+  }
   const std::vector<function_field> fields{{options.field, options.bytes_max}};
+  return dataset(
+      std::make_shared<datasets::function_model>(samples, nullptr, std::move(all), fields, std::move(options)));
+}
+
+dataset from_coroutine(std::uint64_t samples, coroutine_of_fields fetch, std::vector<function_field> fields,
+                       function_options options) {
   return dataset(
       std::make_shared<datasets::function_model>(samples, nullptr, std::move(fetch), fields, std::move(options)));
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace leat::datasets {
@@ -36,9 +37,15 @@ class passed_on : public expanding_facet, public making_facet, public packing_fa
     const auto at = view().at(sample);
     return at.model.produce(at.sample, view().inner_field(at, field), scratch);
   }
-  boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
+  boost::asio::awaitable<std::vector<std::vector<std::byte>>> fetch(std::uint64_t sample,
+                                                                    std::vector<std::uint16_t> fields) const override {
     const auto at = view().at(sample);
-    return at.model.fetch(at.sample, view().inner_field(at, field));
+    for (std::uint16_t& field : fields) field = view().inner_field(at, field);
+    return at.model.fetch(at.sample, std::move(fields));
+  }
+  std::uint16_t fetch_group(std::uint64_t sample, std::uint16_t field) const override {
+    const auto at = view().at(sample);
+    return at.model.fetch_group(at.sample, view().inner_field(at, field));
   }
 
   std::vector<member_path> members(std::uint64_t sample, std::span<const std::uint16_t> fields,

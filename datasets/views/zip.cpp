@@ -54,9 +54,15 @@ class zip_model final : public dataset_model,
     const side& of = of_field(field);
     return of.model->produce(sample, of.inner(field), scratch);
   }
-  boost::asio::awaitable<std::vector<std::byte>> fetch(std::uint64_t sample, std::uint16_t field) const override {
+  boost::asio::awaitable<std::vector<std::vector<std::byte>>> fetch(std::uint64_t sample,
+                                                                    std::vector<std::uint16_t> fields) const override {
+    const side& of = of_field(fields.front());  // A group has fields of one side.
+    for (std::uint16_t& field : fields) field = of.inner(field);
+    return of.model->fetch(sample, std::move(fields));
+  }
+  std::uint16_t fetch_group(std::uint64_t sample, std::uint16_t field) const override {
     const side& of = of_field(field);
-    return of.model->fetch(sample, of.inner(field));
+    return static_cast<std::uint16_t>(of.first_field + of.model->fetch_group(sample, of.inner(field)));
   }
   std::optional<value_fault> expand(std::uint64_t sample, const part& of, std::span<const std::byte> stored,
                                     std::span<std::byte>& decoded) const override {

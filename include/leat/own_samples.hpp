@@ -89,6 +89,15 @@ using coroutine_of_bytes = boost::asio::awaitable<std::vector<std::byte>, boost:
 [[nodiscard]] dataset from_coroutine(std::uint64_t samples, std::function<coroutine_of_bytes(std::uint64_t)> fetch,
                                      function_options options);
 
+/// Samples of several fields: awaiting fetch(i) gives the bytes of each field of sample i, in their order. It is called
+/// once for a sample in a batch, whichever of the fields are loaded; the others are dropped. function_options::field and
+/// bytes_max are not used.
+///   throws   as from_function() of several fields
+using coroutine_of_several = boost::asio::awaitable<std::vector<std::vector<std::byte>>, boost::asio::any_io_executor>;
+using coroutine_of_fields = std::function<coroutine_of_several(std::uint64_t)>;
+[[nodiscard]] dataset from_coroutine(std::uint64_t samples, coroutine_of_fields fetch,
+                                     std::vector<function_field> fields, function_options options = {});
+
 /// Rows of dense host tensors with a common first axis, as TensorDataset. Tensors of one axis are columns (labels),
 /// others are fields of field_kind::tensor. Their bytes are not copied: `owner` keeps them alive as long as the
 /// dataset.

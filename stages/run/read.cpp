@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
+#include <iterator>
 #include <utility>
 
 namespace leat::stages {
@@ -125,18 +126,20 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
       start_block(batch, block, memory ? std::move(*memory) : io::lease(), operations);
     }
     std::size_t bytes = 0;
-    absl::InlinedVector<std::uint16_t, 4> fetched;  // programs
+    absl::InlinedVector<fetch_wanted, 4> fetched;
+    std::uint16_t fetch_groups = 0;
     for (std::size_t p = 0; awaits_ && p < programs_.size() && !sample.corrupt; ++p) {
       const std::uint16_t field = batch.plan.field_of(row, p);
       if (batch.plan.step_of(row, p) != row_step::await) continue;
-      const auto serves = [&](std::uint16_t before) { return batch.plan.field_of(row, before) == field; };
+      const auto serves = [&](const fetch_wanted& before) { return before.field == field; };
       if (std::any_of(fetched.begin(), fetched.end(), serves)) continue;
-      fetched.push_back(static_cast<std::uint16_t>(p));
+      const std::uint16_t group = dataset_.fetch_group(sample.pick().sample, field);
+      const auto is_with = [&](const fetch_wanted& before) { return before.group == group; };
+      fetch_groups += std::none_of(fetched.begin(), fetched.end(), is_with) ? 1 : 0;
+      fetched.push_back({.field = field, .group = group});
       bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
     }
-    if (!fetched.empty()) {
-      sample.reads_missing.fetch_add(static_cast<std::uint16_t>(fetched.size()), std::memory_order_relaxed);
-    }
+    if (fetch_groups != 0) sample.reads_missing.fetch_add(fetch_groups, std::memory_order_relaxed);
     if (!in_blocks && sample.reads_missing.load(std::memory_order_relaxed) == 0) {
       events_.ready(sample, 0);
       continue;
@@ -157,9 +160,8 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
       }
     }
     place_reads(batch, sample, memory ? std::move(*memory) : io::lease(), operations);
-    for (std::size_t i = 0; i < fetched.size(); ++i) {
-      fetches.spawn(fetch(batch, sample, sample.fetched[i], fetched[i]));
-    }
+    for (std::size_t i = 0; i < fetched.size(); ++i) fetched[i].into = &sample.fetched[i];
+    start_fetches(batch, sample, {fetched.data(), fetched.size()}, fetches);
     if (in_blocks && is_last(sample)) events_.ready(sample, 0);
   }
   start(batch, operations);
@@ -404,19 +406,35 @@ void reader_stage::settle_block(block_in_flight& block) noexcept {
   }
 }
 
-asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_in_flight& sample, fetched_field& fetched,
-                                          std::uint16_t program) {
-  const std::uint16_t field = batch.plan.field_of(sample.row, program);
+// One coroutine for each group of fields.
+void reader_stage::start_fetches(batch_in_flight& batch, sample_in_flight& sample, std::span<const fetch_wanted> wanted,
+                                 async::scope& fetches) {
+  for (std::size_t first = 0; first < wanted.size(); ++first) {
+    const auto is_with = [&](const fetch_wanted& each) { return each.group == wanted[first].group; };
+    if (std::any_of(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(first), is_with)) continue;
+    std::vector<fetch_wanted> group;
+    std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(group), is_with);
+    fetches.spawn(fetch(batch, sample, std::move(group)));
+  }
+}
+
+asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_in_flight& sample,
+                                          std::vector<fetch_wanted> wanted) {
   try {
-    fetched.bytes = co_await dataset_.fetch(sample.pick().sample, field);
-    if (fetched.bytes.size() > dataset_.fields()[field].bytes_max) {
-      sample.corrupt = true;
-      sample.in_trouble().reason =
-          str_cat("fetched ", fetched.bytes.size(), " bytes where the dataset promised at most ",
-                  dataset_.fields()[field].bytes_max);
-    }
-    for (std::size_t p = 0; p < programs_.size(); ++p) {
-      if (batch.plan.field_of(sample.row, p) == field) batch.encoded[sample.row * programs_.size() + p] = fetched.bytes;
+    std::vector<std::uint16_t> fields;
+    for (const fetch_wanted& each : wanted) fields.push_back(each.field);
+    std::vector<std::vector<std::byte>> values = co_await dataset_.fetch(sample.pick().sample, std::move(fields));
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const std::uint16_t field = wanted[i].field;
+      std::vector<std::byte>& bytes = wanted[i].into->bytes = std::move(values[i]);
+      if (bytes.size() > dataset_.fields()[field].bytes_max) {
+        sample.corrupt = true;
+        sample.in_trouble().reason = str_cat("fetched ", bytes.size(), " bytes where the dataset promised at most ",
+                                             dataset_.fields()[field].bytes_max);
+      }
+      for (std::size_t p = 0; p < programs_.size(); ++p) {
+        if (batch.plan.field_of(sample.row, p) == field) batch.encoded[sample.row * programs_.size() + p] = bytes;
+      }
     }
   } catch (const boost::system::system_error& stopped) {
     if (stopped.code() == asio::error::operation_aborted) throw;

@@ -109,8 +109,15 @@ class reader_stage {
                    std::vector<io::read_operation*>& operations);
   void finished(block_in_flight& block) noexcept;
   void count(const io::set_read& ended, std::size_t loop) noexcept;
-  asio::awaitable<void> fetch(batch_in_flight& batch, sample_in_flight& sample, fetched_field& into,
-                              std::uint16_t program);
+  /// A field of a sample that a coroutine fetches, with those of its group.
+  struct fetch_wanted {
+    std::uint16_t field = 0;
+    std::uint16_t group = 0;
+    fetched_field* into = nullptr;
+  };
+  void start_fetches(batch_in_flight& batch, sample_in_flight& sample, std::span<const fetch_wanted> wanted,
+                     async::scope& fetches);
+  asio::awaitable<void> fetch(batch_in_flight& batch, sample_in_flight& sample, std::vector<fetch_wanted> wanted);
 
   const datasets::dataset_model& dataset_;
   std::span<const std::unique_ptr<field_program>> programs_;
