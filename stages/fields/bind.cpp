@@ -64,6 +64,7 @@ void throw_wrong_kind(const field_info& member, std::string_view output) {
       case field_kind::bytes:
         break;
     }
+    if (member.type != dtype::u8) return str_cat("lists of ", name(member.type), "; leat::sequence reads them");
     return "bytes; leat::bytes reads them";
   };
   throw error(errc::usage, str_cat("field '", output, "': the member '", member.name, "' holds ", what()));

@@ -10,19 +10,15 @@
 #include <vector>
 
 namespace leat::stages {
-namespace {
-
-constexpr std::uint64_t samples_looked_at = 1000;
-
-}  // namespace
 
 std::string look_at_first_values(const datasets::dataset_model& dataset, std::uint16_t field,
-                                 const std::function<std::string(std::span<const std::byte>)>& look) {
+                                 const std::function<std::string(std::span<const std::byte>)>& look,
+                                 std::uint64_t samples) {
   const datasets::need wanted[] = {{.field = field}};
   datasets::blocking_sources sources;
   datasets::part_list parts;
   std::string why = "no sample has it";
-  for (std::uint64_t sample = 0; sample < std::min(samples_looked_at, dataset.size()); ++sample) {
+  for (std::uint64_t sample = 0; sample < std::min(samples, dataset.size()); ++sample) {
     parts.clear();
     dataset.parts(sample, wanted, parts);
     if (parts.empty() || dataset.defect_of(sample)) continue;

@@ -482,6 +482,9 @@ class image_model final : public one_program_field {
     }
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     if (fields.empty()) throw_no_field(dataset, settings_.member, settings_.name);
+    const std::uint16_t first = fields.front();
+    std::erase_if(fields, [&](std::uint16_t field) { return holds_no_pictures(dataset, field); });
+    if (fields.empty()) throw_wrong_kind(dataset.fields()[first], settings_.name);
     std::optional<arrays_of_pixels> arrays = arrays_in(dataset, fields.front());
     if (arrays) {
       fields.resize(1);
@@ -513,13 +516,25 @@ class image_model final : public one_program_field {
     throw error(errc::usage, str_cat("image '", settings_.name, "' of '", info.name, "': ", made.reason(),
                                      "; leat::array reads them as they are"));
   }
-  static bool has_encoded_pictures(const datasets::dataset_model& dataset, std::uint16_t field) {
+  static bool has_encoded_pictures(const datasets::dataset_model& dataset, std::uint16_t field,
+                                   std::uint64_t samples = samples_looked_at) {
     if (lower(dataset, field).is_awaited) return true;
-    return look_at_first_values(dataset, field,
-                                [](std::span<const std::byte> bytes) -> std::string {
-                                  return pixels::is_read(pixels::format_of(bytes)) ? "" : "no picture";
-                                })
+    return look_at_first_values(
+               dataset, field,
+               [](std::span<const std::byte> bytes) -> std::string {
+                 return pixels::is_read(pixels::format_of(bytes)) ? "" : "no picture";
+               },
+               samples)
         .empty();
+  }
+  // Texts, numbers, and bytes that are elements of another type. A name promises a kind, and a column of a table has that of its first
+  // value: pictures among the next ones are pictures. Other bytes may be any.
+  static bool holds_no_pictures(const datasets::dataset_model& dataset, std::uint16_t field) {
+    constexpr std::uint64_t samples = 16;
+    const field_info& info = dataset.fields()[field];
+    if (info.kind == field_kind::bytes) return info.type != dtype::u8;
+    const bool is_other = info.kind == field_kind::text || info.kind == field_kind::label;
+    return is_other && dataset.size() != 0 && !has_encoded_pictures(dataset, field, samples);
   }
   void refuse_nvjpeg() const {
     if (settings_.decoder != jpeg_decoder::nvjpeg) return;

@@ -9,6 +9,7 @@
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loading.hpp>
+#include <leat/open_tables.hpp>
 #include <leat/open_tokens.hpp>
 #include <leat/own_samples.hpp>
 #include <leat/samples.hpp>
@@ -16,6 +17,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -115,10 +117,15 @@ TEST(member_kinds, each_field_takes_the_kinds_that_it_can_read_and_refuses_the_o
   const std::string tokens_file = testing::write_file(root.path() / "t.bin", std::string("\1\2\3\4\5\6\7\3", 8));
   const dataset tokens_of = open_tokens(tokens_file, {.type = dtype::u16});
   const std::vector<std::byte> png = testing::from_hex(testing::golden_png);
+  // The first one is none: the next ones say what they are.
+  const dataset pictures_called_text =
+      from_function(9, [&](std::uint64_t sample) { return sample == 0 ? testing::to_bytes("no picture") : png; },
+                    {.field = "caption", .bytes_max = std::max<std::uint64_t>(png.size(), 16)});
   const std::vector<member_row> rows = {
       {"a picture", fakes, "jpg", true, false, false, true, false, false},
-      {"a number as text", fakes, "cls", true, true, true, true, false, true},
-      {"a text", fakes, "txt", true, true, true, true, false, true},
+      {"a number as text", fakes, "cls", false, true, true, true, false, true},
+      {"a text", fakes, "txt", false, true, true, true, false, true},
+      {"a PNG that is called a text", pictures_called_text, "caption", true, true, true, true, false, true},
       {"bytes", fakes, "json", true, true, true, true, false, true},
       {"one u8 a row", rows_of(dtype::u8, 1, std::vector<std::uint8_t>(4)), "y", false, true, true, true, true, true},
       {"three u8 a row", rows_of(dtype::u8, 3, std::vector<std::uint8_t>(6)), "y", false, false, true, true, true,
@@ -161,6 +168,28 @@ TEST(member_kinds, each_field_takes_the_kinds_that_it_can_read_and_refuses_the_o
       EXPECT_EQ(is_built, all[i].second);
     }
   }
+}
+
+TEST(member_kinds, what_a_picture_is_asked_of_is_told_with_the_member_and_what_it_is) {
+  const testing::watchdog dog("pictures of texts");
+  const testing::temporary_directory root;
+  const auto refused = [](const dataset& samples, const char* member) {
+    return testing::message_of(errc::usage, [&] {
+      loader train(samples, testing::one_epoch_in_order(), image("out").from(member).resize(8).center_crop(8));
+    });
+  };
+  const dataset table =
+      open_jsonl(testing::write_file(root.path() / "t.jsonl", R"({"words": "a cat", "score": 1.5, "ids": [1, 2]})"
+                                                              "\n"
+                                                              R"({"words": "a dog", "score": 2, "ids": []})"
+                                                              "\n"));
+  EXPECT_THAT(refused(table, "words"), HasSubstr("field 'out': the member 'words' holds texts; leat::text reads them"));
+  EXPECT_THAT(refused(table, "score"), HasSubstr("the member 'score' holds numbers; leat::label reads them"));
+  const testing::fake_dataset fakes(testing::make_samples(1, 9));
+  EXPECT_THAT(refused(fakes, "txt"), HasSubstr("the member 'txt' holds texts"));
+  // No sample says otherwise.
+  const dataset whole = fakes;
+  EXPECT_NO_THROW(loader(whole.slice(0, 0), testing::one_epoch_in_order(), image("txt").resize(8).center_crop(8)));
 }
 
 }  // namespace
