@@ -161,14 +161,15 @@ constexpr format all_formats[] = {
      .fields = "Columns of bytes and texts; of a struct `image.bytes`. What the Hub calls an Image is the picture "
                "`image`. Lists of numbers are for leat::sequence (`ids`, or `objects.category` of a list of "
                "structs), lists of texts are JSON. Numbers are columns where `columns` names them, or where they "
-               "are called label, cls or class; a ClassLabel of the Hub is one with classes(). A null is a field "
-               "that the sample lacks. Samples are called `train.parquet[17]`.",
+               "are called label, cls or class; a ClassLabel of the Hub is one with classes(). Dates and times are "
+               "numbers in the file's unit, decimals f64. A null is a field that the sample lacks. Samples are called "
+               "`train.parquet[17]`.",
      .reads = "Pages of both versions, all encodings; snappy, gzip, zstd, lz4_raw. Values in PLAIN without "
               "compression are read one by one. Others are expanded with their row group, of up to 2 GiB a column; "
               "opening reads such columns once. An index takes 16 bytes a row and field, of packed ones 4. "
               "Checksums are verified of pages that are read whole; with `checksums` of all.",
      .refuses = "Encrypted files, columns in other files, brotli, lzo, the lz4 of Hadoop. Left out, with a note: "
-                "dates, times of 96 bits, decimals, lists of bytes, lists in lists. Of the latter the Hub's Array2D to "
+                "decimals of more than 38 digits, lists of bytes, lists in lists. Of the latter the Hub's Array2D to "
                 "Array5D are read, as the list of their numbers. A number that does not fit its column's width is "
                 "damage."},
     {.what = source_format::arrow,
@@ -187,7 +188,7 @@ constexpr format all_formats[] = {
      .refuses = "Big-endian files; batches as Arrow 0.17 packed them; rows of another file, as filter(), select() "
                 "and shuffle() of the Hub's library leave them (call flatten_indices()). Left out, with a note: "
                 "dictionaries of other things, views of lists, views in packed batches, unions, lists of other "
-                "things, dates, decimals."},
+                "things, intervals, decimals of 256 bits."},
     {.what = source_format::lmdb,
      .name = "LMDB",
      .options = database_option,

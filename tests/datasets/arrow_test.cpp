@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
+#include "tests/datasets/times_of_tables.hpp"
 #include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -83,7 +84,7 @@ TEST(arrow, files_and_streams_are_read_whether_their_values_lie_there_or_are_pac
       continue;
     }
     EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'nested'"), HasSubstr("list"))));
-    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'when'"), HasSubstr("dates"))));
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("numbers that are not kept"), HasSubstr("when"))));
   }
 }
 
@@ -167,6 +168,23 @@ TEST(arrow, buffers_and_rows_that_say_more_than_the_file_has_are_refused) {
   for (const char* name : {"empty.arrow", "empty-lz4.arrow"}) {
     EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open_arrow(path_of(name))); }),
                 AllOf(HasSubstr(name), HasSubstr("'empty'"), HasSubstr("3145728 values of no bytes")));
+  }
+}
+
+TEST(arrow, dates_times_and_decimals_are_numbers_in_the_unit_of_the_file) {
+  for (const char* name : {"times.arrow", "times-zstd.arrow"}) {
+    SCOPED_TRACE(name);
+    std::vector<std::string> columns = testing::names_of_times;
+    columns.insert(columns.end(), {"eve", "small"});
+    const dataset samples = open_arrow(path_of(name), {.columns = columns});
+    testing::expect_times(samples, "seconds since 1970-01-01", 1);
+    EXPECT_EQ(samples.column(5, "eve"), 5 * 86'400'000);
+    EXPECT_EQ(samples.number(3, "small"), 0.003);
+    EXPECT_THAT(samples.notes(), Contains(HasSubstr("'eve' is in milliseconds since 1970-01-01")));
+    EXPECT_THAT(samples.notes(), Contains(HasSubstr("'took' is in milliseconds")));
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'wide'"), HasSubstr("decimals of 256 bits"))));
+    EXPECT_THAT(message_of(errc::unsupported, [&] { (void)open_arrow(path_of(name), {.columns = {"wide"}}); }),
+                HasSubstr("cast it to decimal128"));
   }
 }
 

@@ -4,6 +4,7 @@
 #include "datasets/model/model.hpp"
 #include "datasets/wire/thrift_compact.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
+#include "tests/datasets/times_of_tables.hpp"
 #include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -88,7 +89,7 @@ TEST(parquet, values_that_lie_as_they_are_are_read_where_they_lie_from_pages_of_
     EXPECT_LE(samples.memory().extents, rows * 24 * 4);
     EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("numbers that are not kept"), HasSubstr("score"))));
     EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'ids.list.element'"), HasSubstr("has lists (lists)"))));
-    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'when'"), HasSubstr("dates"))));
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("numbers that are not kept"), HasSubstr("when"))));
   }
 }
 
@@ -151,6 +152,26 @@ TEST(parquet, numbers_and_texts_are_kept_where_they_are_asked_for_whatever_their
   }
 }
 
+TEST(parquet, dates_times_and_decimals_are_numbers_in_the_unit_of_the_file) {
+  for (const char* name : {"times.parquet", "times-zstd.parquet"}) {
+    SCOPED_TRACE(name);
+    const dataset samples = open_parquet(path_of(name), {.columns = testing::names_of_times});
+    testing::expect_times(samples, "milliseconds since 1970-01-01", 1000);
+    EXPECT_THAT(open_parquet(path_of(name)).notes(),
+                Contains(AllOf(HasSubstr("numbers that are not kept"), HasSubstr("price"), HasSubstr("nano"))));
+  }
+  // Times of 96 bits: a day and its nanoseconds.
+  const dataset old = open_parquet(path_of("times-96.parquet"), {.columns = {"second", "nano"}});
+  for (std::int64_t i = 0; i < 6; ++i) {
+    const auto row = static_cast<std::uint64_t>(i);
+    if (i == 4) EXPECT_EQ(old.column(row, "nano"), std::nullopt);
+    if (i == 4) continue;
+    EXPECT_EQ(old.column(row, "second"), (i * 86'401 - 200'000) * 1'000'000'000);
+    EXPECT_EQ(old.column(row, "nano"), i * 1'000'000'007 - 2'000'000'000);
+  }
+  EXPECT_THAT(old.notes(), Contains(HasSubstr("'second' is in nanoseconds since 1970-01-01")));
+}
+
 TEST(parquet, texts_that_are_asked_for_as_a_column_are_classes_in_their_order_over_all_files) {
   const dataset samples = open_parquet({path_of("bare-v1.parquet"), path_of("bare-v2.parquet")},
                                        {.fields = {"image"}, .columns = {"species"}});
@@ -184,7 +205,7 @@ TEST(parquet, what_is_not_there_or_not_read_is_named_with_what_to_do) {
   }
   EXPECT_THAT(
       message_of(errc::usage, [] { static_cast<void>(open({path_of("bare-v1.parquet")}, {.arrays = {.window = 3}})); }),
-      HasSubstr("array_options::window is of HDF5 and Zarr"));
+      HasSubstr("array_options::window is of .npy, .npz, HDF5 and Zarr"));
   EXPECT_THAT(
       message_of(errc::usage,
                  [] { static_cast<void>(open({path_of("../npz/mixed.npz")}, {.tables = {.columns = {"x"}}})); }),

@@ -8,6 +8,7 @@
 #include "datasets/formats/arrow/arrow_dictionary.hpp"
 #include "datasets/formats/arrow/arrow_file.hpp"
 #include "datasets/formats/format_openers.hpp"
+#include "datasets/tables/decimals.hpp"
 #include "datasets/tables/hub_features.hpp"
 #include "datasets/tables/record_columns.hpp"
 #include "datasets/tables/record_rows.hpp"
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -141,13 +143,14 @@ class table_reader {
       return note(str_cat("left out: the column '", column.path, "' ", not_read));
     }
     const hub_features::class_names* const labels = features_.labels_of(column.path);
-    if (column.what == kind::number || column.what == kind::truth) {
+    if (column.what == kind::number || column.what == kind::decimal || column.what == kind::truth) {
       const bool is_label = name == "label" || name == "cls" || name == "class";
       if (!asked && !((is_label || labels != nullptr) && options_.fields.empty())) {
         str_append(numbers_, numbers_.empty() ? "" : ", ", name);
         return;
       }
       add_numbers(column, name);
+      note_unit(column);
       if (labels != nullptr) name_classes(name, labels->names);
       return;
     }
@@ -156,6 +159,10 @@ class table_reader {
                          features_.is_picture(std::string_view(column.path).substr(0, column.path.size() - 5));
     if (!asked && (!options_.fields.empty() || is_path)) return;
     add_field(column, name, is_picture);
+  }
+
+  void note_unit(const arrow_column& column) {
+    if (!column.unit.empty()) note(str_cat("the column '", column.path, "' is in ", column.unit));
   }
 
   void name_classes(const std::string& name, std::vector<std::string> names) {
@@ -365,6 +372,7 @@ class table_reader {
       field.shape.push_back(static_cast<std::int64_t>(column.size));
     }
     if (column.what == kind::fixed_list || column.what == kind::list) field.type = column.type;
+    note_unit(column);
     check_rows(column);
     if (column.dictionary >= 0) {
       if (is_dictionary_packed(column)) {
@@ -601,13 +609,12 @@ class table_reader {
 
   void add_numbers(const arrow_column& column, const std::string& name) {
     record_numbers numbers{.name = name};
+    if (column.what == kind::decimal) return add_decimals(column, std::move(numbers));
     const bool is_real = column.what == kind::number && !is_integer(column.type);
     if (is_real) numbers.type = column.type;
     for_each_batch([&](const arrow_batch& batch) {
       const auto validity = validity_of(batch, column);
-      for (std::uint64_t row = 0; row < batch.rows; ++row) {
-        if (!is_there(validity, row)) numbers.missing.push_back(batch.first_row + row);
-      }
+      note_missing(batch, validity, numbers);
       const arrow_buffer& values = batch.buffers[column.buffer + 1];
       if (column.what == kind::truth) {
         const std::vector<std::byte> bits = read_buffer(batch, values, (batch.rows + 7) / 8, column);
@@ -621,6 +628,44 @@ class table_reader {
         numbers.bytes.insert(numbers.bytes.end(), bytes.begin(), bytes.end());
       } else {
         append_integers(bytes, column.type, str_cat(file_.path(), ": the column '", column.path, "'"), numbers.whole);
+      }
+    });
+    table_.numbers.push_back(std::move(numbers));
+  }
+
+  static void note_missing(const arrow_batch& batch, const std::vector<std::vector<std::byte>>& validity,
+                           record_numbers& numbers) {
+    for (std::uint64_t row = 0; row < batch.rows; ++row) {
+      if (!is_there(validity, row)) numbers.missing.push_back(batch.first_row + row);
+    }
+  }
+
+  // Whole where there is no place behind the point. What stands in the place of a null is no number.
+  void add_decimals(const arrow_column& column, record_numbers numbers) {
+    const bool is_real = column.scale != 0;
+    if (is_real) numbers.type = dtype::f64;
+    for_each_batch([&](const arrow_batch& batch) {
+      const auto validity = validity_of(batch, column);
+      note_missing(batch, validity, numbers);
+      const std::vector<std::byte> bytes =
+          read_buffer(batch, batch.buffers[column.buffer + 1], batch.rows * column.size, column);
+      for (std::uint64_t row = 0; row < batch.rows; ++row) {
+        const unscaled_decimal unscaled =
+            is_there(validity, row)
+                ? unscaled_of_little_endian(std::span(bytes).subspan(row * column.size, column.size))
+                : 0;
+        if (is_real) {
+          const double real = real_of_decimal(unscaled, column.scale);
+          const auto of_real = std::as_bytes(std::span(&real, 1));
+          numbers.bytes.insert(numbers.bytes.end(), of_real.begin(), of_real.end());
+        } else if (unscaled < std::numeric_limits<std::int64_t>::min() ||
+                   unscaled > std::numeric_limits<std::int64_t>::max()) {
+          throw error(errc::unsupported,
+                      str_cat(file_.path(), ": the column '", column.path, "' has a number that does not fit 64 bits in row ",
+                              batch.first_row + row, "; leave it out"));
+        } else {
+          numbers.whole.push_back(static_cast<std::int64_t>(unscaled));
+        }
       }
     });
     table_.numbers.push_back(std::move(numbers));

@@ -55,8 +55,37 @@ enum class type_id : std::uint8_t {
   large_list_view
 };
 
-std::optional<dtype> number_of(type_id id, const std::optional<flat_table>& type, bool& is_signed) {
+// Dates and times are whole numbers of a unit.
+std::optional<dtype> time_of(type_id id, const flat_table& type, std::string& unit) {
+  constexpr std::string_view units[] = {"seconds", "milliseconds", "microseconds", "nanoseconds"};
+  constexpr std::string_view after_epoch = "since 1970-01-01";
+  constexpr std::int16_t milliseconds = 1;  // where nothing is said
+  const std::int16_t of_table = type.number<std::int16_t>(0, id == type_id::timestamp ? 0 : milliseconds);
+  if (id == type_id::date) {
+    const bool are_days = of_table == 0;
+    unit = str_cat(are_days ? "days" : units[milliseconds], " ", after_epoch);
+    return are_days ? dtype::i32 : dtype::i64;
+  }
+  if (of_table < 0 || of_table > 3) return std::nullopt;
+  unit = units[of_table];
+  switch (id) {
+    case type_id::timestamp:
+      str_append(unit, " ", after_epoch, type.text(1).empty() ? "" : " UTC");
+      return dtype::i64;
+    case type_id::duration:
+      return dtype::i64;
+    default:
+      unit += " since midnight";
+      return type.number<std::int32_t>(1, 32) == 32 ? dtype::i32 : dtype::i64;
+  }
+}
+
+//   unit   set of dates and times
+std::optional<dtype> number_of(type_id id, const std::optional<flat_table>& type, bool& is_signed, std::string& unit) {
   if (!type) return std::nullopt;
+  if (id == type_id::date || id == type_id::time || id == type_id::timestamp || id == type_id::duration) {
+    return time_of(id, *type, unit);
+  }
   if (id == type_id::integer) {
     const auto bits = type->number<std::int32_t>(0);
     is_signed = type->number<std::uint8_t>(1) != 0;
@@ -141,14 +170,18 @@ class schema_reader {
         column.not_read = "has nothing but nulls";
         return add(std::move(column), wanted);
       case type_id::integer:
-      case type_id::real: {
+      case type_id::real:
+      case type_id::date:
+      case type_id::time:
+      case type_id::timestamp:
+      case type_id::duration: {
         buffers_ += 2;
-        const std::optional<dtype> number = number_of(id, type, column.is_signed);
+        const std::optional<dtype> number = number_of(id, type, column.is_signed, column.unit);
         if (number) {
           column.what = arrow_column::kind::number;
           column.type = *number;
         } else {
-          column.not_read = "has numbers of another width than 8 to 64 bits";
+          column.not_read = "has numbers of another width than 8 to 64 bits, or times of a unit that is not known";
         }
         return add(std::move(column), wanted);
       }
@@ -192,8 +225,8 @@ class schema_reader {
         column.not_read = "is a list of other things than numbers";
         if (children.count == 1 && id != type_id::map) {
           const flat_table child = field.table_at(children, 0);
-          const std::optional<dtype> number =
-              number_of(static_cast<type_id>(child.number<std::uint8_t>(2)), child.table(3), column.is_signed);
+          const std::optional<dtype> number = number_of(static_cast<type_id>(child.number<std::uint8_t>(2)),
+                                                        child.table(3), column.is_signed, column.unit);
           if (number && !child.table(4)) {
             column.what = is_fixed ? arrow_column::kind::fixed_list : arrow_column::kind::list;
             column.not_read.clear();
@@ -219,14 +252,20 @@ class schema_reader {
         column.not_read = "has runs of values";
         descend(false, {});
         return add(std::move(column), wanted);
-      case type_id::decimal:
-      case type_id::date:
-      case type_id::time:
-      case type_id::timestamp:
-      case type_id::interval:
-      case type_id::duration:
+      case type_id::decimal: {
         buffers_ += 2;
-        column.not_read = "has dates, times or decimals; write them as numbers";
+        const std::int32_t bits = type ? type->number<std::int32_t>(2, 128) : 128;
+        column.what = arrow_column::kind::decimal;
+        column.size = static_cast<std::uint64_t>(bits) / 8;
+        column.scale = type ? type->number<std::int32_t>(1) : 0;
+        if (bits != 32 && bits != 64 && bits != 128) {
+          column.not_read = str_cat("has decimals of ", bits, " bits; cast it to decimal128 or to float64");
+        }
+        return add(std::move(column), wanted);
+      }
+      case type_id::interval:
+        buffers_ += 2;
+        column.not_read = "has intervals of months and days, which are no number; write them as numbers";
         return add(std::move(column), wanted);
       case type_id::binary_view:
       case type_id::text_view:
@@ -257,8 +296,9 @@ class schema_reader {
       return;
     }
     bool is_signed = true;
+    std::string unit;
     const std::optional<flat_table> indices = encoding.table(1);
-    const std::optional<dtype> type = indices ? number_of(type_id::integer, indices, is_signed) : dtype::i32;
+    const std::optional<dtype> type = indices ? number_of(type_id::integer, indices, is_signed, unit) : dtype::i32;
     const bool is_large = values == type_id::large_binary || values == type_id::large_text;
     const bool is_text = values == type_id::text || values == type_id::large_text;
     if (!type || (!is_text && !is_large && values != type_id::binary)) {

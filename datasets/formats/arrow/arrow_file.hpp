@@ -17,10 +17,12 @@ namespace leat::datasets {
 
 /// A column, or a member of a struct.
 ///   path            names from the root on, joined by dots
-///   what            values: bytes or text with offsets, of a fixed size, numbers, or lists of numbers
+///   what            values: bytes or text with offsets, of a fixed size, numbers, decimals, or lists of numbers
 ///   offset_bytes    of each offset of values of variable length: 4 or 8
 ///   type            of numbers, and of the elements of lists
-///   size            of values of a fixed size, in bytes; of lists of a fixed size, in elements
+///   size            of values of a fixed size and of decimals, in bytes; of lists of a fixed size, in elements
+///   unit            of numbers that are dates or times, in words: "days since 1970-01-01"
+///   scale           of decimals: digits behind the point
 ///   buffer          of its validity, among those of a batch: the offsets (if there are) and the values follow
 ///   element_buffer  of a list, of its elements' values
 ///   view            of values with views instead of offsets: its number among such columns, from 1 on; arrow_batch::views has its data
@@ -29,12 +31,24 @@ namespace leat::datasets {
 ///   validities      of the structs that it is in
 ///   not_read        of others, why
 struct arrow_column {
-  enum class kind : std::uint8_t { bytes, text, fixed, number, truth, list, fixed_list, other } what = kind::other;
+  enum class kind : std::uint8_t {
+    bytes,
+    text,
+    fixed,
+    number,
+    decimal,
+    truth,
+    list,
+    fixed_list,
+    other
+  } what = kind::other;
   std::string path;
   std::size_t offset_bytes = 0;
   dtype type = dtype::u8;
   bool is_signed = true;
   std::uint64_t size = 0;
+  std::string unit;
+  std::int32_t scale = 0;
   std::size_t buffer = 0;
   std::size_t element_buffer = 0;
   std::size_t view = 0;

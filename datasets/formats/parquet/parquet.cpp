@@ -103,6 +103,10 @@ class chooser {
     return path.ends_with(ending) && of_.features.is_picture(path.substr(0, path.size() - ending.size()));
   }
 
+  static std::string unit_of(const parquet_leaf& leaf) {
+    return leaf.type == parquet_type::int96 ? "nanoseconds since 1970-01-01" : leaf.unit;
+  }
+
   void look_at(std::size_t number) {
     const parquet_leaf& leaf = of_.footer.leaves[number];
     choice found{.leaf = number, .name = {}};
@@ -121,11 +125,19 @@ class chooser {
         return;
       }
       found.becomes = choice::role::numbers;
-      return take(std::move(found), as_field || as_column);
+      const std::size_t before = of_.choices.size();
+      const std::string unit = unit_of(leaf);
+      take(std::move(found), as_field || as_column);
+      if (of_.choices.size() != before && !unit.empty()) {
+        of_.notes.push_back(str_cat("the column '", leaf.path, "' is in ", unit));
+      }
+      return;
     }
     const bool is_bytes = leaf.type == parquet_type::byte_array || leaf.type == parquet_type::fixed_byte_array;
     if (!is_bytes || leaf.is_decimal) {
-      return leave_out(leaf, as_field || as_column, "has dates, times or decimals; write them as numbers");
+      return leave_out(leaf, as_field || as_column,
+                       leaf.is_decimal ? "has decimals of more than 38 digits; write them as numbers"
+                                       : "has values of a type that is not known; write them as numbers");
     }
     if (as_column) {
       found.becomes = choice::role::classes;
@@ -163,6 +175,7 @@ class chooser {
       std::string how = why_not_bare(leaf, group.chunks[found.leaf]);
       if (how.size() > found.packed_by.size()) found.packed_by = std::move(how);
     }
+    if (!leaf.unit.empty()) of_.notes.push_back(str_cat("the column '", leaf.shown, "' is in ", leaf.unit));
     if (is_array) {
       of_.notes.push_back(str_cat(of_.path, ": the column '", leaf.shown, "' has arrays of ", array->shape,
                                   ": each is the list of its numbers, row after row, for a sequence"));

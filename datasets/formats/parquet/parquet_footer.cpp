@@ -37,6 +37,8 @@ struct schema_element {
   bool is_number = true;
   bool is_decimal = false;
   bool is_list = false;
+  std::string unit = {};
+  std::int32_t scale = 0;
 };
 
 /// Where an element of the schema stands.
@@ -102,7 +104,18 @@ class footer_reader {
 
   void read_logical_type(schema_element& element, type found) {
     thrift_.structure(found, [&](int field, type inner) {
-      enum { string = 1, list = 3, enumeration = 4, decimal = 5, integer = 10, json = 12, half = 15 };
+      enum {
+        string = 1,
+        list = 3,
+        enumeration = 4,
+        decimal = 5,
+        date = 6,
+        time = 7,
+        timestamp = 8,
+        integer = 10,
+        json = 12,
+        half = 15
+      };
       switch (field) {
         case string:
         case enumeration:
@@ -128,12 +141,56 @@ class footer_reader {
         case decimal:
           element.is_decimal = true;
           element.is_number = false;
+          return thrift_.structure(inner, [&](int number, type value) {
+            if (number != 1) return thrift_.skip(value);
+            element.scale = scale_of(thrift_.integer(value));
+          });
+        case date:
+          note_unit(element, "days", after_epoch);
           break;
-        default:  // dates, times
+        case time:
+          return read_time(element, inner, of_day);
+        case timestamp:
+          return read_time(element, inner, after_epoch);
+        default:  // of what is no number
           element.is_number = false;
       }
       thrift_.skip(inner);
     });
+  }
+
+  static constexpr std::string_view after_epoch = "since 1970-01-01";
+  static constexpr std::string_view of_day = "since midnight";
+
+  static void note_unit(schema_element& element, std::string_view unit, std::string_view since) {
+    element.unit = str_cat(unit, " ", since);
+    element.is_number = true;
+  }
+  static std::int32_t scale_of(std::int64_t scale) noexcept {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(scale, std::numeric_limits<std::int32_t>::min(),
+                                                              std::numeric_limits<std::int32_t>::max()));
+  }
+  // Whether it is UTC, and its unit: a union of empty structures.
+  void read_time(schema_element& element, type found, std::string_view since) {
+    constexpr std::string_view units[] = {"", "milliseconds", "microseconds", "nanoseconds"};
+    element.is_number = false;  // of a unit that is not known
+    element.unit.clear();
+    bool is_utc = false;
+    int unit = 0;
+    thrift_.structure(found, [&](int field, type inner) {
+      if (field == 1) {
+        is_utc = thrift_.boolean(inner);
+      } else if (field == 2) {
+        thrift_.structure(inner, [&](int number, type value) {
+          unit = number;
+          thrift_.skip(value);
+        });
+      } else {
+        thrift_.skip(inner);
+      }
+    });
+    if (unit < 1 || unit > 3) return;
+    note_unit(element, units[unit], is_utc && since == after_epoch ? str_cat(since, " UTC") : std::string(since));
   }
 
   static void note_converted_type(schema_element& element, std::int64_t converted) {
@@ -143,6 +200,9 @@ class footer_reader {
       enumeration = 4,
       decimal = 5,
       date = 6,
+      time_millis = 7,
+      time_micros = 8,
+      timestamp_millis = 9,
       timestamp_micros = 10,
       u8 = 11,
       u64 = 14,
@@ -153,7 +213,12 @@ class footer_reader {
     if (converted == utf8 || converted == enumeration || converted == json) element.is_text = true;
     if (converted == list) element.is_list = true;
     if (converted == decimal) element.is_decimal = true;
-    if (converted >= decimal && converted <= timestamp_micros) element.is_number = false;
+    if (converted == decimal) element.is_number = false;
+    if (converted == date) note_unit(element, "days", after_epoch);
+    if (converted == time_millis) note_unit(element, "milliseconds", of_day);
+    if (converted == time_micros) note_unit(element, "microseconds", of_day);
+    if (converted == timestamp_millis) note_unit(element, "milliseconds", str_cat(after_epoch, " UTC"));
+    if (converted == timestamp_micros) note_unit(element, "microseconds", str_cat(after_epoch, " UTC"));
     if (converted >= u8 && converted <= u64) element.is_unsigned = true;
     if (converted >= u8 && converted <= i64) element.bits = 8U << ((converted - u8) % 4);
   }
@@ -180,6 +245,9 @@ class footer_reader {
           return;
         case 6:
           return note_converted_type(element, thrift_.integer(inner));
+        case 7:
+          element.scale = scale_of(thrift_.integer(inner));
+          return;
         case 10:
           return read_logical_type(element, inner);
         default:
@@ -331,7 +399,9 @@ class footer_reader {
                            .is_unsigned = element.is_unsigned,
                            .is_half = element.is_half,
                            .is_decimal = element.is_decimal,
-                           .is_number = element.is_number && !element.is_text});
+                           .is_number = element.is_number && !element.is_text,
+                           .unit = element.unit,
+                           .scale = element.scale});
   }
 
   void check() {

@@ -37,7 +37,9 @@ enum class parquet_encoding : std::uint8_t {
 ///   list_level   of the last of these: as many definition levels say that there is an element, one fewer that its list is empty
 ///   bits         of integers that are narrower than their type: 8 or 16, or 32 of an int64; else 0
 ///   unnamed      an element of the schema on the way has no name
-///   is_text, is_unsigned, is_decimal, is_number   what a logical type says. Times, dates and decimals are none of our numbers
+///   is_text, is_unsigned, is_decimal, is_number   what a logical type says; decimals are no plain numbers
+///   unit         of numbers that are dates or times, in words: "days since 1970-01-01"
+///   scale        of decimals: digits behind the point
 struct parquet_leaf {
   std::string path;
   std::string shown;
@@ -53,6 +55,8 @@ struct parquet_leaf {
   bool is_half = false;
   bool is_decimal = false;
   bool is_number = true;
+  std::string unit = {};
+  std::int32_t scale = 0;
 };
 
 /// A column's values of a row group.

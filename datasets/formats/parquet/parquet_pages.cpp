@@ -348,7 +348,6 @@ std::string why_not_decoded(const parquet_leaf& leaf, const parquet_chunk& chunk
     return str_cat("is compressed by ", name(codec),
                    ", which leat does not have; write it with zstd, snappy, gzip or none");
   }
-  if (leaf.type == parquet_type::int96) return "has times of 96 bits; write them as int64";
   return {};
 }
 

@@ -3,12 +3,14 @@
 #include "base/text.hpp"
 #include "datasets/formats/parquet/parquet_encodings.hpp"
 #include "datasets/formats/parquet/parquet_pages.hpp"
+#include "datasets/tables/decimals.hpp"
 #include "datasets/wire/json_value.hpp"
 
 #include <leat/error.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace leat::datasets {
@@ -125,7 +127,15 @@ class number_sink final : public parquet_sink {
       return;
     }
     if (into_.type == dtype::i64) {
-      into_.whole[row_++] = whole(value);
+      into_.whole[row_] = leaf_.is_decimal                      ? in_64_bits(unscaled_of(value))
+                          : leaf_.type == parquet_type::int96 ? nanoseconds(value)
+                                                              : whole(value);
+      ++row_;
+      return;
+    }
+    if (leaf_.is_decimal) {
+      const double real = real_of_decimal(unscaled_of(value), leaf_.scale);
+      std::memcpy(into_.bytes.data() + row_++ * sizeof real, &real, sizeof real);
       return;
     }
     std::memcpy(into_.bytes.data() + row_++ * size_bytes(into_.type), value.data(), size_bytes(into_.type));
@@ -139,6 +149,26 @@ class number_sink final : public parquet_sink {
     T number;
     std::memcpy(&number, value.data(), sizeof number);
     return number;
+  }
+  [[nodiscard]] unscaled_decimal unscaled_of(std::span<const std::byte> value) const {
+    if (leaf_.type == parquet_type::int32 || leaf_.type == parquet_type::int64) return unscaled_of_little_endian(value);
+    if (value.size() <= decimal_bytes_max) return unscaled_of_big_endian(value);
+    throw error(errc::unsupported, str_cat(file_.path(), ": the column '", leaf_.path, "' has a decimal of ",
+                                           value.size(), " bytes in row ", row_, ", and ", decimal_bytes_max,
+                                           " are the most; leave it out"));
+  }
+  [[nodiscard]] std::int64_t in_64_bits(unscaled_decimal number) const {
+    if (number >= std::numeric_limits<std::int64_t>::min() && number <= std::numeric_limits<std::int64_t>::max()) {
+      return static_cast<std::int64_t>(number);
+    }
+    throw error(errc::unsupported, str_cat(file_.path(), ": the column '", leaf_.path,
+                                           "' has a number that does not fit 64 bits in row ", row_, "; leave it out"));
+  }
+  // Of the day, and the day's Julian number.
+  [[nodiscard]] std::int64_t nanoseconds(std::span<const std::byte> value) const {
+    constexpr std::int64_t day_of_epoch = 2'440'588;
+    constexpr unscaled_decimal of_day = 86'400'000'000'000;
+    return in_64_bits((as<std::uint32_t>(value.subspan(8)) - day_of_epoch) * of_day + as<std::int64_t>(value));
   }
   [[nodiscard]] std::int64_t whole(std::span<const std::byte> value) const {
     if (value.size() == 1) return as<std::uint8_t>(value);
@@ -455,7 +485,15 @@ std::shared_ptr<const block_expander> expand_parquet(std::string path, parquet_l
 }
 
 std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept {
+  if (leaf.is_decimal) {
+    const bool has_digits = leaf.type == parquet_type::int32 || leaf.type == parquet_type::int64 ||
+                            leaf.type == parquet_type::byte_array ||
+                            (leaf.type == parquet_type::fixed_byte_array && leaf.type_bytes <= decimal_bytes_max);
+    if (!has_digits) return std::nullopt;
+    return leaf.scale == 0 ? dtype::i64 : dtype::f64;
+  }
   switch (leaf.type) {
+    case parquet_type::int96:
     case parquet_type::boolean:
       return dtype::i64;
     case parquet_type::int32:

@@ -60,7 +60,9 @@ struct packed_group {
 [[nodiscard]] std::shared_ptr<const block_expander> expand_parquet(std::string path, parquet_leaf leaf,
                                                                    std::vector<parquet_chunk> chunks);
 
-/// The dtype in which numbers of a column are kept: i64 of whole ones, f16, f32, f64; none where they are no numbers.
+/// The dtype in which numbers of a column are kept: i64 of whole ones, f16, f32, f64; none where they are no numbers. Dates and times
+/// are whole, in their column's unit; those of 96 bits become nanoseconds since 1970. Decimals are f64, and i64 without a place
+/// behind the point.
 [[nodiscard]] std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept;
 
 /// The dtype of the elements of a column of lists, or of the innermost lists; none where they are no numbers.

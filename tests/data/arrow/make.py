@@ -5,6 +5,7 @@ saved/ is of Hugging Face's datasets: pip install datasets.
 The values are those of ../parquet/make.py; beside them
   vector   three numbers from the row's on, f32;  ids  0 ... number % 4 - 1, i32, null in rows 2, 13, 24 ...;  large  "large " and the number
 """
+import decimal
 import json
 
 import datasets
@@ -123,3 +124,31 @@ for version in 4, 5:
     how = pa.ipc.IpcWriteOptions(metadata_version=getattr(pa.ipc.MetadataVersion, f"V{version}"))
     with pa.ipc.new_file(f"union-{version}.arrow", table.schema, options=how) as writer:
         writer.write_table(table)
+
+# Dates, times and decimals; row 4 is null. The decimals are ever longer: of 32, 64 and 128 bits where they are stored as whole numbers.
+def times(none=4):
+    def column(values, kind):
+        return pa.array([None if i == none else v for i, v in enumerate(values)], kind)
+    return pa.table({
+        "day": column([i * 100 - 150 for i in range(6)], pa.date32()),
+        "clock": column([i * 3_600_500 for i in range(6)], pa.time32("ms")),
+        "tick": column([i * 3_600_000_007 for i in range(6)], pa.time64("us")),
+        "second": column([i * 86_401 - 200_000 for i in range(6)], pa.timestamp("s")),
+        "milli": column([i * 86_400_001 - 200_000_000 for i in range(6)], pa.timestamp("ms", tz="UTC")),
+        "micro": column([i * 1_000_003 - 2_000_000 for i in range(6)], pa.timestamp("us", tz="Europe/Berlin")),
+        "nano": column([i * 1_000_000_007 - 2_000_000_000 for i in range(6)], pa.timestamp("ns")),
+        "eve": column([i * 86_400_000 for i in range(6)], pa.date64()),
+        "took": column([i * 1500 for i in range(6)], pa.duration("ms")),
+        "rate": column([decimal.Decimal(i * 7 - 20).scaleb(-1) for i in range(6)], pa.decimal128(5, 1)),
+        "price": column([decimal.Decimal(i * 99_999_999_999 - 10 ** 11).scaleb(-2) for i in range(6)], pa.decimal128(16, 2)),
+        "long": column([decimal.Decimal((-1) ** i * (10 ** 36 // 3 + i)).scaleb(-10) for i in range(6)], pa.decimal128(38, 10)),
+        "count": column([decimal.Decimal(i * 10 ** 15 - 10 ** 15) for i in range(6)], pa.decimal128(18, 0)),
+        "wide": column([decimal.Decimal(i) for i in range(6)], pa.decimal256(50, 0)),
+        "small": column([decimal.Decimal(i).scaleb(-3) for i in range(6)], pa.decimal32(4, 3)),
+        "days": column([[i, -i] for i in range(6)], pa.list_(pa.date32())),
+    })
+
+
+for name, codec in [("times", None), ("times-zstd", "zstd")]:
+    with pa.ipc.new_file(f"{name}.arrow", times().schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as out:
+        out.write_table(times())

@@ -7,6 +7,7 @@ The value in a row is always known from the row's number, so that the test knows
   label    number % 3, by the Hub's metadata a class;  id  number * 1000003 - 500;  score  number / 4;  half  likewise
   species  "s" and number * 7 % 5;  flag  number % 3 == 0;  fixed  4 bytes, the number;  gaps  the number, null in odd rows
 """
+import decimal
 import json
 
 import numpy as np
@@ -359,3 +360,28 @@ write_by_hand("repeated.parquet", [element(b"schema", children=4), element(b"num
                (INT, [b"phone", b"number"], 4, *two_none_one, integers(7, 8, 9)),
                (BYTES, [b"phone", b"kind"], 4, two_none_one[0], [(1, 2), (1, 1), (1, 0), (1, 2)], texts(b"x", b"y")),
                (BYTES, [b"plain"], 3, None, None, texts(b"p", b"qq", b"rrr"))], 3)
+
+# Dates, times and decimals; row 4 is null. The decimals are ever longer: of 32, 64 and 128 bits where they are stored as whole numbers.
+def times(none=4):
+    def column(values, kind):
+        return pa.array([None if i == none else v for i, v in enumerate(values)], kind)
+    return pa.table({
+        "day": column([i * 100 - 150 for i in range(6)], pa.date32()),
+        "clock": column([i * 3_600_500 for i in range(6)], pa.time32("ms")),
+        "tick": column([i * 3_600_000_007 for i in range(6)], pa.time64("us")),
+        "second": column([i * 86_401 - 200_000 for i in range(6)], pa.timestamp("s")),
+        "milli": column([i * 86_400_001 - 200_000_000 for i in range(6)], pa.timestamp("ms", tz="UTC")),
+        "micro": column([i * 1_000_003 - 2_000_000 for i in range(6)], pa.timestamp("us", tz="Europe/Berlin")),
+        "nano": column([i * 1_000_000_007 - 2_000_000_000 for i in range(6)], pa.timestamp("ns")),
+        "took": column([i * 1500 for i in range(6)], pa.duration("ms")),
+        "rate": column([decimal.Decimal(i * 7 - 20).scaleb(-1) for i in range(6)], pa.decimal128(5, 1)),
+        "price": column([decimal.Decimal(i * 99_999_999_999 - 10 ** 11).scaleb(-2) for i in range(6)], pa.decimal128(16, 2)),
+        "long": column([decimal.Decimal((-1) ** i * (10 ** 36 // 3 + i)).scaleb(-10) for i in range(6)], pa.decimal128(38, 10)),
+        "count": column([decimal.Decimal(i * 10 ** 15 - 10 ** 15) for i in range(6)], pa.decimal128(18, 0)),
+        "days": column([[i, -i] for i in range(6)], pa.list_(pa.date32())),
+    })
+
+
+pq.write_table(times(), "times.parquet", compression="none", use_dictionary=False)
+pq.write_table(times(), "times-zstd.parquet", compression="zstd", store_decimal_as_integer=True)
+pq.write_table(times().select(["second", "nano"]), "times-96.parquet", use_deprecated_int96_timestamps=True)
