@@ -135,9 +135,9 @@ constexpr format all_formats[] = {
      .is_called = [](const file_look& look) { return look.called.ends_with(".npz"); },
      .open =
          [](const input_files& files, const open_options& options) {
-           return open_npz_files(files, {.fields = options.arrays.fields,
-                                         .window = options.arrays.window,
-                                         .stride = options.arrays.stride});
+           return open_npz_files(
+               files,
+               {.fields = options.arrays.fields, .window = options.arrays.window, .stride = options.arrays.stride});
          },
      .chooses = true,
      .opener = "open_npz",
@@ -160,8 +160,10 @@ constexpr format all_formats[] = {
      .recognised_by = "the first bytes PAR1",
      .fields = "Columns of bytes and texts; of a struct `image.bytes`. What the Hub calls an Image is the picture "
                "`image`. Lists of numbers are for leat::sequence (`ids`, or `objects.category` of a list of "
-               "structs), lists of texts are JSON. Numbers are columns where `columns` names them, or where they "
-               "are called label, cls or class; a ClassLabel of the Hub is one with classes(). Dates and times are "
+               "structs), lists of texts and of bytes (base64) are JSON. The Hub's Array2D to Array5D are rows for "
+               "leat::array, or lists of their numbers if an extent is open. Numbers are columns where `columns` names "
+               "them, or where they are called label, cls or class; a ClassLabel of the Hub is one with classes(). "
+               "Dates and times are "
                "numbers in the file's unit, decimals f64. A null is a field that the sample lacks. Samples are called "
                "`train.parquet[17]`.",
      .reads = "Pages of both versions, all encodings; snappy, gzip, zstd, lz4_raw. Values in PLAIN without "
@@ -169,9 +171,8 @@ constexpr format all_formats[] = {
               "opening reads such columns once. An index takes 16 bytes a row and field, of packed ones 4. "
               "Checksums are verified of pages that are read whole; with `checksums` of all.",
      .refuses = "Encrypted files, columns in other files, brotli, lzo, the lz4 of Hadoop. Left out, with a note: "
-                "decimals of more than 38 digits, lists of bytes, lists in lists. Of the latter the Hub's Array2D to "
-                "Array5D are read, as the list of their numbers. A number that does not fit its column's width is "
-                "damage."},
+                "decimals of more than 38 digits, lists in lists that are no arrays of the Hub. A number that does not "
+                "fit its column's width is damage."},
     {.what = source_format::arrow,
      .name = "Arrow",
      .options = table_options_all,
@@ -184,11 +185,11 @@ constexpr format all_formats[] = {
      .fields = "As Parquet. Lists of one length are rows for leat::array, others for leat::sequence. Texts and "
                "bytes of a dictionary are its values.",
      .reads = "Files and streams; views; batches that are packed with lz4 or zstd, which are expanded whole. "
-              "There, lists of one length are for leat::sequence too.",
+              "Batches of lists of texts and bytes are expanded whole, too.",
      .refuses = "Big-endian files; batches as Arrow 0.17 packed them; rows of another file, as filter(), select() "
                 "and shuffle() of the Hub's library leave them (call flatten_indices()). Left out, with a note: "
                 "dictionaries of other things, views of lists, views in packed batches, unions, lists of other "
-                "things, intervals, decimals of 256 bits."},
+                "things (structs, dictionaries), intervals, decimals of 256 bits."},
     {.what = source_format::lmdb,
      .name = "LMDB",
      .options = database_option,

@@ -3,6 +3,8 @@
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
 
+#include <leat/tensor.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -12,14 +14,23 @@ namespace {
 
 using json = nlohmann::json;
 
+// Of a row: more have no room in any value of a block.
+constexpr std::int64_t elements_max = std::int64_t{1} << 31;
+
 // {"shape": [2, 3], "dtype": "float32", "_type": "Array2D"}; null is an extent that rows choose.
 void add_array(const json& feature, const std::string& path, hub_features& out) {
   const auto shape = feature.find("shape");
   if (shape == feature.end() || !shape->is_array()) return;
   hub_features::array found{.path = path, .axes = shape->size(), .shape = {}};
+  std::uint64_t elements = 1;
   for (const json& each : *shape) {
     str_append(found.shape, found.shape.empty() ? "" : " x ", each.is_number() ? each.dump() : "any");
+    const bool is_extent = each.is_number_integer() && each > 0 && each <= elements_max;
+    if (is_extent) found.extents.push_back(each.get<std::int64_t>());
+    if (is_extent && elements <= elements_max) elements *= each.get<std::uint64_t>();
   }
+  const bool is_known = found.extents.size() == found.axes && elements <= elements_max;
+  if (!is_known || found.axes >= dimensions::rank_max) found.extents.clear();
   out.arrays.push_back(std::move(found));
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,7 +18,8 @@ struct hub_features {
   struct array {
     std::string path;
     std::size_t axes = 0;
-    std::string shape;  ///< in words: "2 x 3", or "any x 3"
+    std::string shape;                       ///< in words: "2 x 3", or "any x 3"
+    std::vector<std::int64_t> extents = {};  ///< of all axes; none where rows choose one
   };
   std::vector<array> arrays;          ///< Array2D to Array5D
   std::vector<std::string> pictures;  ///< paths of structs {bytes, path}

@@ -284,6 +284,13 @@ std::string note_of_lists_with_nulls(std::string_view path, std::string_view col
                  "): such a row lacks the field; fill the nulls to have it");
 }
 
+std::string note_of_misshapen_arrays(std::string_view path, std::string_view column, std::string_view shape,
+                                     std::uint64_t count, std::uint64_t first) {
+  return str_cat(path, ": the column '", column, "' has ", count, count == 1 ? " array" : " arrays",
+                 " of another shape than ", shape, ", which the Hub's metadata say (the first in row ", first,
+                 "): such a row lacks the field");
+}
+
 // The files that a column names, without their sizes: as paths of a disk, or all of them as addresses.
 //   whole     those that the table names by a whole address
 //   returns   whether they are addresses

@@ -62,6 +62,10 @@ void keep_what_was_asked(std::span<record_table> tables, const input_files& from
 [[nodiscard]] std::string note_of_lists_with_nulls(std::string_view path, std::string_view column, std::uint64_t count,
                                                    std::uint64_t first);
 
+/// A note of arrays that are not of the shape that the Hub's metadata say.
+[[nodiscard]] std::string note_of_misshapen_arrays(std::string_view path, std::string_view column,
+                                                   std::string_view shape, std::uint64_t count, std::uint64_t first);
+
 /// Replaces the field that has the paths of files by a field of these files: "jpg", of pictures, or "file".
 ///   from        of a table at an address: its files are asked for there
 ///   elsewhere   those that tables on a disk name at addresses, and those below a root that is signed; made by the first table that names one

@@ -161,8 +161,7 @@ class record_model final : public dataset_model, expanding_facet, blocks_facet, 
  private:
   [[nodiscard]] part_form form_of(const record_field& field) const noexcept {
     if (is_in_coded(field)) return part_form::value;
-    // Rows of an array go to their places as they are; of other values a field may make anything.
-    if (field.packed) return field.kind == field_kind::tensor ? part_form::box : part_form::value;
+    if (field.packed) return part_form::value;
     return field.picker ? part_form::coded : part_form::stored;
   }
   // Whether it is picked out of records that lie in blocks.

@@ -53,6 +53,9 @@ struct table_options {
 /// file has the Hub's metadata (the key "huggingface"), `Image` is the picture "image" and `ClassLabel` a column with
 /// classes(). Else the first value says whether a field is of pictures. Several files follow one another. Lists of
 /// numbers are bytes, for leat::sequence; lists of texts are bytes as well, each a list of JSON: ["user","assistant"].
+/// Lists of bytes are likewise, in base64. The Hub's Array2D to Array5D of a fixed shape are of field_kind::tensor.
+/// Dates and times are numbers in the file's unit, which notes() name; decimals are f64, or i64 without a place behind
+/// the point.
 ///
 /// Values that are stored as they are (not compressed, in the encoding PLAIN, as the Hub's libraries write pictures)
 /// are read one by one. Compressed columns (snappy, gzip, zstd, lz4_raw, in any encoding) are read once by this call,
@@ -68,8 +71,7 @@ struct table_options {
 
 /// Rows of Arrow IPC files and streams, with fields, columns and the Hub's metadata as in open_parquet(). Lists of
 /// numbers of one length are fields of field_kind::tensor; lists of any length are bytes, for leat::sequence. A
-/// compressed record batch (lz4, zstd) is expanded for the rows that a batch needs of it; in it, lists of one length
-/// are bytes as well.
+/// compressed record batch (lz4, zstd), and lists of texts or bytes, are expanded for the rows that a batch needs.
 ///   throws   as open_parquet(); error{errc::unsupported} views of lists and big-endian files, each with what to do
 ///   source   arrow.apache.org: Arrow Columnar Format
 [[nodiscard]] dataset open_arrow(const source_names& files, const table_options& options = {});

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
+#include "tests/datasets/tensors_of_tables.hpp"
 #include "tests/datasets/times_of_tables.hpp"
 #include "tests/datasets/value_reader.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -72,8 +73,7 @@ TEST(arrow, files_and_streams_are_read_whether_their_values_lie_there_or_are_pac
     }
     for (const field_info& field : samples.fields()) {
       if (field.name == "image") EXPECT_TRUE(field.kind == field_kind::picture && field.samples == 90);
-      if (field.name == "vector" && !is_packed)
-        EXPECT_TRUE(field.kind == field_kind::tensor && field.shape == dimensions({3}));
+      if (field.name == "vector") EXPECT_TRUE(field.kind == field_kind::tensor && field.shape == dimensions({3}));
       if (field.name == "ids")
         EXPECT_TRUE(field.kind == field_kind::bytes && field.type == dtype::i32 && field.samples == 91);
     }
@@ -383,6 +383,54 @@ TEST(arrow, a_list_with_a_null_in_it_is_a_field_that_its_row_lacks) {
                                               HasSubstr("1 list with a null in it"), HasSubstr("in row 0"))));
 }
 
+TEST(arrow, arrays_of_a_known_shape_are_tensors_and_rows_of_another_lack_the_field) {
+  for (const char* name : {"tensors.arrow", "tensors-zstd.arrow"}) {
+    SCOPED_TRACE(name);
+    const dataset samples = open(path_of(name));
+    testing::expect_tensors(samples);
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'deep'"), HasSubstr("lists in lists"))));
+    EXPECT_THAT(message_of(errc::unsupported, [&] { (void)open_arrow(path_of(name), {.fields = {"deep"}}); }),
+                HasSubstr("write them flat"));
+  }
+}
+
+TEST(arrow, lists_of_texts_and_of_bytes_are_lists_of_json) {
+  for (const char* name : {"lists.arrow", "lists-zstd.arrow"}) {
+    SCOPED_TRACE(name);
+    const dataset samples = open(path_of(name));
+    ASSERT_EQ(samples.size(), 5U);
+    testing::value_reader values(samples);
+    const auto expect = [&](std::uint64_t row, std::string_view words, std::string_view blobs, std::string_view pairs,
+                            std::string_view names) {
+      SCOPED_TRACE(row);
+      EXPECT_EQ(values.text(row, "words"), words);
+      EXPECT_EQ(values.text(row, "blobs"), blobs);
+      EXPECT_EQ(values.text(row, "pairs"), pairs);
+      EXPECT_EQ(values.text(row, "in.names"), names);
+    };
+    expect(0, R"(["user","Say \"hi\"\n"])", R"(["/9j/"])", R"(["0","b0"])", "[]");
+    expect(1, "[]", R"(["",null])", R"(["1","b1"])", R"(["1"])");
+    expect(3, R"(["",null])", "[]", R"(["3","b3"])", R"(["3","3","3"])");
+    std::string sizes = "[\"";
+    for (int i = 0; i < 100; ++i) sizes += "größe";
+    std::string zeros;
+    for (int i = 0; i < 33; ++i) zeros += "AAAA";
+    expect(4, sizes + "\"]", str_cat(R"(["YWI=",")", zeros, R"(AA=="])"), R"(["4","b4"])", R"(["4","4","4","4"])");
+    for (const char* field : {"words", "blobs", "pairs", "in.names"}) {
+      EXPECT_THROW(static_cast<void>(samples.read(2, field)), error) << field;
+    }
+    for (const field_info& field : samples.fields()) {
+      EXPECT_EQ(field.kind, field_kind::bytes);
+      EXPECT_EQ(field.samples, 4U);
+      EXPECT_TRUE(field.chunked);
+    }
+    EXPECT_THAT(samples.notes(), Contains(AllOf(HasSubstr("'blobs' has lists of bytes"), HasSubstr("base64"))));
+    EXPECT_EQ(samples.model()->blocks().size(), 2U) << "batches";
+    EXPECT_THAT(message_of(errc::unsupported, [&] { (void)open_arrow(path_of(name), {.columns = {"words"}}); }),
+                HasSubstr("has lists"));
+  }
+}
+
 TEST(arrow, what_datasets_keeps_of_filter_and_select_is_named_for_what_it_is) {
   EXPECT_THAT(
       message_of(errc::unsupported, [] { static_cast<void>(open(path_of("indices.arrow"))); }),
@@ -394,7 +442,8 @@ TEST(arrow, files_that_were_cut_or_changed_come_to_an_end) {
   const testing::temporary_directory root;
   const std::string path = (root.path() / "changed.arrow").string();
   std::mt19937_64 random(4);
-  for (const char* name : {"stream.arrow", "file.arrow", "lz4.arrow", "polars.arrow"}) {
+  for (const char* name : {"stream.arrow", "file.arrow", "lz4.arrow", "polars.arrow", "lists.arrow", "lists-zstd.arrow",
+                           "tensors.arrow", "tensors-zstd.arrow", "times.arrow"}) {
     std::ifstream from(path_of(name), std::ios::binary);
     const std::string whole(std::istreambuf_iterator<char>(from), {});
     int refused = 0;
@@ -405,12 +454,24 @@ TEST(arrow, files_that_were_cut_or_changed_come_to_an_end) {
       if (i % 10 == 9) content.resize(random() % content.size());
       std::ofstream(path, std::ios::binary) << content;
       try {
-        const dataset samples = open_arrow(path, {.columns = {"small", "species"}});
+        const std::string_view of = name;
+        const bool is_usual = !of.starts_with("lists") && !of.starts_with("tensors");
+        const dataset samples = open_arrow(path, {.columns = of.starts_with("times") ? testing::names_of_times
+                                                             : is_usual ? std::vector<std::string>{"small", "species"}
+                                                                        : std::vector<std::string>()});
         for (std::uint64_t row = 0; row < std::min<std::uint64_t>(samples.size(), 200); ++row) {
           datasets::part_list parts;
           samples.model()->parts(row, parts);
           for (const datasets::part& each : parts)
             ASSERT_LE(each.where.offset + each.where.stored_bytes, content.size());
+          if (is_usual || row > 5) continue;
+          for (const field_info& field : samples.model()->fields()) {
+            try {
+              static_cast<void>(samples.read(row, field.name));
+            } catch (const error& damaged) {
+              EXPECT_THAT(damaged.what(), HasSubstr("changed.arrow"));
+            }
+          }
         }
       } catch (const error& said) {
         ++refused;

@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -193,6 +194,37 @@ TEST(same_tables, samples_of_records_with_a_wrong_checksum_follow_the_policy) {
     EXPECT_EQ(run.stats.quarantined, 1U);
     EXPECT_EQ(run.stats.substituted, policy == corrupt_policy::substitute ? 1U : 0U);
   }
+}
+
+// Tables of the Hub's arrays, as they are and packed: the rows are tensors, whole, cut, with steps, and as pictures.
+TEST(same_arrays, in_tables_are_rows_as_arrays_are) {
+  const testing::watchdog dog("arrays of tables");
+  const std::filesystem::path data(LEAT_TEST_DATA);
+  std::vector<std::vector<testing::seen_batch>> all;
+  for (const char* name : {"arrow/tensors.arrow", "arrow/tensors-zstd.arrow", "parquet/tensors.parquet"}) {
+    SCOPED_TRACE(name);
+    const dataset samples = open((data / name).string());
+    testing::loader train(samples, testing::small_options(), array("cube"), array("cut").from("cube").slice(0, 1, 2),
+                          array("crop").from("cube").random_crop({2, 1}),
+                          array("turned").from("cube").transpose({2, 0, 1}),
+                          image("picture").from("cube").stored(layout::nchw).resize(4, 4).as(dtype::u8),
+                          sequence("list").from("cube"), sequence("open"));
+    std::vector<testing::seen_batch> seen;
+    while (!train.finished()) {
+      while (const std::optional<batch> got = train.next_blocking()) {
+        seen.push_back(testing::look_at(*got));
+        const std::vector<std::uint8_t> rows = testing::values_of<std::uint8_t>(*got, "cube");
+        for (std::size_t row = 0; row < got->valid_rows(); ++row) {
+          EXPECT_EQ(rows[row * 12], got->ids()[row]);
+          EXPECT_EQ(rows[row * 12 + 11], 255);
+        }
+      }
+    }
+    all.push_back(std::move(seen));
+  }
+  ASSERT_FALSE(all.front().empty());
+  EXPECT_EQ(all[1], all[0]);
+  EXPECT_EQ(all[2], all[0]);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "datasets/files/patterns.hpp"
 #include "datasets/formats/arrow/arrow_dictionary.hpp"
 #include "datasets/formats/arrow/arrow_file.hpp"
+#include "datasets/formats/arrow/arrow_lists.hpp"
 #include "datasets/formats/format_openers.hpp"
 #include "datasets/tables/decimals.hpp"
 #include "datasets/tables/hub_features.hpp"
@@ -18,6 +19,7 @@
 #include <leat/samples.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -32,6 +34,7 @@ using kind = arrow_column::kind;
 
 constexpr std::uint64_t padding_max = 64;
 constexpr std::uint64_t kind_bytes = 512;  // of a value, which tell its kind
+constexpr std::size_t no_buffer = ~std::size_t{0};
 
 bool is_in(std::span<const std::string> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -137,6 +140,8 @@ class table_reader {
     std::string_view not_read = column.not_read;
     if (column.view != 0 && !packed_by_.empty())
       not_read = "has views in packed batches; write it without compression, or as string or binary";
+    const hub_features::array* const array = array_of(column);
+    if (!column.inner.empty() && not_read.empty() && array == nullptr) not_read = "has lists in lists; write them flat";
     if (column.view != 0 && as_column) not_read = "has views, which are no classes; write it as string or binary";
     if (!not_read.empty()) {
       if (asked) throw error(errc::unsupported, str_cat(file_.path(), ": the column '", column.path, "' ", not_read));
@@ -286,11 +291,108 @@ class table_reader {
         expanded_bytes_of(batch, batch.buffers[column.element_buffer], column) / size_bytes(column.type);
     return read_buffer(batch, buffer, column, 0, (elements + 7) / 8 + padding_max);
   }
-  /// Lists of a column that have a null in them, which are none.
+  /// Lists of a column that have a null in them, and arrays of another shape, which are none.
   struct lists_with_nulls {
     std::uint64_t count = 0;
     std::uint64_t first = 0;
+    std::uint64_t misshapen = 0;
+    std::uint64_t first_misshapen = 0;
   };
+
+  const hub_features::array* array_of(const arrow_column& column) const {
+    const hub_features::array* const array = features_.array_of(column.path);
+    return array != nullptr && array->axes == column.inner.size() + 1 ? array : nullptr;
+  }
+  static bool is_list(const arrow_column& column) {
+    return column.what == kind::list || column.what == kind::fixed_list;
+  }
+
+  // Calls each(row, begin, end, whether it is there) of lists, in elements.
+  template <class Each>
+  void for_each_outer_list(const arrow_batch& batch, const arrow_column& column, const Each& each) const {
+    if (column.what == kind::list) return for_each_range(batch, column, each);
+    if (column.size != 0 && batch.rows > elements_max / column.size)
+      fail(batch.buffers[column.buffer].offset, column, "more elements than any file has");
+    const auto validity = validity_of(batch, column);
+    for (std::uint64_t row = 0; row < batch.rows; ++row) {
+      each(row, row * column.size, (row + 1) * column.size, is_there(validity, row));
+    }
+  }
+
+  /// Lists within lists, of a batch.
+  struct inner_lists {
+    std::uint64_t size = 0;  // of each, where there are no offsets
+    std::size_t offset_bytes = 0;
+    std::vector<std::byte> offsets;
+    std::vector<std::byte> validity;
+
+    [[nodiscard]] std::uint64_t count() const noexcept {
+      const std::uint64_t offsets_count = offset_bytes == 0 ? 0 : offsets.size() / offset_bytes;
+      return offsets_count == 0 ? 0 : offsets_count - 1;
+    }
+    // Where a list begins; of an offset below zero, beyond any end.
+    [[nodiscard]] std::uint64_t begin_of(std::uint64_t list) const {
+      if (offset_bytes == 0) return list * size;
+      return offset_bytes == 4 ? static_cast<std::uint64_t>(std::int64_t{number_at<std::int32_t>(offsets, list * 4)})
+                               : static_cast<std::uint64_t>(number_at<std::int64_t>(offsets, list * 8));
+    }
+    [[nodiscard]] bool is_there(std::uint64_t list) const {
+      return validity.empty() ||
+             (list / 8 < validity.size() && (std::to_integer<unsigned>(validity[list / 8]) >> (list % 8) & 1U) != 0);
+    }
+  };
+  std::vector<inner_lists> read_inner_lists(const arrow_batch& batch, const arrow_column& column) const {
+    std::vector<inner_lists> all;
+    for (const arrow_column::level& level : column.inner) {
+      inner_lists& of = all.emplace_back();
+      of.size = level.size;
+      of.offset_bytes = level.offset_bytes;
+      if (batch.buffers[level.buffer].bytes != 0) of.validity = read_buffer(batch, batch.buffers[level.buffer], column);
+      if (level.offset_bytes == 0) continue;
+      const arrow_buffer& where = batch.buffers[level.buffer + 1];
+      of.offsets = read_buffer(batch, where, column);
+      // Then lists follow one another, and each is looked at once.
+      for (std::uint64_t list = 0; list < of.count(); ++list) {
+        if (of.begin_of(list + 1) < of.begin_of(list))
+          fail(where.offset, column, str_cat("offsets that go back, in list ", list, " of a batch"));
+      }
+    }
+    return all;
+  }
+
+  // As above, in elements of the innermost lists. An array of another shape than the Hub's metadata say is none.
+  template <class Each>
+  void for_each_list(const arrow_batch& batch, const arrow_column& column, lists_with_nulls& found,
+                     const Each& each) const {
+    if (column.inner.empty() || batch.rows == 0) return for_each_outer_list(batch, column, each);
+    const std::vector<inner_lists> inner = read_inner_lists(batch, column);
+    const std::vector<std::int64_t>& extents = array_of(column)->extents;
+    const auto has_extent = [&](std::size_t axis, std::uint64_t lists) {
+      return extents.empty() || lists == static_cast<std::uint64_t>(extents[axis]);
+    };
+    for_each_outer_list(batch, column, [&](std::uint64_t row, std::uint64_t begin, std::uint64_t end, bool there) {
+      bool is_shaped = has_extent(0, end - begin);
+      for (std::size_t i = 0; i < inner.size(); ++i) {
+        const inner_lists& lists = inner[i];
+        const bool has_room =
+            lists.offset_bytes != 0 ? end <= lists.count() : lists.size == 0 || end <= elements_max / lists.size;
+        if (!has_room)
+          fail(batch.buffers[column.inner[i].buffer].offset, column,
+               str_cat("a list that ends behind its elements, in row ", row, " of a batch"));
+        for (std::uint64_t list = begin; there && is_shaped && list < end; ++list) {
+          is_shaped = lists.is_there(list) && has_extent(i + 1, lists.begin_of(list + 1) - lists.begin_of(list));
+        }
+        begin = lists.begin_of(begin);
+        end = lists.begin_of(end);
+        if (begin > end || end > elements_max)
+          fail(batch.buffers[column.inner[i].buffer].offset, column,
+               str_cat("offsets that go back, in row ", row, " of a batch"));
+      }
+      if (there && !is_shaped && found.misshapen++ == 0) found.first_misshapen = batch.first_row + row;
+      each(row, begin, end, there && is_shaped);
+    });
+  }
+  static constexpr std::uint64_t elements_max = std::uint64_t{1} << 48;
   // Whether a list has none. A null element has no value: the bytes in its place may be anything.
   static bool is_without_nulls(std::span<const std::byte> validity, std::uint64_t begin, std::uint64_t end,
                                std::uint64_t row, lists_with_nulls& found) {
@@ -328,31 +430,35 @@ class table_reader {
   void place(const arrow_batch& batch, const arrow_column& column, std::span<value_place> places,
              lists_with_nulls& nulls) const {
     if (column.view != 0) return place_views(batch, column, places);
-    if (column.what == kind::bytes || column.what == kind::text || column.what == kind::list) {
-      const bool is_list = column.what == kind::list;
-      const arrow_buffer& values = batch.buffers[is_list ? column.element_buffer : column.buffer + 2];
-      const std::uint64_t each_bytes = is_list ? size_bytes(column.type) : 1;
-      const std::vector<std::byte> elements = is_list ? validity_of_elements(batch, column) : std::vector<std::byte>();
+    if (is_list(column)) {
+      const arrow_buffer& values = batch.buffers[column.element_buffer];
+      const std::uint64_t each_bytes = size_bytes(column.type);
+      const std::vector<std::byte> elements = validity_of_elements(batch, column);
+      return for_each_list(
+          batch, column, nulls, [&](std::uint64_t row, std::uint64_t begin, std::uint64_t end, bool there) {
+            if (!there) return;
+            if (end > values.bytes / each_bytes)
+              fail(values.offset, column, str_cat("a value that ends behind its buffer, in row ", row, " of a batch"));
+            if (!is_without_nulls(elements, begin, end, batch.first_row + row, nulls)) return;
+            places[row] = {.offset = values.offset + begin * each_bytes, .bytes = (end - begin) * each_bytes};
+          });
+    }
+    if (column.what == kind::bytes || column.what == kind::text) {
+      const arrow_buffer& values = batch.buffers[column.buffer + 2];
       return for_each_range(batch, column, [&](std::uint64_t row, std::uint64_t begin, std::uint64_t end, bool there) {
         if (!there) return;
-        if (end > values.bytes / each_bytes)
+        if (end > values.bytes)
           fail(values.offset, column, str_cat("a value that ends behind its buffer, in row ", row, " of a batch"));
-        if (is_list && !is_without_nulls(elements, begin, end, batch.first_row + row, nulls)) return;
-        places[row] = {.offset = values.offset + begin * each_bytes, .bytes = (end - begin) * each_bytes};
+        places[row] = {.offset = values.offset + begin, .bytes = end - begin};
       });
     }
-    const bool is_list = column.what == kind::fixed_list;
-    const arrow_buffer& values = batch.buffers[is_list ? column.element_buffer : column.buffer + 1];
-    const std::uint64_t each_bytes = column.size * (is_list ? size_bytes(column.type) : 1);
-    if (each_bytes != 0 && batch.rows > values.bytes / each_bytes)
+    const arrow_buffer& values = batch.buffers[column.buffer + 1];
+    if (column.size != 0 && batch.rows > values.bytes / column.size)
       fail(values.offset, column, "a buffer with fewer values than rows");
     const auto validity = validity_of(batch, column);
-    const std::vector<std::byte> elements = is_list ? validity_of_elements(batch, column) : std::vector<std::byte>();
     for (std::uint64_t row = 0; row < batch.rows; ++row) {
       if (!is_there(validity, row)) continue;
-      const std::uint64_t begin = row * column.size;
-      if (is_list && !is_without_nulls(elements, begin, begin + column.size, batch.first_row + row, nulls)) continue;
-      places[row] = {.offset = values.offset + row * each_bytes, .bytes = each_bytes};
+      places[row] = {.offset = values.offset + row * column.size, .bytes = column.size};
     }
   }
 
@@ -367,13 +473,13 @@ class table_reader {
   void add_field(const arrow_column& column, const std::string& name, bool is_picture) {
     record_field field{.name = name};
     field.kind = is_picture ? field_kind::picture : column.what == kind::text ? field_kind::text : field_kind::bytes;
-    if (column.what == kind::fixed_list) {
-      field.kind = field_kind::tensor;
-      field.shape.push_back(static_cast<std::int64_t>(column.size));
-    }
-    if (column.what == kind::fixed_list || column.what == kind::list) field.type = column.type;
     note_unit(column);
     check_rows(column);
+    if (is_list(column) && column.elements != kind::number) {
+      add_lists_of_values(column, field);
+      return table_.fields.push_back(std::move(field));
+    }
+    if (is_list(column)) set_type_of_lists(column, field);
     if (column.dictionary >= 0) {
       if (is_dictionary_packed(column)) {
         add_packed_dictionary_values(column, field);
@@ -397,7 +503,94 @@ class table_reader {
     table_.fields.push_back(std::move(field));
   }
 
+  // Lists of one length are rows, and so are arrays of one shape.
+  void set_type_of_lists(const arrow_column& column, record_field& field) {
+    field.type = column.type;
+    if (column.inner.empty() && column.what == kind::fixed_list) {
+      field.kind = field_kind::tensor;
+      field.shape.push_back(static_cast<std::int64_t>(column.size));
+    }
+    if (column.inner.empty()) return;
+    const hub_features::array& array = *array_of(column);
+    if (array.extents.empty()) {
+      return note(str_cat("the column '", column.path, "' has arrays of ", array.shape,
+                          ": each is the list of its numbers, row after row, for a sequence"));
+    }
+    field.kind = field_kind::tensor;
+    for (const std::int64_t extent : array.extents) field.shape.push_back(extent);
+  }
+
+  // Each batch is a block of all the buffers of its lists, which lie side by side.
+  void add_lists_of_values(const arrow_column& column, record_field& field) {
+    auto packed = std::make_shared<value_blocks>();
+    packed->packed_by = packed_by_.empty() ? "lists" : str_cat("lists, ", packed_by_);
+    std::vector<arrow_list_expander::lists> blocks;
+    for_each_batch([&](const arrow_batch& batch) {
+      if (batch.rows == 0) return;
+      std::vector<std::size_t> numbers = column.validities;
+      numbers.push_back(column.buffer);
+      const std::size_t validities = numbers.size();
+      numbers.push_back(column.what == kind::list ? column.buffer + 1 : no_buffer);
+      for (const std::size_t i : {0U, 1U, 2U}) numbers.push_back(column.element_buffer + i);
+      arrow_list_expander::lists lists{.codec = batch.codec, .rows = batch.rows, .buffers = {}};
+      arrow_list_buffers read;
+      read.validities.resize(validities);
+      std::vector<std::vector<std::byte>*> into;
+      for (std::vector<std::byte>& each : read.validities) into.push_back(&each);
+      into.insert(into.end(), {&read.offsets, &read.element_validity, &read.element_offsets, &read.values});
+      std::uint64_t begin = file_.size();
+      std::uint64_t end = 0;
+      std::uint64_t expanded = 0;
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const arrow_buffer buffer = numbers[i] == no_buffer ? arrow_buffer() : batch.buffers[numbers[i]];
+        lists.buffers.push_back(buffer);
+        if (buffer.bytes == 0) continue;
+        begin = std::min(begin, buffer.offset);
+        end = std::max(end, buffer.offset + buffer.bytes);
+        *into[i] = read_buffer(batch, buffer, column);
+        expanded += into[i]->size();
+      }
+      begin = std::min(begin, end);
+      for (arrow_buffer& each : lists.buffers) each.offset = each.bytes == 0 ? 0 : each.offset - begin;
+      packed->expand_bytes_max = std::max(packed->expand_bytes_max, expanded);
+      add_ends_of_values(batch, column, read, begin, packed->ends);
+      packed->blocks.push_back(
+          {.first_row = batch.first_row, .rows = batch.rows, .offset = begin, .bytes = end - begin});
+      blocks.push_back(std::move(lists));
+    });
+    note(str_cat("the column '", column.path, "' has lists of ", column.elements == kind::text ? "texts" : "bytes",
+                 ", each a list of JSON", column.elements == kind::text ? "" : " in base64",
+                 ": it was read once for their lengths, and its batches are expanded; shuffle blocks of them"));
+    packed->expander = std::make_shared<arrow_list_expander>(std::move(blocks), column);
+    field.kind = field_kind::bytes;
+    field.packed = std::move(packed);
+  }
+
+  void add_ends_of_values(const arrow_batch& batch, const arrow_column& column, const arrow_list_buffers& read,
+                          std::uint64_t offset, std::vector<std::uint32_t>& ends) const {
+    const std::size_t before = ends.size();
+    std::uint64_t end = 0;
+    const auto damage = write_lists(
+        column, batch.rows, read,
+        [&](bool there) { ends.push_back(static_cast<std::uint32_t>(end) | (there ? 0 : value_blocks::missing)); },
+        [&](std::string_view piece) {
+          end += piece.size();
+          if (end > value_blocks::decoded_bytes_max) {
+            throw error(errc::limit, str_cat(file_.path(), ": the column '", column.path,
+                                             "' has a batch of 2 GiB or more of lists; write smaller batches"));
+          }
+          ends.back() = static_cast<std::uint32_t>(end);
+        });
+    if (damage) fail(offset, column, *damage);
+    assert(ends.size() == before + batch.rows);
+    static_cast<void>(before);
+  }
+
   void note_nulls(const arrow_column& column, const lists_with_nulls& nulls) {
+    if (nulls.misshapen != 0) {
+      table_.notes.push_back(note_of_misshapen_arrays(file_.path(), column.path, array_of(column)->shape,
+                                                      nulls.misshapen, nulls.first_misshapen));
+    }
     if (nulls.count == 0) return;
     table_.notes.push_back(note_of_lists_with_nulls(file_.path(), column.path, nulls.count, nulls.first));
   }
@@ -421,11 +614,6 @@ class table_reader {
     const auto expander = std::make_shared<arrow_expander>(std::move(blocks));
     packed->expander = expander;
     if (column.what == kind::bytes || column.what == kind::fixed) find_kind(*packed, *expander, column, field);
-    // Rows of blocks are of any length: its numbers are a sequence.
-    if (column.what == kind::fixed_list) {
-      field.kind = field_kind::bytes;
-      field.shape = {};
-    }
     field.packed = std::move(packed);
   }
 
@@ -543,29 +731,28 @@ class table_reader {
   }
 
   static const arrow_buffer& values_of(const arrow_batch& batch, const arrow_column& column) {
-    const bool is_list = column.what == kind::list || column.what == kind::fixed_list;
     const bool has_offsets = column.what == kind::bytes || column.what == kind::text;
-    return batch.buffers[is_list ? column.element_buffer : column.buffer + (has_offsets ? 2 : 1)];
+    return batch.buffers[is_list(column) ? column.element_buffer : column.buffer + (has_offsets ? 2 : 1)];
   }
 
   //   all     bytes that the batch's values become, value_blocks::decoded_bytes_max at most
   //   begin   set to where the first row's value begins in them
   void add_ends(const arrow_batch& batch, const arrow_column& column, std::uint64_t all, std::uint64_t& begin,
                 std::vector<std::uint32_t>& ends, lists_with_nulls& nulls) const {
-    const bool is_list = column.what == kind::list || column.what == kind::fixed_list;
-    const std::uint64_t element_bytes = is_list ? size_bytes(column.type) : 1;
-    const std::vector<std::byte> elements = is_list ? validity_of_elements(batch, column) : std::vector<std::byte>();
+    const bool of_lists = is_list(column);
+    const std::uint64_t element_bytes = of_lists ? size_bytes(column.type) : 1;
+    const std::vector<std::byte> elements = of_lists ? validity_of_elements(batch, column) : std::vector<std::byte>();
     const auto add = [&](std::uint64_t row, std::uint64_t from, std::uint64_t to, bool there) {
       if (to > all / element_bytes)
         fail(values_of(batch, column).offset, column,
              str_cat("a value that ends behind its buffer, in row ", row, " of a batch"));
       if (row == 0) begin = from * element_bytes;
       const std::uint64_t end = to * element_bytes - begin;
-      const bool is_value = there && (!is_list || is_without_nulls(elements, from, to, batch.first_row + row, nulls));
+      const bool is_value = there && (!of_lists || is_without_nulls(elements, from, to, batch.first_row + row, nulls));
       ends.push_back(static_cast<std::uint32_t>(end) | (is_value ? 0 : value_blocks::missing));
     };
-    if (column.what == kind::bytes || column.what == kind::text || column.what == kind::list)
-      return for_each_range(batch, column, add);
+    if (of_lists) return for_each_list(batch, column, nulls, add);
+    if (column.what == kind::bytes || column.what == kind::text) return for_each_range(batch, column, add);
     const auto validity = validity_of(batch, column);
     for (std::uint64_t row = 0; row < batch.rows; ++row)
       add(row, row * column.size, (row + 1) * column.size, is_there(validity, row));
@@ -660,9 +847,9 @@ class table_reader {
           numbers.bytes.insert(numbers.bytes.end(), of_real.begin(), of_real.end());
         } else if (unscaled < std::numeric_limits<std::int64_t>::min() ||
                    unscaled > std::numeric_limits<std::int64_t>::max()) {
-          throw error(errc::unsupported,
-                      str_cat(file_.path(), ": the column '", column.path, "' has a number that does not fit 64 bits in row ",
-                              batch.first_row + row, "; leave it out"));
+          throw error(errc::unsupported, str_cat(file_.path(), ": the column '", column.path,
+                                                 "' has a number that does not fit 64 bits in row ",
+                                                 batch.first_row + row, "; leave it out"));
         } else {
           numbers.whole.push_back(static_cast<std::int64_t>(unscaled));
         }

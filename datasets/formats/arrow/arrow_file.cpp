@@ -222,22 +222,11 @@ class schema_reader {
       case type_id::map: {
         const bool is_fixed = id == type_id::fixed_list;
         buffers_ += is_fixed ? 1 : 2;
-        column.not_read = "is a list of other things than numbers";
-        if (children.count == 1 && id != type_id::map) {
-          const flat_table child = field.table_at(children, 0);
-          const std::optional<dtype> number = number_of(static_cast<type_id>(child.number<std::uint8_t>(2)),
-                                                        child.table(3), column.is_signed, column.unit);
-          if (number && !child.table(4)) {
-            column.what = is_fixed ? arrow_column::kind::fixed_list : arrow_column::kind::list;
-            column.not_read.clear();
-            column.type = *number;
-            column.offset_bytes = id == type_id::large_list ? 8 : 4;
-            column.element_buffer = buffers_ + 1;  // behind their validity
-            const std::int32_t size = is_fixed && type ? type->number<std::int32_t>(0) : 0;
-            if (size < 0) field.fail("lists of a size below zero");
-            column.size = static_cast<std::uint64_t>(size);
-          }
-        }
+        column.not_read = "is a list of other things than numbers, texts and bytes";
+        column.what = is_fixed ? arrow_column::kind::fixed_list : arrow_column::kind::list;
+        column.offset_bytes = id == type_id::large_list ? 8 : 4;
+        column.size = is_fixed ? size_of_lists(field) : 0;
+        if (children.count == 1 && id != type_id::map) take_elements(field.table_at(children, 0), buffers_, column);
         descend(false, {});
         return add(std::move(column), wanted);
       }
@@ -286,6 +275,49 @@ class schema_reader {
     // How many buffers it has nobody knows, and so where those of the columns behind it lie.
     throw error(errc::unsupported, str_cat("the column '", column.path,
                                            "' is of a type that is not known; cast it to another, and write it anew"));
+  }
+
+  static std::uint64_t size_of_lists(const flat_table& field) {
+    const std::optional<flat_table> type = field.table(3);
+    const std::int32_t size = type ? type->number<std::int32_t>(0) : 0;
+    if (size < 0) field.fail("lists of a size below zero");
+    return static_cast<std::uint64_t>(size);
+  }
+
+  // What the elements of lists are: numbers, also of lists within them, or texts and bytes.
+  //   buffer   the first one of the elements
+  static void take_elements(flat_table elements, std::size_t buffer, arrow_column& column) {
+    for (int depth = 0; depth < depth_max; ++depth) {
+      if (elements.table(4)) return;  // of a dictionary
+      const auto id = static_cast<type_id>(elements.number<std::uint8_t>(2));
+      const flat_table::elements children = elements.vector(5, 4);
+      if ((id == type_id::list || id == type_id::large_list || id == type_id::fixed_list) && children.count == 1) {
+        const bool is_fixed = id == type_id::fixed_list;
+        column.inner.push_back({.buffer = buffer,
+                                .offset_bytes = is_fixed                    ? std::size_t{0}
+                                                : id == type_id::large_list ? 8
+                                                                            : 4,
+                                .size = is_fixed ? size_of_lists(elements) : 0});
+        buffer += is_fixed ? 1 : 2;
+        elements = elements.table_at(children, 0);
+        continue;
+      }
+      const bool is_large = id == type_id::large_binary || id == type_id::large_text;
+      const bool is_text = id == type_id::text || id == type_id::large_text;
+      if (column.inner.empty() && (is_large || is_text || id == type_id::binary)) {
+        column.elements = is_text ? arrow_column::kind::text : arrow_column::kind::bytes;
+        column.element_offset_bytes = is_large ? 8 : 4;
+        column.element_buffer = buffer;
+        column.not_read.clear();
+        return;
+      }
+      const std::optional<dtype> number = number_of(id, elements.table(3), column.is_signed, column.unit);
+      if (!number) return;
+      column.type = *number;
+      column.element_buffer = buffer + 1;  // behind their validity
+      column.not_read.clear();
+      return;
+    }
   }
 
   // Values are numbers of a dictionary's. Which type the numbers have need not be said.

@@ -24,13 +24,24 @@ namespace leat::datasets {
 ///   unit            of numbers that are dates or times, in words: "days since 1970-01-01"
 ///   scale           of decimals: digits behind the point
 ///   buffer          of its validity, among those of a batch: the offsets (if there are) and the values follow
-///   element_buffer  of a list, of its elements' values
+///   element_buffer  of a list, of its elements' values; of texts and bytes their validity, behind which offsets and values stand
+///   elements        of a list, what they are: number, text or bytes
+///   element_offset_bytes   of lists of texts and bytes: of each offset of the elements
+///   inner           of lists in lists, those within the column's own, from the outside on
 ///   view            of values with views instead of offsets: its number among such columns, from 1 on; arrow_batch::views has its data
 ///   dictionary      its values are numbers of this dictionary's, which has what is said of values above; else -1
 ///   index_type      of these numbers, behind the validity
 ///   validities      of the structs that it is in
 ///   not_read        of others, why
 struct arrow_column {
+  /// Lists in a list.
+  ///   buffer         of their validity; the offsets follow
+  ///   offset_bytes   0: all have `size` elements
+  struct level {
+    std::size_t buffer = 0;
+    std::size_t offset_bytes = 0;
+    std::uint64_t size = 0;
+  };
   enum class kind : std::uint8_t {
     bytes,
     text,
@@ -51,6 +62,9 @@ struct arrow_column {
   std::int32_t scale = 0;
   std::size_t buffer = 0;
   std::size_t element_buffer = 0;
+  kind elements = kind::number;
+  std::size_t element_offset_bytes = 0;
+  std::vector<level> inner;
   std::size_t view = 0;
   std::int64_t dictionary = -1;
   dtype index_type = dtype::i32;

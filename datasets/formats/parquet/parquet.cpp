@@ -156,15 +156,15 @@ class chooser {
   }
 
   void look_at_lists(choice found, bool as_field, bool as_column) {
-    const parquet_leaf& leaf = of_.footer.leaves[found.leaf];
+    parquet_leaf& leaf = of_.footer.leaves[found.leaf];
     const hub_features::array* const array = of_.features.array_of(leaf.shown);
     const bool is_array = array != nullptr && array->axes == leaf.repeated && element_type(leaf);
     if (leaf.repeated > 1 && !is_array) {
       return leave_out(leaf, as_field || as_column, "has lists in lists; write them flat");
     }
-    if (!element_type(leaf) && !has_lists_of_texts(leaf)) {
+    if (!element_type(leaf) && !has_lists_of_values(leaf)) {
       return leave_out(leaf, as_field || as_column,
-                       "has lists of what are no numbers and no texts; write one value a row");
+                       "has lists of what are no numbers, texts or bytes; write one value a row");
     }
     if (as_column)
       return leave_out(
@@ -176,7 +176,8 @@ class chooser {
       if (how.size() > found.packed_by.size()) found.packed_by = std::move(how);
     }
     if (!leaf.unit.empty()) of_.notes.push_back(str_cat("the column '", leaf.shown, "' is in ", leaf.unit));
-    if (is_array) {
+    if (is_array) leaf.array = array->extents;
+    if (is_array && leaf.array.empty()) {
       of_.notes.push_back(str_cat(of_.path, ": the column '", leaf.shown, "' has arrays of ", array->shape,
                                   ": each is the list of its numbers, row after row, for a sequence"));
     }
@@ -337,9 +338,11 @@ void find_kind(const file_bytes& file, const parquet_leaf& leaf, const choice& c
                std::span<const packed_group> packed, record_field& field) {
   if (const std::optional<dtype> elements = element_type(leaf)) {
     field.type = *elements;
+    if (!leaf.array.empty()) field.kind = field_kind::tensor;
+    for (const std::int64_t extent : leaf.array) field.shape.push_back(extent);
     return;
   }
-  if (has_lists_of_texts(leaf)) return;
+  if (has_lists_of_values(leaf)) return;
   field.kind = chosen.is_picture ? field_kind::picture : leaf.is_text ? field_kind::text : field_kind::bytes;
   const auto is_what = [&](std::span<const std::byte> start) {
     const value_kind found = kind_of_value(start);
@@ -355,6 +358,20 @@ void find_kind(const file_bytes& file, const parquet_leaf& leaf, const choice& c
   if (first == field.places.end()) return;
   constexpr std::uint64_t looked_at = 512;
   is_what(file.read(first->offset, std::min(first->bytes, looked_at)));
+}
+
+// Of the arrays of a column that have another shape.
+std::string note_of_misshapen(const table_file& of, std::size_t number) {
+  std::uint64_t count = 0;
+  std::uint64_t first = 0;
+  for (const packed_group& group : of.packed[number]) {
+    if (count == 0) first = group.first_misshapen;
+    count += group.misshapen;
+  }
+  if (count == 0) return {};
+  const parquet_leaf& leaf = of.footer.leaves[of.choices[number].leaf];
+  const hub_features::array* const array = of.features.array_of(leaf.shown);
+  return note_of_misshapen_arrays(of.path, leaf.shown, array == nullptr ? "" : array->shape, count, first);
 }
 
 // Of the lists of a column that have a null in them.
@@ -530,6 +547,7 @@ dataset open_parquet_files(const input_files& from, const table_options& options
         if (chosen.becomes == choice::role::packed) {
           of.fields[k].packed = blocks_of(of, k);
           if (std::string note = note_of_nulls(of, k); !note.empty()) table.notes.push_back(std::move(note));
+          if (std::string note = note_of_misshapen(of, k); !note.empty()) table.notes.push_back(std::move(note));
         }
         find_kind(*file, of.footer.leaves[chosen.leaf], chosen, of.packed[k], of.fields[k]);
         table.fields.push_back(std::move(of.fields[k]));

@@ -48,6 +48,7 @@ struct schema_place {
   std::uint32_t levels = 0;
   std::uint32_t repeated = 0;
   std::uint32_t list_level = 0;
+  std::uint32_t outer_level = 0;
   int depth = 1;
   bool unnamed = false;
   enum class within : std::uint8_t { other, list, element } of = within::other;
@@ -375,6 +376,7 @@ class footer_reader {
     if (element.repeats == schema_element::repetition::repeated) {
       ++here.repeated;
       here.list_level = here.levels;
+      if (here.repeated == 1) here.outer_level = here.levels;
       if (above.of == within::list && element.children == 1) here.of = within::element;
     }
     path_bytes_ += here.path.size() + here.shown.size();
@@ -393,6 +395,7 @@ class footer_reader {
                            .levels = here.levels,
                            .repeated = here.repeated,
                            .list_level = here.list_level,
+                           .outer_level = here.outer_level,
                            .bits = bits_of(element),
                            .unnamed = here.unnamed,
                            .is_text = element.is_text,

@@ -35,11 +35,13 @@ enum class parquet_encoding : std::uint8_t {
 ///   levels       definition levels below the one that says "there is a value": the optional and repeated nodes on the way
 ///   repeated     levels of those that are repeated: more than none are lists
 ///   list_level   of the last of these: as many definition levels say that there is an element, one fewer that its list is empty
+///   outer_level  likewise of the first of them
 ///   bits         of integers that are narrower than their type: 8 or 16, or 32 of an int64; else 0
 ///   unnamed      an element of the schema on the way has no name
 ///   is_text, is_unsigned, is_decimal, is_number   what a logical type says; decimals are no plain numbers
 ///   unit         of numbers that are dates or times, in words: "days since 1970-01-01"
 ///   scale        of decimals: digits behind the point
+///   array        of lists in lists that the Hub calls an array: its extents, where they are known. Set by who reads its metadata
 struct parquet_leaf {
   std::string path;
   std::string shown;
@@ -48,6 +50,7 @@ struct parquet_leaf {
   std::uint32_t levels = 0;
   std::uint32_t repeated = 0;
   std::uint32_t list_level = 0;
+  std::uint32_t outer_level = 0;
   std::uint32_t bits = 0;
   bool unnamed = false;
   bool is_text = false;
@@ -57,6 +60,7 @@ struct parquet_leaf {
   bool is_number = true;
   std::string unit = {};
   std::int32_t scale = 0;
+  std::vector<std::int64_t> array = {};
 };
 
 /// A column's values of a row group.

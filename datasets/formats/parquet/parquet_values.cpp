@@ -4,7 +4,7 @@
 #include "datasets/formats/parquet/parquet_encodings.hpp"
 #include "datasets/formats/parquet/parquet_pages.hpp"
 #include "datasets/tables/decimals.hpp"
-#include "datasets/wire/json_value.hpp"
+#include "datasets/tables/value_list_json.hpp"
 
 #include <leat/error.hpp>
 
@@ -127,7 +127,7 @@ class number_sink final : public parquet_sink {
       return;
     }
     if (into_.type == dtype::i64) {
-      into_.whole[row_] = leaf_.is_decimal                      ? in_64_bits(unscaled_of(value))
+      into_.whole[row_] = leaf_.is_decimal                    ? in_64_bits(unscaled_of(value))
                           : leaf_.type == parquet_type::int96 ? nanoseconds(value)
                                                               : whole(value);
       ++row_;
@@ -153,9 +153,9 @@ class number_sink final : public parquet_sink {
   [[nodiscard]] unscaled_decimal unscaled_of(std::span<const std::byte> value) const {
     if (leaf_.type == parquet_type::int32 || leaf_.type == parquet_type::int64) return unscaled_of_little_endian(value);
     if (value.size() <= decimal_bytes_max) return unscaled_of_big_endian(value);
-    throw error(errc::unsupported, str_cat(file_.path(), ": the column '", leaf_.path, "' has a decimal of ",
-                                           value.size(), " bytes in row ", row_, ", and ", decimal_bytes_max,
-                                           " are the most; leave it out"));
+    throw error(errc::unsupported,
+                str_cat(file_.path(), ": the column '", leaf_.path, "' has a decimal of ", value.size(),
+                        " bytes in row ", row_, ", and ", decimal_bytes_max, " are the most; leave it out"));
   }
   [[nodiscard]] std::int64_t in_64_bits(unscaled_decimal number) const {
     if (number >= std::numeric_limits<std::int64_t>::min() && number <= std::numeric_limits<std::int64_t>::max()) {
@@ -249,14 +249,19 @@ class length_sink final : public parquet_sink {
   std::uint64_t end_ = 0;
 };
 
-/// Makes one value of the elements of each list. Numbers with a null among them are none: no number stands for the null. Texts are a
-/// list of JSON, which has nulls.
+/// Makes one value of the elements of each list. Numbers with a null among them are none: no number stands for the null. Texts and
+/// bytes are a list of JSON, which has nulls. An array of another shape is none.
 class list_joiner : public parquet_sink {
  public:
   ///   first_row   of the file, for messages
   ///   held_max    bytes of a list that are held for who is given them
   list_joiner(const std::string& path, const parquet_leaf& leaf, std::uint64_t first_row, std::uint64_t held_max)
-      : path_(path), leaf_(leaf), are_texts_(has_lists_of_texts(leaf)), row_(first_row), held_max_(held_max) {
+      : path_(path),
+        leaf_(leaf),
+        are_values_(has_lists_of_values(leaf)),
+        element_bytes_(leaf.array.empty() ? 0 : size_bytes(element_type(leaf).value_or(dtype::u8))),
+        row_(first_row),
+        held_max_(held_max) {
     list_.reserve(held_max_);
   }
 
@@ -265,24 +270,35 @@ class list_joiner : public parquet_sink {
       finish();
       is_open_ = true;
       bytes_ = 0;
-      is_there_ = definition + 1 >= leaf_.list_level;
+      is_there_ = definition + 1 >= leaf_.outer_level;
       has_null_ = false;
-      if (are_texts_ && is_there_) hold("[");
+      elements_ = 0;
+      is_misshapen_ = false;
+      if (are_values_ && is_there_) hold("[");
     } else if (!is_open_) {
       fail_at(path_, 0, str_cat("the column '", leaf_.path, "' begins within a list"));
     }
     if (definition < leaf_.list_level) return;
     const bool is_null = definition < leaf_.levels;
-    if (are_texts_) return add_text(is_null, value);
+    if (are_values_) return add_value(is_null, value);
+    if (!leaf_.array.empty()) {
+      is_misshapen_ = is_misshapen_ || repetition != repetition_of_next();
+      ++elements_;
+      if (!is_null) value = value.first(element_bytes_);
+    }
     has_null_ = has_null_ || is_null;
     if (!has_null_) hold(value);
   }
   /// Gives the last list.
   void finish() {
     if (!is_open_) return;
-    if (are_texts_ && is_there_) hold("]");
+    if (are_values_ && is_there_) hold("]");
     if (has_null_ && with_nulls++ == 0) first_with_null = row_;
-    if (has_null_) {
+    if (!leaf_.array.empty() && is_there_ && !has_null_) {
+      is_misshapen_ = is_misshapen_ || elements_ != elements_of_array();
+      if (is_misshapen_ && misshapen++ == 0) first_misshapen = row_;
+    }
+    if (has_null_ || is_misshapen_) {
       give(false, 0, {});
     } else {
       give(is_there_, bytes_, list_);
@@ -296,19 +312,34 @@ class list_joiner : public parquet_sink {
 
   std::uint64_t with_nulls = 0;
   std::uint64_t first_with_null = 0;
+  std::uint64_t misshapen = 0;
+  std::uint64_t first_misshapen = 0;
 
  protected:
   ///   list   its bytes, or the first of them
   virtual void give(bool is_there, std::uint64_t bytes, std::span<const std::byte> list) = 0;
 
  private:
-  void add_text(bool is_null, std::span<const std::byte> value) {
-    if (bytes_ > 1) hold(",");
-    if (is_null) return hold("null");
-    hold("\"");
-    for_each_escaped({reinterpret_cast<const char*>(value.data()), value.size()},
-                     [&](std::string_view piece) { hold(piece); });
-    hold("\"");
+  void add_value(bool is_null, std::span<const std::byte> value) {
+    for_each_piece_of_json(bytes_ == 1, leaf_.is_text, is_null ? std::nullopt : std::optional(value),
+                           [&](std::string_view piece) { hold(piece); });
+  }
+  // Where the next element of an array stands: the innermost axes that are full begin anew.
+  [[nodiscard]] std::uint32_t repetition_of_next() const noexcept {
+    if (elements_ == 0) return 0;
+    std::uint32_t repetition = leaf_.repeated;
+    std::uint64_t full = 1;
+    for (std::size_t axis = leaf_.array.size() - 1; axis > 0; --axis) {
+      full *= static_cast<std::uint64_t>(leaf_.array[axis]);
+      if (elements_ % full != 0) break;
+      --repetition;
+    }
+    return repetition;
+  }
+  [[nodiscard]] std::uint64_t elements_of_array() const noexcept {
+    std::uint64_t all = 1;
+    for (const std::int64_t extent : leaf_.array) all *= static_cast<std::uint64_t>(extent);
+    return all;
   }
   void hold(std::string_view text) { hold(std::as_bytes(std::span(text))); }
   void hold(std::span<const std::byte> value) {
@@ -324,7 +355,8 @@ class list_joiner : public parquet_sink {
 
   const std::string& path_;
   const parquet_leaf& leaf_;
-  const bool are_texts_;
+  const bool are_values_;
+  const std::size_t element_bytes_;  // of arrays
   std::uint64_t row_;
   const std::uint64_t held_max_;
   std::vector<std::byte> list_;
@@ -333,6 +365,8 @@ class list_joiner : public parquet_sink {
   bool is_open_ = false;
   bool is_there_ = false;
   bool has_null_ = false;
+  std::uint64_t elements_ = 0;  // of an array
+  bool is_misshapen_ = false;
 };
 
 // However long they are, none is held whole.
@@ -471,6 +505,8 @@ packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf
     found.expand_bytes += lists.longest();
     found.with_nulls = lists.with_nulls;
     found.first_with_null = lists.first_with_null;
+    found.misshapen = lists.misshapen;
+    found.first_misshapen = lists.first_misshapen;
   }
   if (found.ends.size() != group.rows) {
     fail_at(file.path(), chunk.offset,
@@ -512,6 +548,8 @@ std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept {
 
 std::optional<dtype> element_type(const parquet_leaf& leaf) noexcept {
   if (leaf.repeated == 0 || !leaf.is_number) return std::nullopt;
+  if (!leaf.array.empty() && leaf.bits == 8) return leaf.is_unsigned ? dtype::u8 : dtype::i8;
+  if (!leaf.array.empty() && leaf.bits == 16) return leaf.is_unsigned ? dtype::u16 : dtype::i16;
   switch (leaf.type) {
     case parquet_type::boolean:
       return dtype::u8;
@@ -528,8 +566,9 @@ std::optional<dtype> element_type(const parquet_leaf& leaf) noexcept {
   }
 }
 
-bool has_lists_of_texts(const parquet_leaf& leaf) noexcept {
-  return leaf.repeated == 1 && leaf.is_text && leaf.type == parquet_type::byte_array;
+bool has_lists_of_values(const parquet_leaf& leaf) noexcept {
+  const bool is_bytes = leaf.type == parquet_type::byte_array || leaf.type == parquet_type::fixed_byte_array;
+  return leaf.repeated == 1 && is_bytes && !leaf.is_half && !leaf.is_decimal;
 }
 
 std::vector<std::uint64_t> read_numbers(const file_bytes& file, const parquet_leaf& leaf, const parquet_group& group,

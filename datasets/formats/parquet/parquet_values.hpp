@@ -39,12 +39,14 @@ struct bare_pages {
 [[nodiscard]] bare_pages find_bare_values(const file_bytes& file, const parquet_leaf& leaf, const parquet_chunk& chunk,
                                           std::span<value_place> places);
 
-/// Values that do not lie in the file as they are. A list is a value: its numbers, one after another, or its texts as a list of JSON.
+/// Values that do not lie in the file as they are. A list is a value: its numbers, one after another, or its texts or bytes as a list of
+/// JSON.
 ///   ends           as value_blocks::ends
 ///   start          the first bytes of its first value that has some
 ///   expand_bytes   memory that was taken to expand them, beside the values
 ///   with_nulls     lists of numbers that have a null in them; these rows have no value
 ///   first_with_null   the first of them, by its row in the file
+///   misshapen, first_misshapen   likewise of arrays that are not of parquet_leaf::array
 ///   throws         error{errc::format}; error{errc::limit} values of more than value_blocks::decoded_bytes_max in a row group
 struct packed_group {
   std::vector<std::uint32_t> ends;
@@ -52,6 +54,8 @@ struct packed_group {
   std::uint64_t expand_bytes = 0;
   std::uint64_t with_nulls = 0;
   std::uint64_t first_with_null = 0;
+  std::uint64_t misshapen = 0;
+  std::uint64_t first_misshapen = 0;
 };
 [[nodiscard]] packed_group find_packed_values(const file_bytes& file, const parquet_leaf& leaf,
                                               const parquet_group& group, const parquet_chunk& chunk);
@@ -65,11 +69,12 @@ struct packed_group {
 /// behind the point.
 [[nodiscard]] std::optional<dtype> number_type(const parquet_leaf& leaf) noexcept;
 
-/// The dtype of the elements of a column of lists, or of the innermost lists; none where they are no numbers.
+/// The dtype of the elements of a column of lists, or of the innermost lists; none where they are no numbers. Those of arrays are as
+/// narrow as their logical type.
 [[nodiscard]] std::optional<dtype> element_type(const parquet_leaf& leaf) noexcept;
 
-/// Lists of texts, not lists in lists.
-[[nodiscard]] bool has_lists_of_texts(const parquet_leaf& leaf) noexcept;
+/// Lists of texts or of bytes, not lists in lists.
+[[nodiscard]] bool has_lists_of_values(const parquet_leaf& leaf) noexcept;
 
 /// Numbers of a chunk, which is read whole.
 ///   into      has room for the rows of the file

@@ -152,3 +152,37 @@ def times(none=4):
 for name, codec in [("times", None), ("times-zstd", "zstd")]:
     with pa.ipc.new_file(f"{name}.arrow", times().schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as out:
         out.write_table(times())
+
+# Arrays of the Hub whose shapes are known: of bytes, and one of which row 2 has another shape, row 3 none and row 4 a null in it.
+def tensors():
+    cubes = [[[[i, i + 1], [i + 2, i + 3]], [[i + 4, i + 5], [250, 251]], [[0, 0], [0, 255]]] for i in range(6)]
+    grids = [[[i * 0.5, 1.0, 2.0], [3.0, 4.0, float(i)]] for i in range(6)]
+    grids[2] = [[1.0], [2.0, 3.0, 4.0, 5.0, 6.0]]
+    grids[3] = None
+    grids[4] = [[1.0, 2.0, 3.0], [4.0, None, 6.0]]
+    open_ended = [[[i, i]] * i for i in range(6)]
+    table = pa.table({"cube": pa.array(cubes, pa.list_(pa.list_(pa.list_(pa.uint8())))),
+                      "grid": pa.array(grids, pa.list_(pa.list_(pa.float32()))),
+                      "open": pa.array(open_ended, pa.list_(pa.list_(pa.int16()))),
+                      "deep": pa.array([[[1]]] * 6, pa.list_(pa.list_(pa.int64())))})
+    features = {"cube": {"shape": [3, 2, 2], "dtype": "uint8", "_type": "Array3D"},
+                "grid": {"shape": [2, 3], "dtype": "float32", "_type": "Array2D"},
+                "open": {"shape": [None, 2], "dtype": "int16", "_type": "Array2D"}}
+    return table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+
+
+# Lists of texts and of bytes; row 2 is null.
+lists = pa.table({
+    "words": pa.array([["user", 'Say "hi"\n'], [], None, ["", None], ["größe" * 100]], pa.list_(pa.string())),
+    "blobs": pa.array([[b"\xff\xd8\xff"], [b"", None], None, [], [b"ab", bytes(100)]], pa.large_list(pa.large_binary())),
+    "pairs": pa.array([[f"{i}", f"b{i}"] if i != 2 else None for i in range(5)], pa.list_(pa.string(), 2)),
+    "in": pa.array([{"names": [str(i)] * i} if i != 2 else None for i in range(5)], pa.struct([("names", pa.list_(pa.string()))])),
+    "number": pa.array(range(5), pa.int64())})
+for name, codec in [("", None), ("-zstd", "zstd")]:
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_file(f"tensors{name}.arrow", tensors().schema, options=options) as out:
+        for first in [0, 4]:  # Slices, whose offsets begin anywhere.
+            out.write_table(tensors().slice(first, 4 if first == 0 else 2))
+    with pa.ipc.new_stream(f"lists{name}.arrow", lists.schema, options=options) as out:
+        for first in [0, 3]:
+            out.write_table(lists.slice(first, 3))

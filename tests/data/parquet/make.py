@@ -385,3 +385,23 @@ def times(none=4):
 pq.write_table(times(), "times.parquet", compression="none", use_dictionary=False)
 pq.write_table(times(), "times-zstd.parquet", compression="zstd", store_decimal_as_integer=True)
 pq.write_table(times().select(["second", "nano"]), "times-96.parquet", use_deprecated_int96_timestamps=True)
+
+# Arrays of the Hub whose shapes are known: of bytes, and one of which row 2 has another shape, row 3 none and row 4 a null in it.
+def tensors():
+    cubes = [[[[i, i + 1], [i + 2, i + 3]], [[i + 4, i + 5], [250, 251]], [[0, 0], [0, 255]]] for i in range(6)]
+    grids = [[[i * 0.5, 1.0, 2.0], [3.0, 4.0, float(i)]] for i in range(6)]
+    grids[2] = [[1.0], [2.0, 3.0, 4.0, 5.0, 6.0]]
+    grids[3] = None
+    grids[4] = [[1.0, 2.0, 3.0], [4.0, None, 6.0]]
+    open_ended = [[[i, i]] * i for i in range(6)]
+    table = pa.table({"cube": pa.array(cubes, pa.list_(pa.list_(pa.list_(pa.uint8())))),
+                      "grid": pa.array(grids, pa.list_(pa.list_(pa.float32()))),
+                      "open": pa.array(open_ended, pa.list_(pa.list_(pa.int16()))),
+                      "deep": pa.array([[[1]]] * 6, pa.list_(pa.list_(pa.int64())))})
+    features = {"cube": {"shape": [3, 2, 2], "dtype": "uint8", "_type": "Array3D"},
+                "grid": {"shape": [2, 3], "dtype": "float32", "_type": "Array2D"},
+                "open": {"shape": [None, 2], "dtype": "int16", "_type": "Array2D"}}
+    return table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+
+
+pq.write_table(tensors(), "tensors.parquet", row_group_size=4)
