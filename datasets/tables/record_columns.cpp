@@ -10,6 +10,7 @@
 #include "datasets/files/patterns.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/tables/seen_values.hpp"
+#include "datasets/tables/wider_lists.hpp"
 #include "io/remote/address.hpp"
 
 #include <leat/error.hpp>
@@ -430,6 +431,11 @@ static bool widens(record_field& whole, const record_field& other) {
     whole.kind = field_kind::bytes;
     return true;
   }
+  if (whole.kind == field_kind::bytes && other.kind == field_kind::bytes) {
+    const std::optional<dtype> both = type_of_both(whole.type, other.type);
+    whole.type = both.value_or(whole.type);
+    return both.has_value();
+  }
   if (whole.kind != field_kind::label || other.kind != field_kind::label) return false;
   whole.type = dtype::f64;
   return true;
@@ -459,8 +465,11 @@ static void make_alike(std::span<record_table> tables) {
     for (record_field& field : table.fields) {
       const auto found = all.find(field.name);
       if (found == all.end()) continue;
-      field.kind = found->second.whole.kind;
-      field.type = found->second.whole.type;
+      const record_field& whole = found->second.whole;
+      const bool are_lists = field.kind == field_kind::bytes && whole.kind == field_kind::bytes;
+      if (are_lists && field.type != whole.type && table.samples != 0) widen_lists(field, whole.type);
+      field.kind = whole.kind;
+      field.type = whole.type;
     }
   }
 }

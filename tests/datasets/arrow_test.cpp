@@ -23,6 +23,8 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -429,6 +431,52 @@ TEST(arrow, lists_of_texts_and_of_bytes_are_lists_of_json) {
     EXPECT_THAT(message_of(errc::unsupported, [&] { (void)open_arrow(path_of(name), {.columns = {"words"}}); }),
                 HasSubstr("has lists"));
   }
+}
+
+TEST(arrow, lists_of_several_widths_are_widened_where_that_is_exact) {
+  struct pair_of_widths {
+    std::string one, other;
+    std::optional<dtype> both;
+  };
+  const std::vector<pair_of_widths> pairs = {{"i32", "i64", dtype::i64},   {"i16", "i32", dtype::i32},
+                                             {"u16", "u32", dtype::u32},   {"u16", "i16", dtype::i32},
+                                             {"u32", "i16", dtype::i64},   {"u32", "u64", dtype::u64},
+                                             {"f32", "f64", dtype::f64},   {"u64", "i64", std::nullopt},
+                                             {"i32", "f64", std::nullopt}, {"i64", "f32", std::nullopt}};
+  const auto expect = [](const dataset& samples, dtype type, const std::string& one, const std::string& other) {
+    ASSERT_EQ(samples.size(), 12U);
+    EXPECT_EQ(samples.fields().front().type, type);
+    for (std::uint64_t row = 0; row < 12; ++row) {
+      const auto r = static_cast<int>(row % 6);
+      if (r == 4) {
+        EXPECT_THROW(static_cast<void>(samples.read(row, "ids")), error);
+        continue;
+      }
+      const std::vector<std::byte> bytes = samples.read(row, "ids");
+      ASSERT_EQ(bytes.size(), static_cast<std::size_t>(r) * size_bytes(type));
+      for (int i = 0; i < r; ++i) {
+        const int sign = (row < 6 ? one : other).front() == 'u' ? 0 : 1;
+        EXPECT_EQ(number_of(type, bytes.data() + static_cast<std::size_t>(i) * size_bytes(type)), r * 3 - i * sign);
+      }
+    }
+  };
+  for (const auto& [first, second, both] : pairs) {
+    for (const auto& [one, other] : {std::pair(first, second), std::pair(second, first)}) {
+      SCOPED_TRACE(str_cat(one, " and ", other));
+      const std::vector<std::string> paths = {path_of(str_cat("width-", one, ".arrow")),
+                                              path_of(str_cat("width-", other, ".arrow"))};
+      if (both) {
+        expect(open_arrow(paths), *both, one, other);
+      } else {
+        EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open_arrow(paths)); }),
+                    HasSubstr("'ids' is of another type"));
+      }
+    }
+  }
+  // In blocks, too.
+  const std::vector<std::string> packed = {path_of("../parquet/width-i32.parquet"),
+                                           path_of("../parquet/width-i64.parquet")};
+  expect(open_parquet(packed), dtype::i64, "i32", "i64");
 }
 
 TEST(arrow, what_datasets_keeps_of_filter_and_select_is_named_for_what_it_is) {

@@ -35,6 +35,10 @@ inline double number_of(dtype type, const std::byte* at) {
       return as(std::uint16_t{});
     case dtype::i16:
       return as(std::int16_t{});
+    case dtype::u32:
+      return as(std::uint32_t{});
+    case dtype::u64:
+      return static_cast<double>(as(std::uint64_t{}));
     case dtype::i32:
       return as(std::int32_t{});
     case dtype::i64:

@@ -11,6 +11,7 @@ import json
 import datasets
 import polars
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 ROWS = 100
 NAMES = ["cat", "dog", "eel"]
@@ -186,3 +187,14 @@ for name, codec in [("", None), ("-zstd", "zstd")]:
     with pa.ipc.new_stream(f"lists{name}.arrow", lists.schema, options=options) as out:
         for first in [0, 3]:
             out.write_table(lists.slice(first, 3))
+
+# Lists of one column in several widths: the number i of a list in row r is r * 3 - i.
+for width in ["i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64"]:
+    kind = {"i": {"16": pa.int16(), "32": pa.int32(), "64": pa.int64()}, "u": {"16": pa.uint16(), "32": pa.uint32(), "64": pa.uint64()},
+            "f": {"32": pa.float32(), "64": pa.float64()}}[width[0]][width[1:]]
+    sign = 0 if width[0] == "u" else 1
+    of_width = pa.table({"ids": pa.array([[r * 3 - i * sign for i in range(r)] if r != 4 else None for r in range(6)], pa.list_(kind))})
+    with pa.ipc.new_file(f"width-{width}.arrow", of_width.schema) as out:
+        out.write_table(of_width)
+    if width in ["i32", "i64"]:
+        pq.write_table(of_width, f"../parquet/width-{width}.parquet")
