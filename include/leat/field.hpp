@@ -89,6 +89,8 @@ class image {
   [[nodiscard]] image random_crop(int size, int padding = 0) const;
   [[nodiscard]] image random_flip(double probability = 0.5) const;
   [[nodiscard]] image apply(transform step) const;
+  /// All steps of a text, as parse_transforms() reads them: "rand-m9-mstd0.5-inc1" is timm's.
+  [[nodiscard]] image augment(std::string_view steps) const;
 
   // Colour, after crop, resize and flip, in the order of the calls. A range is what a factor is drawn from: {0.6, 1.4};
   // {1.3, 1.3} is always 1.3. See leat::transforms.

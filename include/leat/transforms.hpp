@@ -156,6 +156,11 @@ struct posterize {
 struct solarize {
   int threshold = 128;
 };
+/// Adds `amount`, 0 to 255, to values below the threshold, 255 at most.
+struct solarize_add {
+  int amount = 0;
+  int threshold = 128;
+};
 /// Stretches each channel to 0..255.
 struct autocontrast {};
 /// Equalises the histogram of each channel, as Pillow does.
@@ -260,6 +265,26 @@ struct auto_augment {
   std::array<int, 3> fill = {0, 0, 0};
 };
 
+/// timm's RandAugment, with its operations, levels and laws. Its own text is read too: "rand-m9-mstd0.5-inc1".
+///   magnitude       0 to 100; what is above magnitude_max counts as that
+///   probability     of each of the `ops` operations
+///   magnitude_std   of a normal law around the magnitude. Above 100: uniform from 0 to the magnitude
+///   increasing      all operations are stronger at a larger magnitude (inc1)
+///   weighted        operations by timm's weights, none of them twice, all increasing (tweights)
+///   how             timm draws bilinear or bicubic; here it is one of them, and bicubic is not there
+///   fill            the mean of ImageNet, as timm's create_transform() has it
+struct timm_rand_augment {
+  int magnitude = 10;
+  int ops = 2;
+  double probability = 0.5;
+  double magnitude_std = 0;
+  int magnitude_max = 10;
+  bool increasing = false;
+  bool weighted = false;
+  filter how = filter::bilinear;
+  std::array<int, 3> fill = {124, 116, 104};
+};
+
 /// Overwrites a rectangle of the finished row, with this probability. It is the last step.
 ///   scale   its share of the area
 ///   ratio   height / width
@@ -307,11 +332,12 @@ class transform {
       transforms::random_resized_crop, transforms::resize, transforms::center_crop, transforms::random_crop,
       transforms::random_flip, transforms::brightness, transforms::contrast, transforms::saturation, transforms::hue,
       transforms::gamma, transforms::color_jitter, transforms::grayscale, transforms::invert, transforms::posterize,
-      transforms::solarize, transforms::autocontrast, transforms::equalize, transforms::sharpness,
-      transforms::gaussian_blur, transforms::channel_permutation, transforms::lookup, transforms::edit,
-      transforms::rotate, transforms::affine, transforms::shear, transforms::translate, transforms::perspective,
-      transforms::vertical_flip, transforms::rand_augment, transforms::trivial_augment, transforms::auto_augment,
-      transforms::random_erasing, transforms::random_apply, transforms::one_of, transforms::in_random_order>;
+      transforms::solarize, transforms::solarize_add, transforms::autocontrast, transforms::equalize,
+      transforms::sharpness, transforms::gaussian_blur, transforms::channel_permutation, transforms::lookup,
+      transforms::edit, transforms::rotate, transforms::affine, transforms::shear, transforms::translate,
+      transforms::perspective, transforms::vertical_flip, transforms::rand_augment, transforms::trivial_augment,
+      transforms::auto_augment, transforms::timm_rand_augment, transforms::random_erasing, transforms::random_apply,
+      transforms::one_of, transforms::in_random_order>;
 
   template <class Step>
     requires(is_one_of<std::remove_cvref_t<Step>>(static_cast<const variant*>(nullptr)))
@@ -333,7 +359,7 @@ class transform {
 
 /// A chain as text: "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.2, grayscale)". Arguments stand
 /// in the order of the struct's members, and may be left out from the end; a range is 0.1..2, or a number alone; height
-/// x width is 224x200, or 224.
+/// x width is 224x200, or 224. timm's own text is read as well: "rand-m9-mstd0.5-inc1".
 ///   throws   error{errc::usage} with the place of what is wrong, numbers out of range too; of lookup and edit, which
 ///            are functions
 [[nodiscard]] std::vector<transform> parse_transforms(std::string_view text);

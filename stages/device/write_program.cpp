@@ -131,6 +131,7 @@ void add_step(const colour_pass& pass, record_writer& to) noexcept {
     case pass_kind::invert:
     case pass_kind::posterize:
     case pass_kind::solarize:
+    case pass_kind::solarize_add:
     case pass_kind::lookup:
     case pass_kind::edit:
     case pass_kind::warp:

@@ -579,6 +579,11 @@ image image::random_crop(int size, int padding) const {
 image image::random_flip(double probability) const {
   return apply(transforms::random_flip{.probability = probability});
 }
+image image::augment(std::string_view steps) const {
+  image changed = *this;
+  for (transform& step : parse_transforms(steps)) changed.settings_.steps.push_back(std::move(step));
+  return changed;
+}
 image image::brightness(std::array<double, 2> factor) const { return apply(transforms::brightness{factor}); }
 image image::contrast(std::array<double, 2> factor) const { return apply(transforms::contrast{factor}); }
 image image::saturation(std::array<double, 2> factor) const { return apply(transforms::saturation{factor}); }

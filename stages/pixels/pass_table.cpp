@@ -18,6 +18,8 @@ curve curve_of(const colour_pass& pass) noexcept {
       return posterize_curve(pass.number);
     case pass_kind::solarize:
       return solarize_curve(pass.number);
+    case pass_kind::solarize_add:
+      return solarize_add_curve(pass.number, static_cast<int>(pass.value));
     case pass_kind::invert:
       return invert_curve();
     case pass_kind::contrast:

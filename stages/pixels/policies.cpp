@@ -123,6 +123,7 @@ double policy_magnitude(policy_operation of, const policy_space& space, int bin,
       // A value is compared in f32.
       return std::ceil(static_cast<float>(255 * static_cast<double>(linspace(1, 0, bin, bins))));
     case op::identity:
+    case op::solarize_add:  // timm's alone
     case op::autocontrast:
     case op::equalize:
     case op::invert:

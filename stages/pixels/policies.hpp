@@ -22,6 +22,7 @@ enum class policy_operation : std::uint8_t {
   sharpness,
   posterize,
   solarize,
+  solarize_add,
   autocontrast,
   equalize,
   invert

@@ -4,6 +4,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "stages/pixels/policies.hpp"
+#include "stages/pixels/timm.hpp"
 
 #include <leat/error.hpp>
 
@@ -32,6 +33,8 @@ constexpr double scale_most = 100;
 constexpr double shear_max = 80;
 constexpr double center_max = 10;
 constexpr int bins_max = 1000;
+constexpr int timm_bins = 10;  // it has magnitudes without bins; any number that passes
+constexpr int timm_magnitude_max = 100;
 // What draws a policy's operation, for what each of them may need.
 constexpr std::size_t passes_of_policy_operation = 5;
 
@@ -120,6 +123,10 @@ class colour_check {
     random_ = true;
     passes_ += passes_of_policy_operation * static_cast<std::size_t>(ops);
   }
+  void some_ops(int ops) {
+    constexpr int ops_max = static_cast<int>(recipe::passes_max / passes_of_policy_operation);
+    if (ops < 1 || ops > ops_max) refuse(str_cat("ops ", ops, ": must be 1..", ops_max));
+  }
   void probability(double given) {
     if (!(given >= 0 && given <= 1)) refuse(str_cat("probability ", given, ": must be 0..1"));
     random_ = true;
@@ -157,6 +164,13 @@ class colour_check {
     ++passes_;
   }
   void check(const tr::solarize& step) {
+    if (step.threshold < 0 || step.threshold > 256) {
+      refuse(str_cat("threshold ", step.threshold, ": values are 0..255; it must be 0..256"));
+    }
+    ++passes_;
+  }
+  void check(const tr::solarize_add& step) {
+    if (step.amount < 0 || step.amount > 255) refuse(str_cat("amount ", step.amount, ": must be 0..255"));
     if (step.threshold < 0 || step.threshold > 256) {
       refuse(str_cat("threshold ", step.threshold, ": values are 0..255; it must be 0..256"));
     }
@@ -217,8 +231,7 @@ class colour_check {
   }
   void check(const tr::vertical_flip&) { ++passes_; }
   void check(const tr::rand_augment& step) {
-    constexpr int ops_max = static_cast<int>(recipe::passes_max / passes_of_policy_operation);
-    if (step.ops < 1 || step.ops > ops_max) refuse(str_cat("ops ", step.ops, ": must be 1..", ops_max));
+    some_ops(step.ops);
     policy(step.bins, step.ops);
     if (step.magnitude < 0 || step.magnitude >= step.bins) {
       refuse(str_cat("magnitude ", step.magnitude, ": of ", step.bins, " bins it must be 0..", step.bins - 1));
@@ -232,6 +245,24 @@ class colour_check {
   void check(const tr::auto_augment& step) {
     policy(learned_bins, 2);
     looks_up(step.how, step.fill);
+  }
+  void check(const tr::timm_rand_augment& step) {
+    some_ops(step.ops);
+    policy(timm_bins, step.ops);
+    timm_magnitude(step.magnitude, step.magnitude_std);
+    probability(step.probability);
+    if (step.magnitude_max < 1 || step.magnitude_max > timm_magnitude_max) {
+      refuse(str_cat("magnitude_max ", step.magnitude_max, ": must be 1..", timm_magnitude_max));
+    }
+    looks_up(step.how, step.fill);
+  }
+  void timm_magnitude(int magnitude, double deviation) {
+    if (magnitude < 0 || magnitude > timm_magnitude_max) {
+      refuse(str_cat("magnitude ", magnitude, ": must be 0..", timm_magnitude_max));
+    }
+    if (!(deviation >= 0 && deviation <= factor_max)) {
+      refuse(str_cat("magnitude_std ", deviation, ": must be 0..", factor_max));
+    }
   }
   void check(const tr::random_erasing& step) {
     probability(step.probability);
@@ -321,16 +352,19 @@ class step_names {
       step_names inside(name + "/");
       for (const transform& each : *steps) made.steps.push_back(inside.take(each));
     }
-    if (const auto* const policy = what.get_if<tr::rand_augment>()) {
-      for (int i = 1; i <= policy->ops; ++i) {
-        const std::string path = str_cat(name, "/", i);
-        made.steps.push_back({what, path, operation_key(path), {}});
-      }
-    }
+    if (const auto* const policy = what.get_if<tr::rand_augment>()) add_operations(made, policy->ops);
+    if (const auto* const policy = what.get_if<tr::timm_rand_augment>()) add_operations(made, policy->ops);
     return made;
   }
 
  private:
+  static void add_operations(chain_step& to, int count) {
+    for (int i = 1; i <= count; ++i) {
+      const std::string path = str_cat(to.name, "/", i);
+      to.steps.push_back({to.what, path, operation_key(path), {}});
+    }
+  }
+
   std::string path_;
   std::vector<std::string> seen_;
 };
@@ -401,6 +435,9 @@ class colour_drawing {
   }
   void draw(const tr::solarize& what, const chain_step& step, random_draws) noexcept {
     add(pass_kind::solarize, step, 0, what.threshold);
+  }
+  void draw(const tr::solarize_add& what, const chain_step& step, random_draws) noexcept {
+    add(pass_kind::solarize_add, step, what.threshold, what.amount);
   }
   void draw(const tr::autocontrast&, const chain_step& step, random_draws) noexcept {
     add(pass_kind::autocontrast, step);
@@ -511,6 +548,64 @@ class colour_drawing {
     const policy_operation what = operations[draws.below(operations.size())];
     add_operation(what, space, bin, bins, draws.uniform() < 0.5 ? -1 : 1, step);
   }
+  void draw(const tr::timm_rand_augment& what, const chain_step& step, random_draws draws) noexcept {
+    timm_choice chosen(what.weighted);
+    for (const chain_step& each : step.steps) {
+      // Which operation is drawn by the step: none comes twice where they are weighted. All else is drawn by the operation.
+      const policy_operation operation = chosen.next(draws);
+      if (all_) {
+        add_any(each);
+        continue;
+      }
+      random_draws own = draws_of(each, out_.key);
+      const bool applied = own.uniform() < what.probability;
+      const double level = timm_magnitude(what.magnitude, what.magnitude_std, what.magnitude_max, own);
+      const bool negated = own.uniform() < 0.5;
+      if (applied) {
+        add_timm_operation(operation, timm_argument(operation, level, what.increasing || what.weighted, negated), each,
+                           timm_translate_share);
+      }
+    }
+  }
+  void add_timm_operation(policy_operation what, double argument, const chain_step& step,
+                          double translate_share) noexcept {
+    const auto number = static_cast<int>(argument);
+    switch (what) {
+      case policy_operation::identity:
+        return;
+      // About the upper left corner, as Pillow's transform() looks.
+      case policy_operation::shear_x:
+        return add_warp(step, {1, argument, 0, 0, 1, 0, 0, 0, 1});
+      case policy_operation::shear_y:
+        return add_warp(step, {1, 0, 0, argument, 1, 0, 0, 0, 1});
+      case policy_operation::translate_x:
+        return add_warp(step, {1, 0, argument * translate_share * width_, 0, 1, 0, 0, 0, 1});
+      case policy_operation::translate_y:
+        return add_warp(step, {1, 0, 0, 0, 1, argument * translate_share * height_, 0, 0, 1});
+      case policy_operation::rotate:
+        return rotate(step, argument, {0.5, 0.5});
+      case policy_operation::brightness:
+        return add(pass_kind::brightness, step, argument);
+      case policy_operation::color:
+        return add(pass_kind::saturation, step, argument);
+      case policy_operation::contrast:
+        return add(pass_kind::contrast, step, argument);
+      case policy_operation::sharpness:
+        return add(pass_kind::sharpness, step, argument);
+      case policy_operation::posterize:
+        return add(pass_kind::posterize, step, 0, number);
+      case policy_operation::solarize:
+        return add(pass_kind::solarize, step, 0, number);
+      case policy_operation::solarize_add:
+        return add(pass_kind::solarize_add, step, 128, number);
+      case policy_operation::autocontrast:
+        return add(pass_kind::autocontrast, step);
+      case policy_operation::equalize:
+        return add(pass_kind::equalize, step);
+      case policy_operation::invert:
+        return add(pass_kind::invert, step);
+    }
+  }
   // Of each kind that needs something.
   void add_any(const chain_step& step) noexcept {
     add_warp(step, identity_matrix);
@@ -525,6 +620,7 @@ class colour_drawing {
     if (is_signed(what)) magnitude *= sign;
     switch (what) {
       case policy_operation::identity:
+      case policy_operation::solarize_add:  // in none of these spaces
         return;
       case policy_operation::shear_x:
         return add_warp(step, affine_matrix({.tan_x = magnitude}));
@@ -631,6 +727,7 @@ pass_reach colour_pass::reach() const noexcept {
     case pass_kind::invert:
     case pass_kind::posterize:
     case pass_kind::solarize:
+    case pass_kind::solarize_add:
     case pass_kind::lookup:
       return pass_reach::table;
     case pass_kind::contrast:
@@ -682,6 +779,8 @@ std::string text_of(const colour_pass& pass) {
       return to_string(tr::posterize{pass.number});
     case pass_kind::solarize:
       return to_string(tr::solarize{pass.number});
+    case pass_kind::solarize_add:
+      return to_string(tr::solarize_add{pass.number, static_cast<int>(v)});
     case pass_kind::autocontrast:
       return to_string(tr::autocontrast{});
     case pass_kind::equalize:

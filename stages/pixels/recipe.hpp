@@ -44,6 +44,7 @@ enum class pass_kind : std::uint8_t {
   invert,
   posterize,
   solarize,
+  solarize_add,
   autocontrast,
   equalize,
   sharpness,
@@ -63,8 +64,8 @@ enum class pass_reach : std::uint8_t {
 };
 
 /// A step behind the geometry as it was drawn.
-///   value    the factor, shift, exponent or sigma
-///   number   bits, threshold, kernel, or which of the six permutations
+///   value    the factor, shift, exponent or sigma; of solarize_add the threshold
+///   number   bits, threshold, what is added, kernel, or which of the six permutations
 ///   of       the step of the chain; it draws a lookup's and an edit's numbers, and has a warp's filter and fill
 ///   from     of a warp, where it looks
 struct colour_pass {

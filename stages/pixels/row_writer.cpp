@@ -1,7 +1,7 @@
 #include "stages/pixels/row_writer.hpp"
 
-#include "base/portable_math.hpp"
 #include "base/random.hpp"
+#include "stages/pixels/normal_draws.hpp"
 #include "stages/pixels/pass_table.hpp"
 
 #include <algorithm>
@@ -18,37 +18,6 @@ namespace {
 namespace tr = transforms;
 
 constexpr std::size_t count_parts = 4;
-
-// Numbers from N(0, 1), by the polar method: the logarithm and the root are the same everywhere.
-class normal_draws {
- public:
-  explicit normal_draws(random_draws draws) noexcept : draws_(draws) {}
-
-  float next() noexcept {
-    if (has_second_) {
-      has_second_ = false;
-      return second_;
-    }
-    for (;;) {
-      const double u = side();
-      const double v = side();
-      const double square = u * u + v * v;
-      if (square >= 1 || square == 0) continue;
-      const double scale = std::sqrt(-2 * portable_log(square) / square);
-      second_ = static_cast<float>(v * scale);
-      has_second_ = true;
-      return static_cast<float>(u * scale);
-    }
-  }
-
- private:
-  // Uniform in (-1, 1), 32 bits.
-  double side() noexcept { return (static_cast<double>(draws_.bits()) + 0.5) * 0x1.0p-31 - 1; }
-
-  random_draws draws_;
-  float second_ = 0;
-  bool has_second_ = false;
-};
 
 // Of a pass that looks at neighbours.
 neighbour_step step_of(const colour_pass& pass) noexcept {
@@ -256,6 +225,7 @@ void row_writer::add_line_step(const colour_pass& pass) noexcept {
     case pass_kind::invert:
     case pass_kind::posterize:
     case pass_kind::solarize:
+    case pass_kind::solarize_add:
     case pass_kind::autocontrast:
     case pass_kind::equalize:
     case pass_kind::sharpness:
@@ -327,6 +297,7 @@ row_writer::wanted row_writer::range_or_counts() const noexcept {
         break;
       case pass_kind::invert:
       case pass_kind::solarize:
+      case pass_kind::solarize_add:
       case pass_kind::lookup:
         ascending = false;
         break;

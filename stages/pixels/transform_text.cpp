@@ -2,6 +2,7 @@
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
 #include "stages/pixels/recipe.hpp"
+#include "stages/pixels/timm.hpp"
 
 #include <leat/error.hpp>
 #include <leat/transforms.hpp>
@@ -39,6 +40,7 @@ constexpr std::array<std::string_view, std::variant_size_v<transform::variant>> 
                                                                                          "invert",
                                                                                          "posterize",
                                                                                          "solarize",
+                                                                                         "solarize_add",
                                                                                          "autocontrast",
                                                                                          "equalize",
                                                                                          "sharpness",
@@ -55,6 +57,7 @@ constexpr std::array<std::string_view, std::variant_size_v<transform::variant>> 
                                                                                          "rand_augment",
                                                                                          "trivial_augment",
                                                                                          "auto_augment",
+                                                                                         "timm_rand_augment",
                                                                                          "random_erasing",
                                                                                          "random_apply",
                                                                                          "one_of",
@@ -150,6 +153,11 @@ void members(tr::solarize& of, Visit&& visit) {
   visit("threshold", of.threshold);
 }
 template <class Visit>
+void members(tr::solarize_add& of, Visit&& visit) {
+  visit("amount", of.amount);
+  visit("threshold", of.threshold);
+}
+template <class Visit>
 void members(tr::sharpness& of, Visit&& visit) {
   visit("factor", of.factor);
 }
@@ -221,6 +229,18 @@ void members(tr::auto_augment& of, Visit&& visit) {
   visit("fill", colour_member{of.fill});
 }
 template <class Visit>
+void members(tr::timm_rand_augment& of, Visit&& visit) {
+  visit("magnitude", of.magnitude);
+  visit("ops", of.ops);
+  visit("probability", of.probability);
+  visit("magnitude_std", of.magnitude_std);
+  visit("magnitude_max", of.magnitude_max);
+  visit("increasing", of.increasing);
+  visit("weighted", of.weighted);
+  visit("filter", of.how);
+  visit("fill", colour_member{of.fill});
+}
+template <class Visit>
 void members(tr::random_erasing& of, Visit&& visit) {
   visit("probability", of.probability);
   visit("scale", of.scale);
@@ -251,6 +271,7 @@ std::string text_of(double value) {
   return {digits.data(), end.ptr};
 }
 std::string text_of(int value) { return std::to_string(value); }
+std::string text_of(bool value) { return value ? "1" : "0"; }
 std::string text_of(const std::array<double, 2>& range) {
   return range[0] == range[1] ? text_of(range[0]) : str_cat(text_of(range[0]), "..", text_of(range[1]));
 }
@@ -350,6 +371,12 @@ class text_reader {
 
   void read(double& value) { value = number(); }
   void read(int& value) { value = whole_number(); }
+  void read(bool& value) {
+    const std::size_t from = at_;
+    const int number = whole_number();
+    if (number != 0 && number != 1) refuse(from, str_cat(member_, ": must be 0 or 1"));
+    value = number == 1;
+  }
   void read(std::array<double, 2>& range) {
     range[0] = range[1] = number();
     if (text_.substr(at_, 2) != "..") return;
@@ -423,6 +450,7 @@ class text_reader {
     const std::size_t from = at_;
     const std::string_view given = word();
     if (given.empty()) refuse(from, "a step begins with its name, such as random_flip");
+    if (pixels::is_timm_text(given)) return timm_step(from);
     const auto* const found = std::find(names.begin(), names.end(), given);
     if (found == names.end()) {
       // ColorJitter is near, too.
@@ -437,6 +465,18 @@ class text_reader {
       refuse(from, failure.what());
     }
     return made;
+  }
+
+  // A word of timm's, in which "-" and "." stand.
+  transform timm_step(std::size_t from) {
+    while (at_ < text_.size() && (is_of_word(text_[at_]) || text_[at_] == '-' || text_[at_] == '.')) ++at_;
+    try {
+      transform made = pixels::parse_timm(text_.substr(from, at_ - from));
+      pixels::check_numbers(made);
+      return made;
+    } catch (const error& failure) {
+      refuse(from, failure.what());
+    }
   }
 
   template <std::size_t Index = 0>

@@ -68,6 +68,8 @@ const std::vector<std::string>& operations() {
                                                "posterize(0)",
                                                "posterize(8)",
                                                "solarize(128)",
+                                               "solarize_add(37)",
+                                               "solarize_add(255, 256)",
                                                "solarize(0)",
                                                "solarize(256)",
                                                "autocontrast",

@@ -436,6 +436,8 @@ TEST(transform_text, has_every_member_of_every_step_under_its_name) {
             std::tuple(0.4, 0.3, 0.2, 0.1));
   EXPECT_EQ(back("posterize", tr::posterize{5}).bits, 5);
   EXPECT_EQ(back("solarize", tr::solarize{77}).threshold, 77);
+  const auto added = back("solarize_add", tr::solarize_add{70, 99});
+  EXPECT_EQ(std::tuple(added.amount, added.threshold), std::tuple(70, 99));
   const auto blur = back("gaussian_blur", tr::gaussian_blur{5, {0.5, 1}});
   EXPECT_EQ(std::tuple(blur.kernel, blur.sigma), std::tuple(5, range{0.5, 1}));
   const auto erased = back("random_erasing", tr::random_erasing{0.25, {0.1, 0.2}, {0.5, 2}, {1, 2, 3}, false});

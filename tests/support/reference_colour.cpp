@@ -208,6 +208,10 @@ rgb_picture reference_colour(const rgb_picture& picture, const pixels::colour_pa
     case pass_kind::solarize:
       return each_value(picture,
                         [&](std::uint8_t v) { return static_cast<std::uint8_t>(v >= pass.number ? 255 - v : v); });
+    case pass_kind::solarize_add:
+      return each_value(picture, [&](std::uint8_t v) {
+        return static_cast<std::uint8_t>(v < pass.value ? std::min(255, v + pass.number) : v);
+      });
     case pass_kind::autocontrast:
       return each_channel(picture, autocontrast);
     case pass_kind::equalize:

@@ -47,6 +47,11 @@ curve solarize_curve(int threshold) noexcept {
   return make_curve([threshold](int v) { return static_cast<std::uint8_t>(v >= threshold ? 255 - v : v); });
 }
 
+curve solarize_add_curve(int amount, int threshold) noexcept {
+  return make_curve(
+      [amount, threshold](int v) { return static_cast<std::uint8_t>(v < threshold ? std::min(255, v + amount) : v); });
+}
+
 curve contrast_curve(double factor, float mean) noexcept {
   const auto f = static_cast<float>(factor);
   const float part = mean * static_cast<float>(1.0 - factor);

@@ -20,6 +20,7 @@ using value_counts = std::array<std::array<std::uint32_t, 256>, 3>;
 [[nodiscard]] curve invert_curve() noexcept;
 [[nodiscard]] curve posterize_curve(int bits) noexcept;
 [[nodiscard]] curve solarize_curve(int threshold) noexcept;
+[[nodiscard]] curve solarize_add_curve(int amount, int threshold) noexcept;
 /// Of contrast, where the mean of the picture's grey is known.
 [[nodiscard]] curve contrast_curve(double factor, float mean) noexcept;
 /// Of a channel whose smallest and largest values these are.
