@@ -85,6 +85,12 @@ class image {
                                           filter how = filter::bilinear) const;
   [[nodiscard]] image resize(int shorter_side, filter how = filter::bilinear) const;
   [[nodiscard]] image resize(int height, int width, filter how = filter::bilinear) const;
+  /// The picture whole, scaled to fit and laid in the middle of size x size of the colour `fill`.
+  [[nodiscard]] image letterbox(int size, int fill = 114) const;
+  [[nodiscard]] image longest_side(int size, filter how = filter::bilinear) const;
+  [[nodiscard]] image smallest_side(int size, filter how = filter::bilinear) const;
+  [[nodiscard]] image random_scale(std::array<double, 2> factor) const;
+  [[nodiscard]] image pad_to(transforms::pad_to how) const;
   [[nodiscard]] image center_crop(int size) const;
   [[nodiscard]] image random_crop(int size, int padding = 0) const;
   [[nodiscard]] image random_flip(double probability = 0.5) const;

@@ -26,6 +26,13 @@ class transform;
 /// How a picture is resampled. bilinear and bicubic are antialiased when they shrink, as in Pillow.
 enum class filter : std::uint8_t { nearest, bilinear, bicubic };
 
+/// What pixels outside of a picture are: a colour, that of the nearest pixel, or the picture mirrored at its outermost
+/// pixels, which come once.
+enum class padding_mode : std::uint8_t { constant, edge, reflect };
+
+/// Where a picture lies in a larger one.
+enum class placement : std::uint8_t { center, top_left, top_right, bottom_left, bottom_right };
+
 /// The set that a policy of AutoAugment was learned on.
 enum class learned_policy : std::uint8_t { imagenet, cifar10, svhn };
 
@@ -94,17 +101,56 @@ struct resize {
   filter how = filter::bilinear;
 };
 
-/// The middle height x width, padded with zeros where the picture is smaller, as torchvision's CenterCrop.
+/// Scales the longer side to `size`; sides are rounded, as in Albumentations' LongestMaxSize.
+struct longest_side {
+  int size = 640;
+  filter how = filter::bilinear;
+};
+
+/// Scales the shorter side to `size`; sides are rounded, as in Albumentations' SmallestMaxSize (resize() truncates).
+struct smallest_side {
+  int size = 640;
+  filter how = filter::bilinear;
+};
+
+/// Scales both sides by one factor, drawn from [from, to] of 0.01 to 100; sides are truncated. Behind another scaling it
+/// changes that one's size, so that the picture is resampled once (torchvision's ScaleJitter).
+struct random_scale {
+  std::array<double, 2> factor = {0.5, 2};
+};
+
+/// Scales the picture to fit into height x width, and lays it in the middle, as Ultralytics' LetterBox.
+struct letterbox {
+  int height = 640;
+  int width = 640;
+  std::array<int, 3> fill = {114, 114, 114};
+  filter how = filter::bilinear;
+};
+
+/// Pads to height x width. The steps before it say how large a picture can be: longest_side, or a size of two sides.
+struct pad_to {
+  int height = 640;
+  int width = 640;
+  std::array<int, 3> fill = {0, 0, 0};
+  placement position = placement::center;
+  padding_mode mode = padding_mode::constant;
+};
+
+/// The middle height x width, padded where the picture is smaller, as torchvision's CenterCrop.
 struct center_crop {
   int height = 224;
   int width = 224;
+  std::array<int, 3> fill = {0, 0, 0};
+  padding_mode mode = padding_mode::constant;
 };
 
-/// A random height x width window of the picture padded by `padding` on every side with zeros.
+/// A random height x width window of the picture padded by `padding` on every side.
 struct random_crop {
   int height = 32;
   int width = 32;
   int padding = 0;
+  std::array<int, 3> fill = {0, 0, 0};
+  padding_mode mode = padding_mode::constant;
 };
 
 /// Flips left and right, with this probability.
@@ -329,15 +375,16 @@ class transform {
 
  public:
   using variant = std::variant<
-      transforms::random_resized_crop, transforms::resize, transforms::center_crop, transforms::random_crop,
-      transforms::random_flip, transforms::brightness, transforms::contrast, transforms::saturation, transforms::hue,
-      transforms::gamma, transforms::color_jitter, transforms::grayscale, transforms::invert, transforms::posterize,
-      transforms::solarize, transforms::solarize_add, transforms::autocontrast, transforms::equalize,
-      transforms::sharpness, transforms::gaussian_blur, transforms::channel_permutation, transforms::lookup,
-      transforms::edit, transforms::rotate, transforms::affine, transforms::shear, transforms::translate,
-      transforms::perspective, transforms::vertical_flip, transforms::rand_augment, transforms::trivial_augment,
-      transforms::auto_augment, transforms::timm_rand_augment, transforms::random_erasing, transforms::random_apply,
-      transforms::one_of, transforms::in_random_order>;
+      transforms::random_resized_crop, transforms::resize, transforms::longest_side, transforms::smallest_side,
+      transforms::random_scale, transforms::letterbox, transforms::pad_to, transforms::center_crop,
+      transforms::random_crop, transforms::random_flip, transforms::brightness, transforms::contrast,
+      transforms::saturation, transforms::hue, transforms::gamma, transforms::color_jitter, transforms::grayscale,
+      transforms::invert, transforms::posterize, transforms::solarize, transforms::solarize_add,
+      transforms::autocontrast, transforms::equalize, transforms::sharpness, transforms::gaussian_blur,
+      transforms::channel_permutation, transforms::lookup, transforms::edit, transforms::rotate, transforms::affine,
+      transforms::shear, transforms::translate, transforms::perspective, transforms::vertical_flip,
+      transforms::rand_augment, transforms::trivial_augment, transforms::auto_augment, transforms::timm_rand_augment,
+      transforms::random_erasing, transforms::random_apply, transforms::one_of, transforms::in_random_order>;
 
   template <class Step>
     requires(is_one_of<std::remove_cvref_t<Step>>(static_cast<const variant*>(nullptr)))

@@ -330,6 +330,7 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
     const auto [width, height] = pixels::orientation(info->orientation).size(info->width, info->height);
     pixels::geometry drawn =
         pipeline_.compile(width, height, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw});
+    if (drawn.pads_otherwise()) return false;
     const bool to_mirror = options_.leave_flip && drawn.flip;
     if (to_mirror) drawn.flip = false;
     const std::optional<photo_plan> plan = plan_jpeg(*info, drawn);
@@ -417,11 +418,22 @@ std::string text_of(const transforms::resize& step) {
   return step.shorter_side != 0 ? str_cat("resize of the shorter side to ", step.shorter_side, ", ", text_of(step.how))
                                 : str_cat("resize to ", step.height, " x ", step.width, ", ", text_of(step.how));
 }
+// Saved runs without it pad with zeros.
+template <class Step>
+std::string padding_of(const Step& step) {
+  constexpr std::string_view modes[] = {"constant", "edge", "reflect"};
+  std::string text;
+  if (step.fill != std::array<int, 3>{}) {
+    text = str_cat(", fill ", step.fill[0], "/", step.fill[1], "/", step.fill[2]);
+  }
+  if (step.mode != padding_mode::constant) text += str_cat(", ", modes[static_cast<std::size_t>(step.mode)]);
+  return text;
+}
 std::string text_of(const transforms::center_crop& step) {
-  return str_cat("center_crop to ", step.height, " x ", step.width);
+  return str_cat("center_crop to ", step.height, " x ", step.width, padding_of(step));
 }
 std::string text_of(const transforms::random_crop& step) {
-  return str_cat("random_crop to ", step.height, " x ", step.width, ", padding ", step.padding);
+  return str_cat("random_crop to ", step.height, " x ", step.width, ", padding ", step.padding, padding_of(step));
 }
 std::string text_of(const transforms::random_flip& step) {
   return str_cat("random_flip with probability ", text_of(step.probability));
@@ -572,6 +584,17 @@ image image::resize(int shorter_side, filter how) const {
 image image::resize(int height, int width, filter how) const {
   return apply(transforms::resize{.shorter_side = 0, .height = height, .width = width, .how = how});
 }
+image image::letterbox(int size, int fill) const {
+  return apply(transforms::letterbox{.height = size, .width = size, .fill = {fill, fill, fill}});
+}
+image image::longest_side(int size, filter how) const {
+  return apply(transforms::longest_side{.size = size, .how = how});
+}
+image image::smallest_side(int size, filter how) const {
+  return apply(transforms::smallest_side{.size = size, .how = how});
+}
+image image::random_scale(std::array<double, 2> factor) const { return apply(transforms::random_scale{factor}); }
+image image::pad_to(transforms::pad_to how) const { return apply(how); }
 image image::center_crop(int size) const { return apply(transforms::center_crop{.height = size, .width = size}); }
 image image::random_crop(int size, int padding) const {
   return apply(transforms::random_crop{.height = size, .width = size, .padding = padding});

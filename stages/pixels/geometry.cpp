@@ -33,6 +33,15 @@ void check_range(const char* name, const char* of, const std::array<double, 2>& 
   }
 }
 
+void check_fill(const char* name, const std::array<int, 3>& fill) {
+  for (const int value : fill) {
+    if (value < 0 || value > 255) refuse(name, "fill " + std::to_string(value) + ": must be 0..255");
+  }
+}
+
+constexpr double factor_least = 0.01;
+constexpr double factor_most = 100;
+
 // Python's round(): halves go to the even neighbour. The default rounding mode does just that.
 std::int64_t round_half_even(double value) noexcept { return static_cast<std::int64_t>(std::nearbyint(value)); }
 
@@ -94,7 +103,7 @@ void geometry_check::crop(const char* name, int height, int width, int padding) 
     refuse(name, "would look outside the " + std::to_string(cropped_->first) + " x " +
                      std::to_string(cropped_->second) + " crop before it; make it smaller and without padding");
   }
-  cropped_ = size_ = std::pair{height, width};
+  cropped_ = size_ = most_ = std::pair{height, width};
 }
 
 void geometry_check::check(const tr::random_resized_crop& step) {
@@ -104,7 +113,7 @@ void geometry_check::check(const tr::random_resized_crop& step) {
   check_range(name, "ratio", step.ratio);
   scale(name);
   random_ = true;
-  size_ = std::pair{step.height, step.width};
+  size_ = most_ = std::pair{step.height, step.width};
 }
 
 void geometry_check::check(const tr::resize& step) {
@@ -113,16 +122,75 @@ void geometry_check::check(const tr::resize& step) {
   if (step.shorter_side != 0) {
     check_size(name, step.shorter_side, step.shorter_side);
     size_.reset();
+    most_.reset();
   } else {
     check_size(name, step.height, step.width);
-    size_ = std::pair{step.height, step.width};
+    size_ = most_ = std::pair{step.height, step.width};
   }
 }
 
-void geometry_check::check(const tr::center_crop& step) { crop("center_crop", step.height, step.width, 0); }
+void geometry_check::check(const tr::longest_side& step) {
+  check_size("longest_side", step.size, step.size);
+  scale("longest_side");
+  size_.reset();
+  most_ = std::pair{step.size, step.size};
+}
+
+void geometry_check::check(const tr::smallest_side& step) {
+  check_size("smallest_side", step.size, step.size);
+  scale("smallest_side");
+  size_.reset();
+  most_.reset();
+}
+
+void geometry_check::check(const tr::random_scale& step) {
+  constexpr const char* name = "random_scale";
+  if (!(step.factor[0] >= factor_least && step.factor[0] <= step.factor[1] && step.factor[1] <= factor_most)) {
+    refuse(name, "factor from " + std::to_string(step.factor[0]) + " to " + std::to_string(step.factor[1]) +
+                     ": must be ascending, and lie in 0.01..100");
+  }
+  if (cropped_) refuse(name, "stands after a crop; scale first, then crop");
+  if (rescaled_) refuse(name, "stands twice; one range will do");
+  scaled_ = rescaled_ = true;
+  random_ = random_ || step.factor[0] != step.factor[1];
+  size_.reset();
+  if (most_) {
+    const auto larger = [&](int side) {
+      return static_cast<int>(std::min<double>(std::ceil(side * step.factor[1]), side_max + 1.0));
+    };
+    most_ = std::pair{larger(most_->first), larger(most_->second)};
+  }
+}
+
+void geometry_check::check(const tr::letterbox& step) {
+  constexpr const char* name = "letterbox";
+  check_fill(name, step.fill);
+  check_size(name, step.height, step.width);
+  scale(name);
+  crop(name, step.height, step.width, 0);
+}
+
+void geometry_check::check(const tr::pad_to& step) {
+  constexpr const char* name = "pad_to";
+  check_fill(name, step.fill);
+  check_size(name, step.height, step.width);
+  if (what_ == of::chain && (!most_ || most_->first > step.height || most_->second > step.width)) {
+    refuse(name, most_ ? "a picture may be " + std::to_string(most_->first) + " x " + std::to_string(most_->second) +
+                             " here, which is larger; pad to more, or scale to less"
+                       : "a picture may be of any size here; write longest_side(" +
+                             std::to_string(std::min(step.height, step.width)) + ") before it");
+  }
+  crop(name, step.height, step.width, 0);
+}
+
+void geometry_check::check(const tr::center_crop& step) {
+  check_fill("center_crop", step.fill);
+  crop("center_crop", step.height, step.width, 0);
+}
 
 void geometry_check::check(const tr::random_crop& step) {
   constexpr const char* name = "random_crop";
+  check_fill(name, step.fill);
   if (step.padding < 0 || step.padding > side_max) {
     refuse(name, "padding " + std::to_string(step.padding) + ": must be 0.." + std::to_string(side_max));
   }
@@ -177,11 +245,57 @@ void geometry_folding::fold(const tr::resize& step) noexcept {
   }
 }
 
+void geometry_folding::scale_by(double factor, filter how) noexcept {
+  const auto scaled = [&](int side) { return std::max<std::int64_t>(1, round_half_even(side * factor)); };
+  scale(scaled(picture_width_), scaled(picture_height_), how);
+}
+
+void geometry_folding::fold(const tr::longest_side& step) noexcept {
+  scale_by(static_cast<double>(step.size) / std::max(picture_width_, picture_height_), step.how);
+}
+
+void geometry_folding::fold(const tr::smallest_side& step) noexcept {
+  scale_by(static_cast<double>(step.size) / std::min(picture_width_, picture_height_), step.how);
+}
+
+void geometry_folding::fold(const tr::random_scale& step, random_draws draws) noexcept {
+  const double factor = draws.uniform(step.factor[0], step.factor[1]);
+  const auto scaled = [&](std::int64_t side) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(side) * factor));
+  };
+  scale(scaled(width_), scaled(height_), result_.how);
+}
+
+void geometry_folding::fold(const tr::letterbox& step) noexcept {
+  scale_by(
+      std::min(static_cast<double>(step.height) / picture_height_, static_cast<double>(step.width) / picture_width_),
+      step.how);
+  pad(padding_mode::constant, step.fill);
+  crop(center(width_, step.width), center(height_, step.height), step.width, step.height);
+}
+
+void geometry_folding::fold(const tr::pad_to& step) noexcept {
+  pad(step.mode, step.fill);
+  const bool is_right = step.position == placement::top_right || step.position == placement::bottom_right;
+  const bool is_low = step.position == placement::bottom_left || step.position == placement::bottom_right;
+  if (step.position == placement::center) {
+    return crop(center(width_, step.width), center(height_, step.height), step.width, step.height);
+  }
+  crop(is_right ? width_ - step.width : 0, is_low ? height_ - step.height : 0, step.width, step.height);
+}
+
+void geometry_folding::pad(padding_mode mode, const std::array<int, 3>& fill) noexcept {
+  result_.padding = mode;
+  for (std::size_t c = 0; c < 3; ++c) result_.fill[c] = static_cast<std::uint8_t>(fill[c]);
+}
+
 void geometry_folding::fold(const tr::center_crop& step) noexcept {
+  if (is_larger(step.height, step.width)) pad(step.mode, step.fill);
   crop(center(width_, step.width), center(height_, step.height), step.width, step.height);
 }
 
 void geometry_folding::fold(const tr::random_crop& step, random_draws draws) noexcept {
+  if (step.padding > 0 || is_larger(step.height, step.width)) pad(step.mode, step.fill);
   const std::int64_t y = draw_offset(height_, step.height, step.padding, draws);
   const std::int64_t x = draw_offset(width_, step.width, step.padding, draws);
   crop(x, y, step.width, step.height);

@@ -6,6 +6,7 @@
 
 #include <leat/transforms.hpp>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -26,7 +27,7 @@ struct rectangle {
 ///   box                what is resampled; inside the picture
 ///   scaled_*           to how many pixels; equal to the box's size where nothing is scaled
 ///   window_*, out_*    the part of the scaled box that is the row. It may lie partly or wholly outside the box, where
-///                      pixels are 0
+///                      pixels are as padding and fill say
 ///   flip               left and right exchanged, last
 struct geometry {
   rectangle box;
@@ -38,6 +39,15 @@ struct geometry {
   int out_height = 0;
   bool flip = false;
   filter how = filter::bilinear;
+  padding_mode padding = padding_mode::constant;
+  std::array<std::uint8_t, 3> fill = {0, 0, 0};
+
+  /// Whether some of the row is padding other than zeros, which a device does not make.
+  [[nodiscard]] bool pads_otherwise() const noexcept {
+    const bool is_inside = window_x >= 0 && window_y >= 0 && window_x + out_width <= scaled_width &&
+                           window_y + out_height <= scaled_height;
+    return !is_inside && (padding != padding_mode::constant || fill != std::array<std::uint8_t, 3>{});
+  }
 
   friend bool operator==(const geometry&, const geometry&) = default;
 };
@@ -50,8 +60,17 @@ inline constexpr int side_max = 65'535;
 /// check() throws error{errc::usage}, which names the transform.
 class geometry_check {
  public:
+  /// Of a chain, or of steps each by itself, whose neighbours are not known.
+  enum class of : std::uint8_t { chain, single_steps };
+  explicit geometry_check(of what = of::chain) noexcept : what_(what) {}
+
   void check(const transforms::random_resized_crop& step);
   void check(const transforms::resize& step);
+  void check(const transforms::longest_side& step);
+  void check(const transforms::smallest_side& step);
+  void check(const transforms::random_scale& step);
+  void check(const transforms::letterbox& step);
+  void check(const transforms::pad_to& step);
   void check(const transforms::center_crop& step);
   void check(const transforms::random_crop& step);
   void check(const transforms::random_flip& step);
@@ -65,10 +84,13 @@ class geometry_check {
   void scale(const char* name);
   void crop(const char* name, int height, int width, int padding);
 
+  of what_;
   bool scaled_ = false;
+  bool rescaled_ = false;  // by random_scale
   bool random_ = false;
   std::optional<std::pair<int, int>> cropped_;  // height, width of the last crop
   std::optional<std::pair<int, int>> size_;
+  std::optional<std::pair<int, int>> most_;  // height and width are at most these
 };
 
 /// The transforms folded so far. Coordinates are of the picture as the next transform sees it: mirrored after a flip.
@@ -78,6 +100,11 @@ class geometry_folding {
 
   void fold(const transforms::random_resized_crop& step, random_draws draws) noexcept;
   void fold(const transforms::resize& step) noexcept;
+  void fold(const transforms::longest_side& step) noexcept;
+  void fold(const transforms::smallest_side& step) noexcept;
+  void fold(const transforms::random_scale& step, random_draws draws) noexcept;
+  void fold(const transforms::letterbox& step) noexcept;
+  void fold(const transforms::pad_to& step) noexcept;
   void fold(const transforms::center_crop& step) noexcept;
   void fold(const transforms::random_crop& step, random_draws draws) noexcept;
   void fold(const transforms::random_flip& step, random_draws draws) noexcept;
@@ -87,6 +114,9 @@ class geometry_folding {
  private:
   void crop(std::int64_t x, std::int64_t y, int crop_width, int crop_height) noexcept;
   void scale(std::int64_t to_width, std::int64_t to_height, filter how) noexcept;
+  void scale_by(double factor, filter how) noexcept;
+  [[nodiscard]] bool is_larger(int height, int width) const noexcept { return height > height_ || width > width_; }
+  void pad(padding_mode mode, const std::array<int, 3>& fill) noexcept;
 
   const int picture_width_;
   const int picture_height_;

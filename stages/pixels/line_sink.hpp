@@ -7,7 +7,7 @@ namespace leat::pixels {
 
 class line_sink {
  public:
-  /// Lines come in order, each once.
+  /// Each line comes once; in order, but for padding at an edge or by a mirror.
   ///   line   3 * width values; read before this returns
   virtual void take(const std::uint8_t* line, int y) noexcept = 0;
 

@@ -390,6 +390,7 @@ std::optional<undecoded_photo> picture_decoder::look_at_photo(std::span<const st
   if (!info || !state_->jpeg.open(encoded, *info, {.stop = stop})) return std::nullopt;
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   const geometry drawn = steps.compile(width, height, key);
+  if (drawn.pads_otherwise()) return std::nullopt;
   const int decimation = choose_decimation(drawn, state_->jpeg, options);
   std::optional<photo_layout> layout = state_->jpeg.layout(decimation);
   if (!layout) return std::nullopt;

@@ -41,6 +41,8 @@ constexpr std::size_t passes_of_policy_operation = 5;
 template <class Step>
 constexpr bool is_geometry =
     std::same_as<Step, tr::random_resized_crop> || std::same_as<Step, tr::resize> ||
+    std::same_as<Step, tr::longest_side> || std::same_as<Step, tr::smallest_side> ||
+    std::same_as<Step, tr::random_scale> || std::same_as<Step, tr::letterbox> || std::same_as<Step, tr::pad_to> ||
     std::same_as<Step, tr::center_crop> || std::same_as<Step, tr::random_crop> || std::same_as<Step, tr::random_flip>;
 template <class Step>
 constexpr bool is_group =
@@ -718,6 +720,15 @@ class colour_drawing {
   const int height_;
 };
 
+// Of geometry: whether it takes draws, whatever its numbers are.
+bool draws_by_kind(const transform& what) {
+  return std::visit(
+      []<class Step>(const Step&) {
+        return requires(geometry_folding& to, const Step& step, random_draws draws) { to.fold(step, draws); };
+      },
+      what.what());
+}
+
 }  // namespace
 
 pass_reach colour_pass::reach() const noexcept {
@@ -820,7 +831,7 @@ warp warp_of(const colour_pass& pass) noexcept {
 void check_numbers(const transform& what) {
   bool random = false;
   bool calls_functions = false;
-  geometry_check geometry;
+  geometry_check geometry(geometry_check::of::single_steps);
   std::visit(
       [&]<class Step>(const Step& step) {
         if constexpr (is_geometry<Step>) {
@@ -853,7 +864,7 @@ pipeline::pipeline(std::vector<transform> steps) {
             if constexpr (is_geometry<Step>) geometry.check(step);
           },
           what.what());
-      if (what.get_if<tr::resize>() == nullptr && what.get_if<tr::center_crop>() == nullptr) random_ = true;
+      if (draws_by_kind(what)) random_ = true;
     } else {
       colour.check(what, 0);
     }
@@ -895,7 +906,7 @@ geometry pipeline::compile(int width, int height, const draw_key& key) const {
   for (const chain_step& step : geometry_) {
     std::visit(
         [&]<class Step>(const Step& what) {
-          if constexpr (std::same_as<Step, tr::resize> || std::same_as<Step, tr::center_crop>) {
+          if constexpr (requires { folded.fold(what); }) {
             folded.fold(what);
           } else if constexpr (is_geometry<Step>) {
             folded.fold(what, draws_of(step, key));

@@ -213,11 +213,60 @@ axis make_axis(int box_begin, int box_size, std::int64_t scaled, const overlap& 
 
 }  // namespace
 
+std::int64_t padded_axis::source(int i) const noexcept {
+  const std::int64_t at = window + i;
+  if (at >= 0 && at < size) return at;
+  if (how == padding_mode::constant) return -1;
+  if (how == padding_mode::edge || size == 1) return std::clamp<std::int64_t>(at, 0, size - 1);
+  const std::int64_t period = 2 * (size - 1);
+  const std::int64_t folded = (at % period + period) % period;
+  return std::min(folded, period - folded);
+}
+
+std::pair<std::int64_t, std::int64_t> padded_axis::reached() const noexcept {
+  std::int64_t first = size;
+  std::int64_t end = 0;
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t at = source(i);
+    if (at < 0) continue;
+    first = std::min(first, at);
+    end = std::max(end, at + 1);
+  }
+  return {std::min(first, end), end};
+}
+
+namespace {
+
+// What is made of the picture itself, where the rest of the row is put around it.
+geometry without_padding(const geometry& drawn, const padded_axis& across, const padded_axis& down) noexcept {
+  const auto [left, right] = across.reached();
+  const auto [top, low] = down.reached();
+  // Nothing of the picture: the row is fill alone.
+  if (left == right || top == low) return drawn;
+  geometry inner = drawn;
+  inner.window_x = left;
+  inner.window_y = top;
+  inner.out_width = static_cast<int>(right - left);
+  inner.out_height = static_cast<int>(low - top);
+  return inner;
+}
+
+}  // namespace
+
 resampler::resampler(const geometry& drawn, const decimated& by) noexcept
-    : drawn_(drawn),
-      down_first_(goes_down_first(drawn)),
-      line_bytes_(static_cast<std::size_t>(drawn.out_width) * 3),
-      ring_line_bytes_(line_bytes_) {
+    : drawn_(drawn), down_first_(goes_down_first(drawn)) {
+  if (drawn.pads_otherwise()) {
+    padded_ = drawn;
+    pad_across_ = {drawn.window_x, drawn.out_width, drawn.scaled_width, drawn.padding};
+    pad_down_ = {drawn.window_y, drawn.out_height, drawn.scaled_height, drawn.padding};
+    drawn_ = without_padding(drawn, pad_across_, pad_down_);
+  }
+  plan(by);
+}
+
+void resampler::plan(const decimated& by) noexcept {
+  const geometry& drawn = drawn_;
+  line_bytes_ = ring_line_bytes_ = static_cast<std::size_t>(drawn.out_width) * 3;
   const overlap across(drawn.window_x, drawn.out_width, drawn.scaled_width);
   const overlap down(drawn.window_y, drawn.out_height, drawn.scaled_height);
   at_x_ = across.at;
@@ -239,6 +288,12 @@ resampler::resampler(const geometry& drawn, const decimated& by) noexcept
 
 std::size_t resampler::scratch_bytes() const noexcept {
   std::size_t bytes = scratch_arena::rounded(line_bytes_);
+  if (padded_) {
+    const auto width = static_cast<std::size_t>(padded_->out_width);
+    const auto height = static_cast<std::size_t>(padded_->out_height);
+    bytes += scratch_arena::rounded(width * 3) + scratch_arena::rounded(width * sizeof(std::int32_t)) +
+             scratch_arena::rounded(height * sizeof(std::int64_t));
+  }
   if (region_.width == 0) return bytes;
   const auto taps = static_cast<std::size_t>(rows_.taps_max);
   bytes += axis_table::scratch_bytes(horizontal_) + axis_table::grouped_scratch_bytes(horizontal_);
@@ -253,6 +308,19 @@ bool resampler::start(scratch_arena& arena, layout order, line_sink& to) noexcep
   to_ = &to;
   line_ = arena.take_array<std::uint8_t>(line_bytes_);
   if (line_ == nullptr) return false;
+  if (padded_) {
+    padded_line_ = arena.take_array<std::uint8_t>(static_cast<std::size_t>(padded_->out_width) * 3);
+    columns_of_ = arena.take_array<std::int32_t>(static_cast<std::size_t>(padded_->out_width));
+    rows_of_ = arena.take_array<std::int64_t>(static_cast<std::size_t>(padded_->out_height));
+    if (padded_line_ == nullptr || columns_of_ == nullptr || rows_of_ == nullptr) return false;
+    for (int y = 0; y < padded_->out_height; ++y) rows_of_[y] = pad_down_.source(y);
+    for (int x = 0; x < padded_->out_width; ++x) {
+      // Both the row and the line that is made are mirrored.
+      const std::int64_t source = pad_across_.source(padded_->flip ? padded_->out_width - 1 - x : x);
+      const auto made = static_cast<std::int32_t>(source - drawn_.window_x);
+      columns_of_[x] = source < 0 ? -1 : padded_->flip ? drawn_.out_width - 1 - made : made;
+    }
+  }
   if (region_.width > 0) {
     axis_table columns;
     if (!columns.build(horizontal_, arena) || !rows_.build(vertical_, arena)) return false;
@@ -274,6 +342,10 @@ bool resampler::start(scratch_arena& arena, layout order, line_sink& to) noexcep
     }
   }
   std::memset(line_, 0, line_bytes_);
+  if (padded_) {
+    fill_lines();
+    if (region_.width == 0) emitted_ = drawn_.out_height;
+  }
   while (emitted_ < at_y_) emit(line_);
   return true;
 }
@@ -325,6 +397,43 @@ void resampler::finish() noexcept {
   while (emitted_ < drawn_.out_height) emit(line_);
 }
 
-void resampler::emit(const std::uint8_t* line) noexcept { to_->take(line, emitted_++); }
+void resampler::emit(const std::uint8_t* line) noexcept {
+  if (padded_) return emit_padded(line);
+  to_->take(line, emitted_++);
+}
+
+// To each line of the row that comes from this one.
+void resampler::emit_padded(const std::uint8_t* line) noexcept {
+  const std::int64_t made = drawn_.window_y + emitted_++;
+  const int width = padded_->out_width;
+  const bool planar = order_ == layout::nchw;
+  for (int c = 0; c < 3; ++c) {
+    std::uint8_t* to = padded_line_ + (planar ? c * width : c);
+    const std::uint8_t* const from = line + (planar ? c * drawn_.out_width : c);
+    const int step = planar ? 1 : 3;
+    const std::uint8_t fill = padded_->fill[static_cast<std::size_t>(c)];
+    for (int x = 0; x < width; ++x, to += step) *to = columns_of_[x] < 0 ? fill : from[columns_of_[x] * step];
+  }
+  if (padded_->padding == padding_mode::constant) {
+    return to_->take(padded_line_, static_cast<int>(made - pad_down_.window));
+  }
+  for (int y = 0; y < padded_->out_height; ++y) {
+    if (rows_of_[y] == made) to_->take(padded_line_, y);
+  }
+}
+
+// Lines without anything of the picture.
+void resampler::fill_lines() noexcept {
+  const bool is_all = region_.width == 0;
+  const auto width = static_cast<std::size_t>(padded_->out_width);
+  for (std::size_t c = 0; c < 3; ++c) {
+    for (std::size_t x = 0; x < width; ++x) {
+      padded_line_[order_ == layout::nchw ? c * width + x : x * 3 + c] = padded_->fill[c];
+    }
+  }
+  for (int y = 0; y < padded_->out_height; ++y) {
+    if (is_all || rows_of_[y] < 0) to_->take(padded_line_, y);
+  }
+}
 
 }  // namespace leat::pixels

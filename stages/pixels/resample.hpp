@@ -12,6 +12,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <utility>
 
 namespace leat::pixels {
 
@@ -78,6 +80,21 @@ struct decimated {
   double shift_y = 0;
 };
 
+/// Where the pixels of a row come from along one axis, if some of it is padding other than zeros.
+///   window, count   of the row, in scaled pixels
+///   size            of the scaled box
+struct padded_axis {
+  std::int64_t window = 0;
+  int count = 0;
+  std::int64_t size = 0;
+  padding_mode how = padding_mode::constant;
+
+  /// The scaled pixel, or -1 for the fill.
+  [[nodiscard]] std::int64_t source(int i) const noexcept;
+  /// The scaled pixels that some i has, from the first to behind the last.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> reached() const noexcept;
+};
+
 /// One sample's resampling, from lines of the decoded region to those of its row.
 class resampler {
  public:
@@ -106,10 +123,19 @@ class resampler {
   void finish() noexcept;
 
  private:
+  void plan(const decimated& by) noexcept;
   void emit(const std::uint8_t* line) noexcept;
+  void emit_padded(const std::uint8_t* line) noexcept;
+  void fill_lines() noexcept;
   void resample_across(const std::uint8_t* line, std::uint8_t* to) const noexcept;
 
-  geometry drawn_;
+  geometry drawn_;                  // without padding other than zeros, which is put around it
+  std::optional<geometry> padded_;  // what was asked for, if that has some
+  padded_axis pad_across_;
+  padded_axis pad_down_;
+  std::int32_t* columns_of_ = nullptr;  // of each pixel of the row: of the line that is made, or -1
+  std::int64_t* rows_of_ = nullptr;     // of each line of the row: the scaled box's, or -1
+  std::uint8_t* padded_line_ = nullptr;
   axis horizontal_;
   axis vertical_;
   rectangle region_;

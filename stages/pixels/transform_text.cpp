@@ -13,6 +13,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -27,6 +28,11 @@ namespace tr = transforms;
 
 constexpr std::array<std::string_view, std::variant_size_v<transform::variant>> names = {"random_resized_crop",
                                                                                          "resize",
+                                                                                         "longest_side",
+                                                                                         "smallest_side",
+                                                                                         "random_scale",
+                                                                                         "letterbox",
+                                                                                         "pad_to",
                                                                                          "center_crop",
                                                                                          "random_crop",
                                                                                          "random_flip",
@@ -64,6 +70,9 @@ constexpr std::array<std::string_view, std::variant_size_v<transform::variant>> 
                                                                                          "in_random_order"};
 
 constexpr std::array<std::string_view, 3> policy_names = {"imagenet", "cifar10", "svhn"};
+constexpr std::array<std::string_view, 3> padding_names = {"constant", "edge", "reflect"};
+constexpr std::array<std::string_view, 5> placement_names = {"center", "top_left", "top_right", "bottom_left",
+                                                             "bottom_right"};
 constexpr std::array<std::string_view, 3> filter_names = {"nearest", "bilinear", "bicubic"};
 
 // How deep groups may be nested in a text: deeper than in a chain.
@@ -105,13 +114,44 @@ void members(tr::resize& of, Visit&& visit) {
   visit("filter", of.how);
 }
 template <class Visit>
+void members(tr::longest_side& of, Visit&& visit) {
+  visit("size", of.size);
+  visit("filter", of.how);
+}
+template <class Visit>
+void members(tr::smallest_side& of, Visit&& visit) {
+  visit("size", of.size);
+  visit("filter", of.how);
+}
+template <class Visit>
+void members(tr::random_scale& of, Visit&& visit) {
+  visit("factor", of.factor);
+}
+template <class Visit>
+void members(tr::letterbox& of, Visit&& visit) {
+  visit("size", size_member{of.height, of.width});
+  visit("fill", colour_member{of.fill});
+  visit("filter", of.how);
+}
+template <class Visit>
+void members(tr::pad_to& of, Visit&& visit) {
+  visit("size", size_member{of.height, of.width});
+  visit("fill", colour_member{of.fill});
+  visit("position", of.position);
+  visit("mode", of.mode);
+}
+template <class Visit>
 void members(tr::center_crop& of, Visit&& visit) {
   visit("size", size_member{of.height, of.width});
+  visit("fill", colour_member{of.fill});
+  visit("mode", of.mode);
 }
 template <class Visit>
 void members(tr::random_crop& of, Visit&& visit) {
   visit("size", size_member{of.height, of.width});
   visit("padding", of.padding);
+  visit("fill", colour_member{of.fill});
+  visit("mode", of.mode);
 }
 template <class Visit>
 void members(tr::random_flip& of, Visit&& visit) {
@@ -276,6 +316,8 @@ std::string text_of(const std::array<double, 2>& range) {
   return range[0] == range[1] ? text_of(range[0]) : str_cat(text_of(range[0]), "..", text_of(range[1]));
 }
 std::string text_of(filter how) { return std::string(filter_names[static_cast<std::size_t>(how)]); }
+std::string text_of(padding_mode mode) { return std::string(padding_names[static_cast<std::size_t>(mode)]); }
+std::string text_of(placement where) { return std::string(placement_names[static_cast<std::size_t>(where)]); }
 std::string text_of(const size_member& size) {
   if (size.shorter_side != nullptr && *size.shorter_side != 0) return text_of(*size.shorter_side);
   if (size.shorter_side == nullptr && size.height == size.width) return text_of(size.height);
@@ -387,10 +429,17 @@ class text_reader {
   void read(learned_policy& which) {
     which = one_of_names<learned_policy>(policy_names, "a policy is imagenet, cifar10 or svhn");
   }
+  void read(padding_mode& mode) {
+    mode = one_of_names<padding_mode>(padding_names, "a mode is constant, edge or reflect");
+  }
+  void read(placement& where) {
+    where = one_of_names<placement>(placement_names,
+                                    "a position is center, top_left, top_right, bottom_left or bottom_right");
+  }
   template <class Which>
-  Which one_of_names(const std::array<std::string_view, 3>& of, std::string_view otherwise) {
+  Which one_of_names(std::span<const std::string_view> of, std::string_view otherwise) {
     const std::size_t from = at_;
-    const auto* const found = std::find(of.begin(), of.end(), word());
+    const auto found = std::find(of.begin(), of.end(), word());
     if (found == of.end()) refuse(from, otherwise);
     return static_cast<Which>(found - of.begin());
   }

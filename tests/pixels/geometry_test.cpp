@@ -2,6 +2,7 @@
 
 #include "base/portable_math.hpp"
 #include "stages/pixels/recipe.hpp"
+#include "tests/support/chi_square.hpp"
 #include "tests/support/seeds.hpp"
 
 #include <leat/error.hpp>
@@ -22,6 +23,7 @@ using pixels::draw_key;
 using pixels::geometry;
 using pixels::pipeline;
 using pixels::rectangle;
+using ::testing::HasSubstr;
 namespace tr = transforms;
 
 std::string refusal(std::vector<transform> steps) {
@@ -56,6 +58,87 @@ TEST(geometry, pads_a_centre_crop_larger_than_the_picture) {
   EXPECT_EQ(g.window_y, -2);
   EXPECT_EQ(g.out_width, 7);
   EXPECT_EQ(g.out_height, 10);
+}
+
+// ultralytics.data.augment.LetterBox(640, auto=False) of these sizes: new_unpad, left and top.
+TEST(geometry, letterboxes_as_ultralytics) {
+  const pipeline chain({tr::letterbox{}});
+  EXPECT_FALSE(chain.random());
+  EXPECT_FALSE(chain.geometry_is_random());
+  const geometry wide = chain.compile(1280, 720, {});
+  EXPECT_EQ(wide.scaled_width, 640);
+  EXPECT_EQ(wide.scaled_height, 360);
+  EXPECT_EQ(wide.window_x, 0);
+  EXPECT_EQ(wide.window_y, -140);
+  EXPECT_EQ(wide.out_height, 640);
+  EXPECT_EQ(wide.fill, (std::array<std::uint8_t, 3>{114, 114, 114}));
+  EXPECT_TRUE(wide.pads_otherwise());
+  const geometry odd = chain.compile(333, 500, {});  // 426.24 wide: 213 left over, 106 of them on the left
+  EXPECT_EQ(odd.scaled_width, 426);
+  EXPECT_EQ(odd.window_x, -107);
+  EXPECT_FALSE(chain.compile(77, 77, {}).pads_otherwise());
+}
+
+TEST(geometry, scales_by_the_longer_or_the_shorter_side_and_by_a_drawn_factor) {
+  const geometry longer =
+      pipeline({tr::longest_side{100}, tr::pad_to{120, 110, {1, 2, 3}, placement::bottom_right}}).compile(50, 333, {});
+  EXPECT_EQ(longer.scaled_height, 100);
+  EXPECT_EQ(longer.scaled_width, 15);
+  EXPECT_EQ(longer.window_x, 15 - 110);
+  EXPECT_EQ(longer.window_y, 100 - 120);
+  const geometry corner =
+      pipeline({tr::longest_side{100}, tr::pad_to{120, 110, {}, placement::top_left}}).compile(50, 333, {});
+  EXPECT_EQ(corner.window_x, 0);
+  EXPECT_EQ(corner.window_y, 0);
+  const geometry shorter = pipeline({tr::smallest_side{100}, tr::center_crop{64, 64}}).compile(50, 333, {});
+  EXPECT_EQ(shorter.scaled_width, 100);
+  EXPECT_EQ(shorter.scaled_height, 666);
+
+  const pipeline jitter({tr::longest_side{640}, tr::random_scale{{0.5, 2}}, tr::random_crop{640, 640, 0, {9, 9, 9}}});
+  EXPECT_TRUE(jitter.geometry_is_random());
+  std::vector<std::uint32_t> quarters(4);
+  for (std::uint64_t i = 0; i < 4000; ++i) {
+    const geometry g = jitter.compile(1280, 960, {.seed = 1, .draw = i});
+    ASSERT_GE(g.scaled_width, 320);
+    ASSERT_LT(g.scaled_width, 1280);
+    ASSERT_NEAR(static_cast<double>(g.scaled_height), 0.75 * static_cast<double>(g.scaled_width), 1);
+    ++quarters[static_cast<std::size_t>((g.scaled_width - 320) / 240)];
+  }
+  EXPECT_LT(testing::deviation(quarters), testing::deviation_max);
+  EXPECT_FALSE(pipeline({tr::random_scale{{0.5, 0.5}}, tr::center_crop{8, 8}}).geometry_is_random());
+  EXPECT_EQ(pipeline({tr::random_scale{{0.01, 0.01}}, tr::center_crop{8, 8}}).compile(3, 3, {}).scaled_width, 1);
+}
+
+TEST(geometry, refuses_padding_whose_picture_may_be_larger_and_numbers_out_of_range) {
+  EXPECT_THAT(refusal({tr::pad_to{}}),
+              HasSubstr("a picture may be of any size here; write longest_side(640) before it"));
+  EXPECT_THAT(refusal({tr::longest_side{700}, tr::pad_to{}}), HasSubstr("a picture may be 700 x 700 here"));
+  EXPECT_THAT(refusal({tr::longest_side{640}, tr::random_scale{{1, 1.5}}, tr::pad_to{}}), HasSubstr("960 x 960"));
+  EXPECT_EQ(refusal({tr::longest_side{640}, tr::random_scale{{0.5, 1}}, tr::pad_to{}}), "");
+  EXPECT_THAT(refusal({tr::center_crop{32, 32}, tr::pad_to{}}), HasSubstr("would look outside"));
+  EXPECT_THAT(refusal({tr::longest_side{640}}), HasSubstr("leave its size open"));
+  EXPECT_THAT(refusal({tr::letterbox{}, tr::resize{.shorter_side = 9}}), HasSubstr("is scaled already"));
+  EXPECT_THAT(refusal({tr::random_crop{8, 8}, tr::random_scale{}}), HasSubstr("stands after a crop"));
+  EXPECT_THAT(refusal({tr::random_scale{}, tr::random_scale{}, tr::center_crop{}}), HasSubstr("stands twice"));
+  EXPECT_THAT(refusal({tr::random_scale{{0, 1}}, tr::center_crop{}}), HasSubstr("must be ascending, and lie in"));
+  EXPECT_THAT(refusal({tr::random_scale{{std::nan(""), 1}}, tr::center_crop{}}), HasSubstr("must be ascending"));
+  EXPECT_THAT(refusal({tr::letterbox{.fill = {0, -1, 0}}}), HasSubstr("fill -1: must be 0..255"));
+  EXPECT_THAT(refusal({tr::random_crop{.fill = {300, 0, 0}}}), HasSubstr("fill 300"));
+  EXPECT_THAT(refusal({tr::longest_side{0}, tr::pad_to{}}), HasSubstr("longest_side: height 0"));
+}
+
+TEST(geometry, padding_is_read_as_text_where_the_picture_is_bounded_before_it) {
+  const geometry g = pipeline(parse_transforms("longest_side(64) pad_to(80x90, 1/2/3, top_left)")).compile(20, 10, {});
+  EXPECT_EQ(g.out_width, 90);
+  EXPECT_EQ(g.scaled_height, 32);
+  EXPECT_THAT(refusal(parse_transforms("pad_to(80)")), HasSubstr("write longest_side(80) before it"));
+}
+
+TEST(geometry, a_crop_inside_a_padded_one_keeps_its_padding) {
+  const geometry g = pipeline({tr::random_crop{40, 40, 20, {5, 6, 7}, padding_mode::edge}, tr::center_crop{8, 8}})
+                         .compile(30, 30, {.seed = 3});
+  EXPECT_EQ(g.padding, padding_mode::edge);
+  EXPECT_EQ(g.fill, (std::array<std::uint8_t, 3>{5, 6, 7}));
 }
 
 TEST(geometry, survives_pictures_of_any_shape) {
@@ -158,7 +241,7 @@ TEST(geometry, folds_crops_and_flips_as_if_done_one_by_one) {
     geometry before;
     before.scaled_width = before.out_width = width;
     for (std::size_t n = 1; n <= steps.size(); ++n) {
-      const bool crops = steps[n - 1].what().index() != 4;
+      const bool crops = steps[n - 1].get_if<tr::random_flip>() == nullptr;
       std::vector<transform> prefix(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(n));
       if (!crops) {
         // A flip: find out which way the draw went by the whole chain so far, closed by a crop that changes nothing.

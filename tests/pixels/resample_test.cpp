@@ -160,6 +160,93 @@ TEST(resample, makes_a_window_as_it_makes_the_whole) {
   });
 }
 
+// Where a value of the row comes from, by the words of the header.
+int padded_source(int at, int size, padding_mode mode) {
+  if (at >= 0 && at < size) return at;
+  if (mode == padding_mode::constant) return -1;
+  if (mode == padding_mode::edge) return at < 0 ? 0 : size - 1;
+  while (size > 1 && (at < 0 || at >= size)) at = at < 0 ? -at : 2 * (size - 1) - at;
+  return size == 1 ? 0 : at;
+}
+
+TEST(resample, pads_with_a_colour_an_edge_or_a_mirror_image) {
+  testing::for_each_seed(60, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const rgb_picture picture = testing::make_texture(random(), between(random, 1, 60), between(random, 1, 60));
+    geometry all = random_geometry(random, picture.width, picture.height);
+    all.window_x = all.window_y = 0;
+    all.out_width = static_cast<int>(all.scaled_width);
+    all.out_height = static_cast<int>(all.scaled_height);
+    all.flip = false;
+    const rgb_picture whole = resample(picture, all, layout::nhwc);
+    for (const padding_mode mode : {padding_mode::constant, padding_mode::edge, padding_mode::reflect}) {
+      for (int i = 0; i < 4; ++i) {
+        geometry drawn = all;
+        drawn.padding = mode;
+        drawn.fill = {7, 130, 255};
+        drawn.out_width = between(random, 1, 90);
+        drawn.out_height = between(random, 1, 90);
+        drawn.window_x = between(random, -70, static_cast<int>(all.scaled_width) + 20);
+        drawn.window_y = between(random, -70, static_cast<int>(all.scaled_height) + 20);
+        drawn.flip = between(random, 0, 1) == 1;
+        SCOPED_TRACE(text_of(drawn) + " mode " + std::to_string(static_cast<int>(mode)));
+        for (const layout order : {layout::nhwc, layout::nchw}) {
+          const rgb_picture got = resample(picture, drawn, order);
+          for (int y = 0; y < drawn.out_height; ++y) {
+            for (int x = 0; x < drawn.out_width; ++x) {
+              const int column = drawn.flip ? drawn.out_width - 1 - x : x;
+              const int from_x = padded_source(static_cast<int>(drawn.window_x) + column, whole.width, mode);
+              const int from_y = padded_source(static_cast<int>(drawn.window_y) + y, whole.height, mode);
+              for (std::size_t c = 0; c < 3; ++c) {
+                const std::uint8_t expected = from_x < 0 || from_y < 0 ? drawn.fill[c] : whole.at(from_x, from_y)[c];
+                ASSERT_EQ(got.at(x, y)[c], expected) << x << ' ' << y << ' ' << c;
+              }
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+// Through a decoder, which is told a region, turns what a camera has turned, and draws colour behind it.
+TEST(resample, letterboxes_a_photograph_as_its_resized_picture_on_a_ground) {
+  testing::one_decoder one;
+  const auto how = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
+  const auto decode = [&](const std::vector<std::byte>& encoded, const std::vector<transform>& steps) {
+    const pixels::pipeline chain(steps);
+    rgb_picture made{chain.out_width(), chain.out_height(), {}};
+    made.pixels.resize(how.row_bytes(made.height, made.width));
+    const auto done = one.decoder.decode(encoded, chain, {1, 0, 2}, how, {.exif_orientation = true},
+                                         reinterpret_cast<std::byte*>(made.pixels.data()), nullptr);
+    EXPECT_TRUE(done) << done.reason();
+    return made;
+  };
+  for (const int turned : {1, 3, 6}) {
+    const std::vector<std::byte> encoded =
+        testing::make_jpeg(testing::make_texture(13, 90, 60), {.orientation = turned});
+    // 90 x 60 upright, or 60 x 90.
+    const int width = turned == 6 ? 48 : 72;
+    const int height = turned == 6 ? 72 : 48;
+    const rgb_picture inside = decode(encoded, {transforms::resize{.height = height, .width = width}});
+    const rgb_picture boxed = decode(encoded, {transforms::letterbox{72, 72, {9, 8, 7}}, transforms::random_flip{1}});
+    const rgb_picture negative =
+        decode(encoded, {transforms::letterbox{72, 72, {9, 8, 7}}, transforms::random_flip{1}, transforms::invert{}});
+    for (int y = 0; y < 72; ++y) {
+      for (int x = 0; x < 72; ++x) {
+        const int from_x = 71 - x - (72 - width) / 2;
+        const int from_y = y - (72 - height) / 2;
+        const bool is_there = from_x >= 0 && from_x < width && from_y >= 0 && from_y < height;
+        for (std::size_t c = 0; c < 3; ++c) {
+          const int expected = is_there ? inside.at(from_x, from_y)[c] : 9 - static_cast<int>(c);
+          ASSERT_EQ(boxed.at(x, y)[c], expected) << turned << ' ' << x << ' ' << y;
+          ASSERT_EQ(negative.at(x, y)[c], 255 - expected);
+        }
+      }
+    }
+  }
+}
+
 TEST(resample, flips_what_it_would_have_made) {
   testing::for_each_seed(20, [&](std::uint64_t seed) {
     std::mt19937_64 random(seed);
