@@ -311,6 +311,21 @@ struct auto_augment {
   std::array<int, 3> fill = {0, 0, 0};
 };
 
+/// Hendrycks et al., "AugMix", ICLR 2020, as torchvision's AugMix: a weighted sum of the picture and of `width` chains of
+/// operations of it.
+///   severity   1 to 10: magnitudes are those of the first so many of 10 bins
+///   depth      operations of a chain; 0: 1 to 3, drawn (torchvision's -1)
+///   alpha      of the Dirichlet laws that the weights are drawn from, 0.05 to 100
+///   all_ops    brightness, saturation, contrast and sharpness too
+struct aug_mix {
+  int severity = 3;
+  int width = 3;
+  int depth = 0;
+  double alpha = 1;
+  bool all_ops = true;
+  filter how = filter::bilinear;
+  std::array<int, 3> fill = {0, 0, 0};
+};
 /// timm's RandAugment, with its operations, levels and laws. Its own text is read too: "rand-m9-mstd0.5-inc1".
 ///   magnitude       0 to 100; what is above magnitude_max counts as that
 ///   probability     of each of the `ops` operations
@@ -327,6 +342,18 @@ struct timm_rand_augment {
   int magnitude_max = 10;
   bool increasing = false;
   bool weighted = false;
+  filter how = filter::bilinear;
+  std::array<int, 3> fill = {124, 116, 104};
+};
+
+/// timm's AugMix: "augmix-m5-w4-d2". As aug_mix, with timm's operations, levels and way of mixing.
+///   magnitude_std   as in timm_rand_augment; by default uniform from 0 to the magnitude
+struct timm_augmix {
+  int magnitude = 3;
+  int width = 3;
+  int depth = 0;
+  double alpha = 1;
+  double magnitude_std = 101;
   filter how = filter::bilinear;
   std::array<int, 3> fill = {124, 116, 104};
 };
@@ -374,17 +401,19 @@ class transform {
   }
 
  public:
-  using variant = std::variant<
-      transforms::random_resized_crop, transforms::resize, transforms::longest_side, transforms::smallest_side,
-      transforms::random_scale, transforms::letterbox, transforms::pad_to, transforms::center_crop,
-      transforms::random_crop, transforms::random_flip, transforms::brightness, transforms::contrast,
-      transforms::saturation, transforms::hue, transforms::gamma, transforms::color_jitter, transforms::grayscale,
-      transforms::invert, transforms::posterize, transforms::solarize, transforms::solarize_add,
-      transforms::autocontrast, transforms::equalize, transforms::sharpness, transforms::gaussian_blur,
-      transforms::channel_permutation, transforms::lookup, transforms::edit, transforms::rotate, transforms::affine,
-      transforms::shear, transforms::translate, transforms::perspective, transforms::vertical_flip,
-      transforms::rand_augment, transforms::trivial_augment, transforms::auto_augment, transforms::timm_rand_augment,
-      transforms::random_erasing, transforms::random_apply, transforms::one_of, transforms::in_random_order>;
+  using variant =
+      std::variant<transforms::random_resized_crop, transforms::resize, transforms::longest_side,
+                   transforms::smallest_side, transforms::random_scale, transforms::letterbox, transforms::pad_to,
+                   transforms::center_crop, transforms::random_crop, transforms::random_flip, transforms::brightness,
+                   transforms::contrast, transforms::saturation, transforms::hue, transforms::gamma,
+                   transforms::color_jitter, transforms::grayscale, transforms::invert, transforms::posterize,
+                   transforms::solarize, transforms::solarize_add, transforms::autocontrast, transforms::equalize,
+                   transforms::sharpness, transforms::gaussian_blur, transforms::channel_permutation,
+                   transforms::lookup, transforms::edit, transforms::rotate, transforms::affine, transforms::shear,
+                   transforms::translate, transforms::perspective, transforms::vertical_flip, transforms::rand_augment,
+                   transforms::trivial_augment, transforms::auto_augment, transforms::aug_mix,
+                   transforms::timm_rand_augment, transforms::timm_augmix, transforms::random_erasing,
+                   transforms::random_apply, transforms::one_of, transforms::in_random_order>;
 
   template <class Step>
     requires(is_one_of<std::remove_cvref_t<Step>>(static_cast<const variant*>(nullptr)))

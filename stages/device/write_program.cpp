@@ -135,6 +135,8 @@ void add_step(const colour_pass& pass, record_writer& to) noexcept {
     case pass_kind::lookup:
     case pass_kind::edit:
     case pass_kind::warp:
+    case pass_kind::mix_begin:
+    case pass_kind::mix_add:
       assert(false && "a table is no step by itself, and an edit is the host's");
   }
 }

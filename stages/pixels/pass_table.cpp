@@ -34,6 +34,8 @@ curve curve_of(const colour_pass& pass) noexcept {
     case pass_kind::lookup:
     case pass_kind::edit:
     case pass_kind::warp:
+    case pass_kind::mix_begin:
+    case pass_kind::mix_add:
       break;  // Each kind is listed, so that the compiler names a new one here.
   }
   assert(false && "this pass is no curve");

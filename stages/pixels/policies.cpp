@@ -11,6 +11,11 @@ constexpr std::array drawn_operations = {
     op::identity, op::shear_x,  op::shear_y,   op::translate_x, op::translate_y, op::rotate,       op::brightness,
     op::color,    op::contrast, op::sharpness, op::posterize,   op::solarize,    op::autocontrast, op::equalize};
 
+constexpr std::array mixed_operations = {op::shear_x,   op::shear_y,  op::translate_x,  op::translate_y, op::rotate,
+                                         op::posterize, op::solarize, op::autocontrast, op::equalize,    op::brightness,
+                                         op::color,     op::contrast, op::sharpness};
+constexpr std::size_t colour_of_mixed = 4;
+
 // Without a magnitude: 0.
 constexpr std::array<learned_pair, learned_pairs> imagenet_pairs = {{
     {{{op::posterize, 0.4, 8}, {op::rotate, 0.6, 9}}},  {{{op::solarize, 0.6, 5}, {op::autocontrast, 0.6, 0}}},
@@ -80,6 +85,11 @@ float linspace(float from, float to, int bin, int bins) noexcept {
 
 std::span<const policy_operation> policy_operations() noexcept { return drawn_operations; }
 
+std::span<const policy_operation> mix_operations(bool all) noexcept {
+  const std::span<const policy_operation> every(mixed_operations);
+  return all ? every : every.first(every.size() - colour_of_mixed);
+}
+
 bool is_signed(policy_operation of) noexcept {
   switch (of) {
     case op::shear_x:
@@ -117,7 +127,7 @@ double policy_magnitude(policy_operation of, const policy_space& space, int bin,
       return up_to(space.factor);
     case op::posterize: {
       const auto bits_of_bin = static_cast<float>(static_cast<double>(bins - 1) / space.posterize);
-      return std::nearbyint(8 - static_cast<float>(bin) / bits_of_bin);
+      return std::nearbyint(static_cast<float>(space.bits_from) - static_cast<float>(bin) / bits_of_bin);
     }
     case op::solarize:
       // A value is compared in f32.

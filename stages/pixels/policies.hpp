@@ -34,6 +34,7 @@ enum class policy_operation : std::uint8_t {
 ///   rotate      degrees
 ///   factor      of brightness, color, contrast and sharpness: how far from 1
 ///   posterize   bits that go
+///   bits_from   bits of posterize in the first bin
 /// Of solarize the threshold falls from 255 to 0.
 struct policy_space {
   double shear;
@@ -42,12 +43,19 @@ struct policy_space {
   double rotate;
   double factor;
   int posterize;
+  int bits_from = 8;
 };
 
 /// torchvision's RandAugment and AutoAugment; and TrivialAugmentWide.
 inline constexpr policy_space usual_space = {0.3, 150.0 / 331.0, true, 30, 0.9, 4};
 inline constexpr policy_space wide_space = {0.99, 32, false, 135, 0.99, 6};
 
+/// torchvision's AugMix, of mix_bins bins.
+inline constexpr policy_space mix_space = {0.3, 1.0 / 3.0, true, 30, 0.9, 4, 4};
+inline constexpr int mix_bins = 10;
+
+/// Those of AugMix, in torchvision's order: all, or without the last four.
+[[nodiscard]] std::span<const policy_operation> mix_operations(bool all) noexcept;
 /// Those of RandAugment and TrivialAugment, in torchvision's order.
 [[nodiscard]] std::span<const policy_operation> policy_operations() noexcept;
 /// Whether the magnitude is taken as it is or below 0, each half of the time.

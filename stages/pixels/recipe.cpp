@@ -3,6 +3,7 @@
 #include "base/portable_math.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "stages/pixels/mix_weights.hpp"
 #include "stages/pixels/policies.hpp"
 #include "stages/pixels/timm.hpp"
 
@@ -37,6 +38,15 @@ constexpr int timm_bins = 10;  // it has magnitudes without bins; any number tha
 constexpr int timm_magnitude_max = 100;
 // What draws a policy's operation, for what each of them may need.
 constexpr std::size_t passes_of_policy_operation = 5;
+constexpr int mix_chains_max = 10;
+constexpr int mix_depth_most = 3;  // that is drawn
+static_assert(passes_of_policy_operation > mix_depth_most);
+
+// Of the chains of a mix: the first with what its operations may need.
+constexpr std::size_t mix_passes(int width, int depth) noexcept {
+  const auto own = static_cast<std::size_t>(depth == 0 ? mix_depth_most : depth);
+  return std::max(own, passes_of_policy_operation) + 1 + static_cast<std::size_t>(width - 1) * (own + 1);
+}
 
 template <class Step>
 constexpr bool is_geometry =
@@ -248,6 +258,28 @@ class colour_check {
     policy(learned_bins, 2);
     looks_up(step.how, step.fill);
   }
+  // The picture's own part, its chains and what adds them.
+  void mix(int width, int depth, double alpha) {
+    if (width < 1 || width > mix_chains_max) refuse(str_cat("width ", width, ": must be 1..", mix_chains_max));
+    if (depth < 0 || depth > mix_chains_max) {
+      refuse(str_cat("depth ", depth, ": must be 1..", mix_chains_max, ", or 0: 1 to 3, drawn"));
+    }
+    if (!(alpha >= 0.05 && alpha <= 100)) refuse(str_cat("alpha ", alpha, ": must be 0.05..100"));
+    random_ = true;
+    passes_ += 1 + mix_passes(width, depth);
+  }
+  void check(const tr::aug_mix& step) {
+    if (step.severity < 1 || step.severity > mix_bins) {
+      refuse(str_cat("severity ", step.severity, ": must be 1..", mix_bins));
+    }
+    mix(step.width, step.depth, step.alpha);
+    looks_up(step.how, step.fill);
+  }
+  void check(const tr::timm_augmix& step) {
+    mix(step.width, step.depth, step.alpha);
+    timm_magnitude(step.magnitude, step.magnitude_std);
+    looks_up(step.how, step.fill);
+  }
   void check(const tr::timm_rand_augment& step) {
     some_ops(step.ops);
     policy(timm_bins, step.ops);
@@ -356,6 +388,8 @@ class step_names {
     }
     if (const auto* const policy = what.get_if<tr::rand_augment>()) add_operations(made, policy->ops);
     if (const auto* const policy = what.get_if<tr::timm_rand_augment>()) add_operations(made, policy->ops);
+    if (const auto* const mix = what.get_if<tr::aug_mix>()) add_operations(made, mix->width);
+    if (const auto* const mix = what.get_if<tr::timm_augmix>()) add_operations(made, mix->width);
     return made;
   }
 
@@ -608,6 +642,61 @@ class colour_drawing {
         return add(pass_kind::invert, step);
     }
   }
+  void draw(const tr::aug_mix& what, const chain_step& step, random_draws draws) noexcept {
+    mix_weights weights(what.alpha, what.width, draws);
+    // As torchvision: the two parts of a whole, and the parts of the second, in f32.
+    add(pass_kind::mix_begin, step, static_cast<double>(weights.first_of_two()));
+    const std::span<const policy_operation> operations = mix_operations(what.all_ops);
+    for (int i = 0; i < what.width; ++i) {
+      const chain_step& own = step.steps[static_cast<std::size_t>(i)];
+      random_draws of_chain = draws_of(own, out_.key);
+      const int depth = depth_of_chain(what.depth, of_chain);
+      for (int k = 0; k < depth && !all_; ++k) {
+        const policy_operation each = operations[of_chain.below(operations.size())];
+        const auto bin = static_cast<int>(of_chain.below(static_cast<std::uint64_t>(what.severity)));
+        add_operation(each, mix_space, bin, mix_bins, of_chain.uniform() < 0.5 ? -1 : 1, own);
+      }
+      end_chain(i, what.width, what.depth, weights.part(i) * weights.second_of_two(), 1, own);
+    }
+  }
+  void draw(const tr::timm_augmix& what, const chain_step& step, random_draws draws) noexcept {
+    mix_weights weights(what.alpha, what.width, draws);
+    add(pass_kind::mix_begin, step, 0);
+    const std::span<const policy_operation> operations = timm_mix_operations();
+    for (int i = 0; i < what.width; ++i) {
+      const chain_step& own = step.steps[static_cast<std::size_t>(i)];
+      random_draws of_chain = draws_of(own, out_.key);
+      const int depth = depth_of_chain(what.depth, of_chain);
+      for (int k = 0; k < depth && !all_; ++k) {
+        const policy_operation each = operations[of_chain.below(operations.size())];
+        const double level = timm_magnitude(what.magnitude, what.magnitude_std, 10, of_chain);
+        add_timm_operation(each, timm_argument(each, level, true, of_chain.uniform() < 0.5), own,
+                           timm_mix_translate_share);
+      }
+      end_chain(i, what.width, what.depth, weights.part(i), weights.second_of_two(), own);
+    }
+  }
+  static int depth_of_chain(int given, random_draws& draws) noexcept {
+    const int drawn = 1 + static_cast<int>(draws.below(mix_depth_most));
+    return given == 0 ? drawn : given;
+  }
+  //   share   of the sum, beside the picture, after the last chain
+  void end_chain(int number, int width, int depth, float weight, float share, const chain_step& step) noexcept {
+    if (all_) {
+      const std::size_t own = static_cast<std::size_t>(depth == 0 ? mix_depth_most : depth);
+      std::size_t left = own;
+      if (number == 0) {
+        add_any(step);
+        left -= std::min(left, passes_of_policy_operation);
+      }
+      for (; left > 0; --left) add(pass_kind::brightness, step, 1);
+    }
+    out_.add({.what = pass_kind::mix_add,
+              .number = number + 1 == width ? 1 : 0,
+              .value = static_cast<double>(weight),
+              .of = &step,
+              .from = {static_cast<double>(share)}});
+  }
   // Of each kind that needs something.
   void add_any(const chain_step& step) noexcept {
     add_warp(step, identity_matrix);
@@ -754,6 +843,8 @@ pass_reach colour_pass::reach() const noexcept {
     case pass_kind::gaussian_blur:
     case pass_kind::edit:
     case pass_kind::warp:
+    case pass_kind::mix_begin:
+    case pass_kind::mix_add:
       return pass_reach::picture;
   }
   return pass_reach::picture;
@@ -807,6 +898,13 @@ std::string text_of(const colour_pass& pass) {
         str_append(text, pass.from[i]);
       }
       return text + ")";
+    }
+    case pass_kind::mix_begin:
+      return str_cat(pass.of->what.name(), " of ", v, " of the picture, and");
+    case pass_kind::mix_add: {
+      std::string text = str_cat(v, " of that");
+      if (pass.number == 1 && pass.from[0] != 1) str_append(text, "; ", pass.from[0], " of the sum");
+      return text;
     }
     case pass_kind::lookup:
     case pass_kind::edit:

@@ -52,7 +52,9 @@ enum class pass_kind : std::uint8_t {
   channel_permutation,
   lookup,
   edit,
-  warp
+  warp,
+  mix_begin,
+  mix_add
 };
 
 /// How a pass looks at the picture.
@@ -67,7 +69,9 @@ enum class pass_reach : std::uint8_t {
 ///   value    the factor, shift, exponent or sigma; of solarize_add the threshold
 ///   number   bits, threshold, what is added, kernel, or which of the six permutations
 ///   of       the step of the chain; it draws a lookup's and an edit's numbers, and has a warp's filter and fill
-///   from     of a warp, where it looks
+///   from     of a warp, where it looks; of the last mix_add, first, the share that its sum has beside the picture (timm's blend)
+/// A mix has the picture `value` times (mix_begin), and then `value` times what the steps up to each mix_add make of that same picture.
+/// `number` is 1 at the last: the picture becomes the sum, truncated.
 struct colour_pass {
   pass_kind what = pass_kind::brightness;
   int number = 0;
@@ -77,7 +81,10 @@ struct colour_pass {
 
   [[nodiscard]] pass_reach reach() const noexcept;
   /// Whether it is the host's, wherever the others are done. What such a pass sees is mirrored already.
-  [[nodiscard]] bool is_of_host() const noexcept { return what == pass_kind::edit || what == pass_kind::warp; }
+  [[nodiscard]] bool is_of_host() const noexcept {
+    return what == pass_kind::edit || what == pass_kind::warp || what == pass_kind::mix_begin ||
+           what == pass_kind::mix_add;
+  }
 };
 
 /// What a warp does.

@@ -59,9 +59,9 @@ bool row_writer::wants_picture(const recipe& passes) noexcept {
   });
 }
 
-bool row_writer::has_warp(const recipe& passes) noexcept {
+bool row_writer::has(pass_kind what, const recipe& passes) noexcept {
   return std::any_of(passes.drawn().begin(), passes.drawn().end(),
-                     [](const colour_pass& pass) { return pass.what == pass_kind::warp; });
+                     [what](const colour_pass& pass) { return pass.what == what; });
 }
 
 std::size_t row_writer::scratch_bytes_of(const recipe& passes, int height, int width) noexcept {
@@ -70,8 +70,10 @@ std::size_t row_writer::scratch_bytes_of(const recipe& passes, int height, int w
   std::size_t bytes = scratch_arena::rounded((passes.count + 1) * sizeof(table));
   bytes += scratch_arena::rounded(std::size_t{3} * 256 * sizeof(float));
   if (!wants_picture(passes)) return bytes + scratch_arena::rounded(line_bytes);
-  const std::size_t picture_bytes = scratch_arena::rounded(line_bytes * static_cast<std::size_t>(height));
-  bytes += has_warp(passes) ? 2 * picture_bytes : picture_bytes;
+  const std::size_t values = line_bytes * static_cast<std::size_t>(height);
+  const std::size_t picture_bytes = scratch_arena::rounded(values);
+  bytes += has(pass_kind::warp, passes) ? 2 * picture_bytes : picture_bytes;
+  if (has(pass_kind::mix_begin, passes)) bytes += picture_bytes + scratch_arena::rounded(values * sizeof(float));
   bytes += scratch_arena::rounded(count_parts * sizeof(value_counts));
   return bytes + scratch_arena::rounded(neighbour_bytes(passes, height, width));
 }
@@ -98,9 +100,14 @@ bool row_writer::start(scratch_arena& arena) {
     if (line_ == nullptr) return false;
   } else {
     picture_ = {arena.take_array<std::uint8_t>(line_bytes * static_cast<std::size_t>(height_)), height_, width_};
-    if (has_warp(*passes_)) {
+    if (has(pass_kind::warp, *passes_)) {
       warped_ = {arena.take_array<std::uint8_t>(line_bytes * static_cast<std::size_t>(height_)), height_, width_};
       if (warped_.first == nullptr) return false;
+    }
+    if (has(pass_kind::mix_begin, *passes_)) {
+      mixed_ = arena.take_array<std::uint8_t>(line_bytes * static_cast<std::size_t>(height_));
+      sums_ = arena.take_array<float>(line_bytes * static_cast<std::size_t>(height_));
+      if (mixed_ == nullptr || sums_ == nullptr) return false;
     }
     counts_ = arena.take_array<value_counts>(count_parts);
     if (picture_.first == nullptr || counts_ == nullptr) return false;
@@ -146,6 +153,13 @@ stages::outcome<void> row_writer::finish() {
     } else if (pass.what == pass_kind::warp) {
       warps.emplace(warp_of(pass), picture_);
       std::swap(picture_, warped_);
+      counts_known_ = range_known_ = false;
+      ++next_;
+    } else if (pass.what == pass_kind::mix_begin) {
+      begin_mix(pass);
+      ++next_;
+    } else if (pass.what == pass_kind::mix_add) {
+      add_to_mix(pass);
       counts_known_ = range_known_ = false;
       ++next_;
     } else if (pass.reach() == pass_reach::picture) {
@@ -233,6 +247,8 @@ void row_writer::add_line_step(const colour_pass& pass) noexcept {
     case pass_kind::lookup:
     case pass_kind::edit:
     case pass_kind::warp:
+    case pass_kind::mix_begin:
+    case pass_kind::mix_add:
       assert(false && "this pass is of more than a pixel");
   }
 }
@@ -380,6 +396,39 @@ stages::outcome<void> row_writer::change(const colour_pass& pass) {
   std::string reason = pass.of->what.get_if<tr::edit>()->change(numbers, pixels);
   if (!reason.empty()) return stages::corrupt(std::move(reason));
   return {};
+}
+
+// Each product and each sum is rounded to f32, as tensors of torch are.
+void row_writer::begin_mix(const colour_pass& pass) noexcept {
+  const std::size_t values = picture_.line_bytes() * static_cast<std::size_t>(height_);
+  std::memcpy(mixed_, picture_.first, values);
+  const auto weight = static_cast<float>(pass.value);
+  for (std::size_t i = 0; i < values; ++i) sums_[i] = weight * static_cast<float>(mixed_[i]);
+}
+
+void row_writer::add_to_mix(const colour_pass& pass) noexcept {
+  const std::size_t values = picture_.line_bytes() * static_cast<std::size_t>(height_);
+  const auto weight = static_cast<float>(pass.value);
+  std::uint8_t* const made = picture_.first;
+  if (pass.number == 0) {
+    for (std::size_t i = 0; i < values; ++i) sums_[i] += weight * static_cast<float>(made[i]);
+    std::memcpy(made, mixed_, values);
+    return;
+  }
+  // Weights that sum to 1 may round to a little more.
+  const auto sum_of = [&](std::size_t i) {
+    return static_cast<int>(std::min(sums_[i] + weight * static_cast<float>(made[i]), 255.0F));
+  };
+  const auto share = static_cast<float>(pass.from[0]);
+  if (share == 1) {
+    for (std::size_t i = 0; i < values; ++i) made[i] = static_cast<std::uint8_t>(sum_of(i));
+    return;
+  }
+  // Pillow's Image.blend().
+  for (std::size_t i = 0; i < values; ++i) {
+    const float moved = share * static_cast<float>(sum_of(i) - mixed_[i]);
+    made[i] = static_cast<std::uint8_t>(static_cast<float>(mixed_[i]) + moved);
+  }
 }
 
 void row_writer::erase() noexcept {

@@ -57,7 +57,7 @@ class row_writer final : public line_sink {
   enum class wanted : std::uint8_t { nothing, grey, counts, range };
 
   [[nodiscard]] static bool wants_picture(const recipe& passes) noexcept;
-  [[nodiscard]] static bool has_warp(const recipe& passes) noexcept;
+  [[nodiscard]] static bool has(pass_kind what, const recipe& passes) noexcept;
   [[nodiscard]] static std::size_t scratch_bytes_of(const recipe& passes, int height, int width) noexcept;
 
   void plan_sweep();
@@ -69,6 +69,8 @@ class row_writer final : public line_sink {
   void sweep_line(std::uint8_t* line, int y) noexcept;
   void end_sweep() noexcept;
   [[nodiscard]] stages::outcome<void> change(const colour_pass& pass);
+  void begin_mix(const colour_pass& pass) noexcept;
+  void add_to_mix(const colour_pass& pass) noexcept;
   void erase() noexcept;
 
   const store& store_;
@@ -79,6 +81,8 @@ class row_writer final : public line_sink {
 
   picture picture_;
   picture warped_;                  // where there are warps, the other picture: one is read and one is made
+  std::uint8_t* mixed_ = nullptr;   // what a mix is of
+  float* sums_ = nullptr;           // of a mix
   std::uint8_t* line_ = nullptr;    // where no picture is kept
   table* tables_ = nullptr;         // of the sweep
   value_counts* counts_ = nullptr;  // four parts; after a sweep the first is all

@@ -38,6 +38,9 @@ constexpr std::array<weighted_operation, timm_operation_count> operations = {{{o
                                                                               {op::shear_y, 2},
                                                                               {op::translate_x, 1},
                                                                               {op::translate_y, 1}}};
+constexpr std::array mixed_operations = {
+    op::autocontrast, op::color,    op::contrast, op::brightness, op::sharpness,   op::equalize,   op::rotate,
+    op::posterize,    op::solarize, op::shear_x,  op::shear_y,    op::translate_x, op::translate_y};
 constexpr double level_of_one = 10;  // _LEVEL_DENOM
 
 /// The sections of a text, "m9" as "m" and "9".
@@ -113,7 +116,32 @@ tr::timm_rand_augment parse_rand(sections& text) {
   return made;
 }
 
+tr::timm_augmix parse_mix(sections& text) {
+  tr::timm_augmix made;
+  text.each("m, w, d, a and mstd", [&](std::string_view key) {
+    if (key == "m") {
+      made.magnitude = text.whole();
+    } else if (key == "w") {
+      made.width = text.whole();
+    } else if (key == "d") {
+      made.depth = text.whole();
+    } else if (key == "a") {
+      made.alpha = text.number();
+    } else if (key == "mstd") {
+      made.magnitude_std = text.number();
+      // Here timm has the normal law at any deviation.
+      if (made.magnitude_std > timm_deviation_max) text.refuse("mstd above 100; leave it out for uniform magnitudes");
+    } else {
+      return false;
+    }
+    return true;
+  });
+  return made;
+}
+
 }  // namespace
+
+std::span<const policy_operation> timm_mix_operations() noexcept { return mixed_operations; }
 
 bool is_timm_text(std::string_view word) noexcept {
   constexpr std::array<std::string_view, 7> words = {"rand", "augmix", "original", "originalr", "v0", "v0r", "3a"};
@@ -124,8 +152,9 @@ transform parse_timm(std::string_view text) {
   sections parts(text);
   const std::string_view what = text.substr(0, text.find('-'));
   if (what == "rand") return parse_rand(parts);
+  if (what == "augmix") return parse_mix(parts);
   parts.refuse(str_cat("of timm's policies '", what,
-                       "' is not there; rand-... is. auto_augment has torchvision's learned policies"));
+                       "' is not there; rand-... and augmix-... are. auto_augment has torchvision's learned policies"));
 }
 
 double timm_magnitude(int magnitude, double deviation, int most, random_draws& draws) noexcept {

@@ -63,7 +63,9 @@ constexpr std::array<std::string_view, std::variant_size_v<transform::variant>> 
                                                                                          "rand_augment",
                                                                                          "trivial_augment",
                                                                                          "auto_augment",
+                                                                                         "aug_mix",
                                                                                          "timm_rand_augment",
+                                                                                         "timm_augmix",
                                                                                          "random_erasing",
                                                                                          "random_apply",
                                                                                          "one_of",
@@ -265,6 +267,26 @@ void members(tr::trivial_augment& of, Visit&& visit) {
 template <class Visit>
 void members(tr::auto_augment& of, Visit&& visit) {
   visit("policy", of.policy);
+  visit("filter", of.how);
+  visit("fill", colour_member{of.fill});
+}
+template <class Visit>
+void members(tr::aug_mix& of, Visit&& visit) {
+  visit("severity", of.severity);
+  visit("width", of.width);
+  visit("depth", of.depth);
+  visit("alpha", of.alpha);
+  visit("all_ops", of.all_ops);
+  visit("filter", of.how);
+  visit("fill", colour_member{of.fill});
+}
+template <class Visit>
+void members(tr::timm_augmix& of, Visit&& visit) {
+  visit("magnitude", of.magnitude);
+  visit("width", of.width);
+  visit("depth", of.depth);
+  visit("alpha", of.alpha);
+  visit("magnitude_std", of.magnitude_std);
   visit("filter", of.how);
   visit("fill", colour_member{of.fill});
 }

@@ -230,6 +230,8 @@ rgb_picture reference_colour(const rgb_picture& picture, const pixels::colour_pa
       return warped(picture, pixels::warp_of(pass));
     case pass_kind::lookup:
     case pass_kind::edit:
+    case pass_kind::mix_begin:
+    case pass_kind::mix_add:
       break;
   }
   throw std::invalid_argument("no reference");
