@@ -287,6 +287,65 @@ struct perspective {
 /// Flips top and bottom.
 struct vertical_flip {};
 
+// Noise and damage, in place of the pixels that the steps before have left. Numbers are drawn for each picture; noise, which
+// is the same on every machine, for each value.
+//   kernel   odd; the odd numbers of the range are as likely as one another
+//   source   Albumentations 2.0.8: GaussNoise, ISONoise, SaltAndPepper, CoarseDropout, ImageCompression, Downscale, MedianBlur,
+//            MotionBlur, CLAHE
+
+/// Adds a number of the normal law to every value. Both are shares of 255.
+struct gaussian_noise {
+  std::array<double, 2> mean = {0, 0};
+  std::array<double, 2> sigma = {0.2, 0.44};
+};
+/// The noise of a camera's sensor: lightness is raised where light hits, and hues are turned.
+///   color_shift   deviation of the hue, in degrees, of intensity 1
+struct iso_noise {
+  std::array<double, 2> color_shift = {0.01, 0.05};
+  std::array<double, 2> intensity = {0.1, 0.5};
+};
+/// Makes pixels white or black, each by itself: `amount` of them on average, and `salt` of these white.
+struct salt_and_pepper {
+  std::array<double, 2> amount = {0.01, 0.06};
+  std::array<double, 2> salt = {0.4, 0.6};
+};
+/// Fills rectangles. Their sides are shares of the picture's, drawn for each.
+struct coarse_dropout {
+  std::array<int, 2> holes = {1, 2};
+  std::array<double, 2> height = {0.1, 0.2};
+  std::array<double, 2> width = {0.1, 0.2};
+  std::array<int, 3> fill = {0, 0, 0};
+};
+/// What the picture is after it was encoded as a JPEG and decoded, by libjpeg-turbo with 4:2:0, as Pillow and OpenCV do.
+struct jpeg_quality {
+  std::array<int, 2> quality = {60, 100};
+};
+/// Scales the picture down and up again, both times to the nearest pixel.
+struct downscale {
+  std::array<double, 2> scale = {0.25, 0.25};
+};
+/// The median of kernel x kernel values, 1 to 7; the picture continues as its outermost pixels.
+struct median_blur {
+  std::array<int, 2> kernel = {3, 7};
+};
+/// The mean of the pixels on a line of up to `kernel` of them, 1 to 31; the picture continues as its mirror image.
+///   direction   -1: the line ends in the middle, 0: it has its middle there, 1: it begins there
+///   shifted     and is moved by up to a quarter of the kernel
+struct motion_blur {
+  std::array<int, 2> kernel = {3, 7};
+  std::array<double, 2> angle = {0, 360};
+  std::array<double, 2> direction = {-1, 1};
+  bool shifted = true;
+};
+/// Contrast limited adaptive equalisation, in tiles of the picture. It is of luma, which is added to all channels alike:
+/// Albumentations goes by way of L*a*b*.
+///   clip   how many times the mean of the histogram a value may have; 0: any
+struct clahe {
+  std::array<double, 2> clip = {1, 4};
+  int rows = 8;
+  int columns = 8;
+};
+
 // Policies: steps drawn from a published space of operations and magnitudes, warps and steps of colour.
 
 /// Cubuk et al., "RandAugment", CVPRW 2020, as torchvision's RandAugment: `ops` operations, one after the other, each drawn
@@ -401,19 +460,20 @@ class transform {
   }
 
  public:
-  using variant =
-      std::variant<transforms::random_resized_crop, transforms::resize, transforms::longest_side,
-                   transforms::smallest_side, transforms::random_scale, transforms::letterbox, transforms::pad_to,
-                   transforms::center_crop, transforms::random_crop, transforms::random_flip, transforms::brightness,
-                   transforms::contrast, transforms::saturation, transforms::hue, transforms::gamma,
-                   transforms::color_jitter, transforms::grayscale, transforms::invert, transforms::posterize,
-                   transforms::solarize, transforms::solarize_add, transforms::autocontrast, transforms::equalize,
-                   transforms::sharpness, transforms::gaussian_blur, transforms::channel_permutation,
-                   transforms::lookup, transforms::edit, transforms::rotate, transforms::affine, transforms::shear,
-                   transforms::translate, transforms::perspective, transforms::vertical_flip, transforms::rand_augment,
-                   transforms::trivial_augment, transforms::auto_augment, transforms::aug_mix,
-                   transforms::timm_rand_augment, transforms::timm_augmix, transforms::random_erasing,
-                   transforms::random_apply, transforms::one_of, transforms::in_random_order>;
+  using variant = std::variant<
+      transforms::random_resized_crop, transforms::resize, transforms::longest_side, transforms::smallest_side,
+      transforms::random_scale, transforms::letterbox, transforms::pad_to, transforms::center_crop,
+      transforms::random_crop, transforms::random_flip, transforms::brightness, transforms::contrast,
+      transforms::saturation, transforms::hue, transforms::gamma, transforms::color_jitter, transforms::grayscale,
+      transforms::invert, transforms::posterize, transforms::solarize, transforms::solarize_add,
+      transforms::autocontrast, transforms::equalize, transforms::sharpness, transforms::gaussian_blur,
+      transforms::channel_permutation, transforms::lookup, transforms::edit, transforms::rotate, transforms::affine,
+      transforms::shear, transforms::translate, transforms::perspective, transforms::vertical_flip,
+      transforms::gaussian_noise, transforms::iso_noise, transforms::salt_and_pepper, transforms::coarse_dropout,
+      transforms::jpeg_quality, transforms::downscale, transforms::median_blur, transforms::motion_blur,
+      transforms::clahe, transforms::rand_augment, transforms::trivial_augment, transforms::auto_augment,
+      transforms::aug_mix, transforms::timm_rand_augment, transforms::timm_augmix, transforms::random_erasing,
+      transforms::random_apply, transforms::one_of, transforms::in_random_order>;
 
   template <class Step>
     requires(is_one_of<std::remove_cvref_t<Step>>(static_cast<const variant*>(nullptr)))

@@ -137,6 +137,7 @@ void add_step(const colour_pass& pass, record_writer& to) noexcept {
     case pass_kind::warp:
     case pass_kind::mix_begin:
     case pass_kind::mix_add:
+    case pass_kind::operation:
       assert(false && "a table is no step by itself, and an edit is the host's");
   }
 }

@@ -36,6 +36,7 @@ curve curve_of(const colour_pass& pass) noexcept {
     case pass_kind::warp:
     case pass_kind::mix_begin:
     case pass_kind::mix_add:
+    case pass_kind::operation:
       break;  // Each kind is listed, so that the compiler names a new one here.
   }
   assert(false && "this pass is no curve");

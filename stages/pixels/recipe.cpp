@@ -4,6 +4,7 @@
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "stages/pixels/mix_weights.hpp"
+#include "stages/pixels/operations/operation.hpp"
 #include "stages/pixels/policies.hpp"
 #include "stages/pixels/timm.hpp"
 
@@ -93,7 +94,14 @@ class colour_check {
     name_ = what.name();
     std::visit(
         [&]<class Step>(const Step& step) {
-          if constexpr (!is_geometry<Step>) check(step);
+          if constexpr (requires { check(step); }) {
+            check(step);
+          } else if constexpr (!is_geometry<Step>) {
+            number_check numbers(name_);
+            operation_of(what)->check(what, numbers);
+            random_ = random_ || numbers.random();
+            ++passes_;
+          }
         },
         what.what());
   }
@@ -423,7 +431,13 @@ class colour_drawing {
   void draw(const chain_step& step) noexcept {
     std::visit(
         [&]<class Step>(const Step& what) {
-          if constexpr (!is_geometry<Step>) draw(what, step, draws_of(step, out_.key));
+          if constexpr (requires { draw(what, step, draws_of(step, out_.key)); }) {
+            draw(what, step, draws_of(step, out_.key));
+          } else if constexpr (!is_geometry<Step>) {
+            random_draws draws = draws_of(step, out_.key);
+            out_.add(
+                {.what = pass_kind::operation, .of = &step, .from = operation_of(step.what)->draw(step.what, draws)});
+          }
         },
         step.what.what());
   }
@@ -845,6 +859,7 @@ pass_reach colour_pass::reach() const noexcept {
     case pass_kind::warp:
     case pass_kind::mix_begin:
     case pass_kind::mix_add:
+    case pass_kind::operation:
       return pass_reach::picture;
   }
   return pass_reach::picture;
@@ -906,6 +921,8 @@ std::string text_of(const colour_pass& pass) {
       if (pass.number == 1 && pass.from[0] != 1) str_append(text, "; ", pass.from[0], " of the sum");
       return text;
     }
+    case pass_kind::operation:
+      return operation_of(pass.of->what)->text(pass.of->what, pass.from);
     case pass_kind::lookup:
     case pass_kind::edit:
       break;

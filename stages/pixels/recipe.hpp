@@ -54,7 +54,8 @@ enum class pass_kind : std::uint8_t {
   edit,
   warp,
   mix_begin,
-  mix_add
+  mix_add,
+  operation  ///< of a picture, by a file of stages/pixels/operations
 };
 
 /// How a pass looks at the picture.
@@ -69,7 +70,8 @@ enum class pass_reach : std::uint8_t {
 ///   value    the factor, shift, exponent or sigma; of solarize_add the threshold
 ///   number   bits, threshold, what is added, kernel, or which of the six permutations
 ///   of       the step of the chain; it draws a lookup's and an edit's numbers, and has a warp's filter and fill
-///   from     of a warp, where it looks; of the last mix_add, first, the share that its sum has beside the picture (timm's blend)
+///   from     of a warp, where it looks; of the last mix_add, first, the share that its sum has beside the picture (timm's blend);
+///            of an operation, what it drew
 /// A mix has the picture `value` times (mix_begin), and then `value` times what the steps up to each mix_add make of that same picture.
 /// `number` is 1 at the last: the picture becomes the sum, truncated.
 struct colour_pass {
@@ -83,7 +85,7 @@ struct colour_pass {
   /// Whether it is the host's, wherever the others are done. What such a pass sees is mirrored already.
   [[nodiscard]] bool is_of_host() const noexcept {
     return what == pass_kind::edit || what == pass_kind::warp || what == pass_kind::mix_begin ||
-           what == pass_kind::mix_add;
+           what == pass_kind::mix_add || what == pass_kind::operation;
   }
 };
 

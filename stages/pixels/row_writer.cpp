@@ -2,6 +2,7 @@
 
 #include "base/random.hpp"
 #include "stages/pixels/normal_draws.hpp"
+#include "stages/pixels/operations/operation.hpp"
 #include "stages/pixels/pass_table.hpp"
 
 #include <algorithm>
@@ -27,6 +28,9 @@ neighbour_step step_of(const colour_pass& pass) noexcept {
 std::size_t neighbour_bytes(const recipe& passes, int height, int width) noexcept {
   std::size_t bytes = 0;
   for (const colour_pass& pass : passes.drawn()) {
+    if (pass.what == pass_kind::operation) {
+      bytes = std::max(bytes, operation_of(pass.of->what)->scratch_bytes(pass.of->what, height, width));
+    }
     if (pass.what != pass_kind::gaussian_blur && pass.what != pass_kind::sharpness) continue;
     bytes = std::max(bytes, neighbour_filter::scratch_bytes(step_of(pass), height, width));
   }
@@ -64,6 +68,13 @@ bool row_writer::has(pass_kind what, const recipe& passes) noexcept {
                      [what](const colour_pass& pass) { return pass.what == what; });
 }
 
+bool row_writer::makes_another(const recipe& passes) noexcept {
+  return std::any_of(passes.drawn().begin(), passes.drawn().end(), [](const colour_pass& pass) {
+    return pass.what == pass_kind::warp ||
+           (pass.what == pass_kind::operation && !operation_of(pass.of->what)->in_place);
+  });
+}
+
 std::size_t row_writer::scratch_bytes_of(const recipe& passes, int height, int width) noexcept {
   if (passes.count == 0) return 0;
   const std::size_t line_bytes = static_cast<std::size_t>(width) * 3;
@@ -72,7 +83,7 @@ std::size_t row_writer::scratch_bytes_of(const recipe& passes, int height, int w
   if (!wants_picture(passes)) return bytes + scratch_arena::rounded(line_bytes);
   const std::size_t values = line_bytes * static_cast<std::size_t>(height);
   const std::size_t picture_bytes = scratch_arena::rounded(values);
-  bytes += has(pass_kind::warp, passes) ? 2 * picture_bytes : picture_bytes;
+  bytes += makes_another(passes) ? 2 * picture_bytes : picture_bytes;
   if (has(pass_kind::mix_begin, passes)) bytes += picture_bytes + scratch_arena::rounded(values * sizeof(float));
   bytes += scratch_arena::rounded(count_parts * sizeof(value_counts));
   return bytes + scratch_arena::rounded(neighbour_bytes(passes, height, width));
@@ -100,7 +111,7 @@ bool row_writer::start(scratch_arena& arena) {
     if (line_ == nullptr) return false;
   } else {
     picture_ = {arena.take_array<std::uint8_t>(line_bytes * static_cast<std::size_t>(height_)), height_, width_};
-    if (has(pass_kind::warp, *passes_)) {
+    if (makes_another(*passes_)) {
       warped_ = {arena.take_array<std::uint8_t>(line_bytes * static_cast<std::size_t>(height_)), height_, width_};
       if (warped_.first == nullptr) return false;
     }
@@ -153,6 +164,10 @@ stages::outcome<void> row_writer::finish() {
     } else if (pass.what == pass_kind::warp) {
       warps.emplace(warp_of(pass), picture_);
       std::swap(picture_, warped_);
+      counts_known_ = range_known_ = false;
+      ++next_;
+    } else if (pass.what == pass_kind::operation) {
+      operate(pass);
       counts_known_ = range_known_ = false;
       ++next_;
     } else if (pass.what == pass_kind::mix_begin) {
@@ -249,6 +264,7 @@ void row_writer::add_line_step(const colour_pass& pass) noexcept {
     case pass_kind::warp:
     case pass_kind::mix_begin:
     case pass_kind::mix_add:
+    case pass_kind::operation:
       assert(false && "this pass is of more than a pixel");
   }
 }
@@ -396,6 +412,20 @@ stages::outcome<void> row_writer::change(const colour_pass& pass) {
   std::string reason = pass.of->what.get_if<tr::edit>()->change(numbers, pixels);
   if (!reason.empty()) return stages::corrupt(std::move(reason));
   return {};
+}
+
+void row_writer::operate(const colour_pass& pass) noexcept {
+  const operation& what = *operation_of(pass.of->what);
+  const picture from = picture_;
+  if (!what.in_place) std::swap(picture_, warped_);
+  what.apply(pass.of->what, {.from = from,
+                             .to = picture_,
+                             .numbers = pass.from,
+                             .scratch = neighbour_scratch_,
+                             .seed = passes_->key.seed,
+                             .epoch = passes_->key.epoch,
+                             .draw = passes_->key.draw,
+                             .operation = pass.of->operation});
 }
 
 // Each product and each sum is rounded to f32, as tensors of torch are.

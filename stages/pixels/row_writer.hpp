@@ -58,6 +58,7 @@ class row_writer final : public line_sink {
 
   [[nodiscard]] static bool wants_picture(const recipe& passes) noexcept;
   [[nodiscard]] static bool has(pass_kind what, const recipe& passes) noexcept;
+  [[nodiscard]] static bool makes_another(const recipe& passes) noexcept;
   [[nodiscard]] static std::size_t scratch_bytes_of(const recipe& passes, int height, int width) noexcept;
 
   void plan_sweep();
@@ -71,6 +72,7 @@ class row_writer final : public line_sink {
   [[nodiscard]] stages::outcome<void> change(const colour_pass& pass);
   void begin_mix(const colour_pass& pass) noexcept;
   void add_to_mix(const colour_pass& pass) noexcept;
+  void operate(const colour_pass& pass) noexcept;
   void erase() noexcept;
 
   const store& store_;
@@ -80,11 +82,11 @@ class row_writer final : public line_sink {
   std::byte* const row_;
 
   picture picture_;
-  picture warped_;                  // where there are warps, the other picture: one is read and one is made
-  std::uint8_t* mixed_ = nullptr;   // what a mix is of
-  float* sums_ = nullptr;           // of a mix
-  std::uint8_t* line_ = nullptr;    // where no picture is kept
-  table* tables_ = nullptr;         // of the sweep
+  picture warped_;                 // where there are warps and the like, the other picture: one is read and one is made
+  std::uint8_t* mixed_ = nullptr;  // what a mix is of
+  float* sums_ = nullptr;          // of a mix
+  std::uint8_t* line_ = nullptr;   // where no picture is kept
+  table* tables_ = nullptr;        // of the sweep
   value_counts* counts_ = nullptr;  // four parts; after a sweep the first is all
   void* neighbour_scratch_ = nullptr;
   void* elements_ = nullptr;  // of the row's type, for each value of each channel

@@ -60,6 +60,15 @@ constexpr std::array<std::string_view, std::variant_size_v<transform::variant>> 
                                                                                          "translate",
                                                                                          "perspective",
                                                                                          "vertical_flip",
+                                                                                         "gaussian_noise",
+                                                                                         "iso_noise",
+                                                                                         "salt_and_pepper",
+                                                                                         "coarse_dropout",
+                                                                                         "jpeg_quality",
+                                                                                         "downscale",
+                                                                                         "median_blur",
+                                                                                         "motion_blur",
+                                                                                         "clahe",
                                                                                          "rand_augment",
                                                                                          "trivial_augment",
                                                                                          "auto_augment",
@@ -251,6 +260,52 @@ void members(tr::perspective& of, Visit&& visit) {
   visit("fill", colour_member{of.fill});
 }
 template <class Visit>
+void members(tr::gaussian_noise& of, Visit&& visit) {
+  visit("mean", of.mean);
+  visit("sigma", of.sigma);
+}
+template <class Visit>
+void members(tr::iso_noise& of, Visit&& visit) {
+  visit("color_shift", of.color_shift);
+  visit("intensity", of.intensity);
+}
+template <class Visit>
+void members(tr::salt_and_pepper& of, Visit&& visit) {
+  visit("amount", of.amount);
+  visit("salt", of.salt);
+}
+template <class Visit>
+void members(tr::coarse_dropout& of, Visit&& visit) {
+  visit("holes", of.holes);
+  visit("height", of.height);
+  visit("width", of.width);
+  visit("fill", colour_member{of.fill});
+}
+template <class Visit>
+void members(tr::jpeg_quality& of, Visit&& visit) {
+  visit("quality", of.quality);
+}
+template <class Visit>
+void members(tr::downscale& of, Visit&& visit) {
+  visit("scale", of.scale);
+}
+template <class Visit>
+void members(tr::median_blur& of, Visit&& visit) {
+  visit("kernel", of.kernel);
+}
+template <class Visit>
+void members(tr::motion_blur& of, Visit&& visit) {
+  visit("kernel", of.kernel);
+  visit("angle", of.angle);
+  visit("direction", of.direction);
+  visit("shifted", of.shifted);
+}
+template <class Visit>
+void members(tr::clahe& of, Visit&& visit) {
+  visit("clip", of.clip);
+  visit("tiles", size_member{of.rows, of.columns});
+}
+template <class Visit>
 void members(tr::rand_augment& of, Visit&& visit) {
   visit("ops", of.ops);
   visit("magnitude", of.magnitude);
@@ -334,7 +389,8 @@ std::string text_of(double value) {
 }
 std::string text_of(int value) { return std::to_string(value); }
 std::string text_of(bool value) { return value ? "1" : "0"; }
-std::string text_of(const std::array<double, 2>& range) {
+template <class Number>
+std::string text_of(const std::array<Number, 2>& range) {
   return range[0] == range[1] ? text_of(range[0]) : str_cat(text_of(range[0]), "..", text_of(range[1]));
 }
 std::string text_of(filter how) { return std::string(filter_names[static_cast<std::size_t>(how)]); }
@@ -446,6 +502,29 @@ class text_reader {
     if (text_.substr(at_, 2) != "..") return;
     at_ += 2;
     range[1] = number();
+  }
+  void read(std::array<int, 2>& range) {
+    // "3..7": the points are no part of the number before them.
+    const std::string_view all = text_;
+    const std::size_t dots = text_.find("..", at_);
+    text_ = text_.substr(0, dots);
+    const std::size_t from = at_;
+    if (at_ >= text_.size()) {
+      text_ = all;
+      refuse(from, str_cat(member_, ": must be a whole number"));
+    }
+    int first = 0;
+    try {
+      first = whole_number();
+    } catch (...) {
+      text_ = all;
+      throw;
+    }
+    text_ = all;
+    range = {first, first};
+    if (text_.substr(at_, 2) != "..") return;
+    at_ += 2;
+    range[1] = whole_number();
   }
   void read(filter& how) { how = one_of_names<filter>(filter_names, "a filter is nearest, bilinear or bicubic"); }
   void read(learned_policy& which) {

@@ -422,6 +422,35 @@ TEST(transform_text, has_every_member_of_every_step_under_its_name) {
             std::tuple(20, 30, range{0.2, 0.9}, range{0.5, 2}, filter::bicubic));
   const auto centre = back("center_crop", tr::center_crop{20, 30});
   EXPECT_EQ(std::tuple(centre.height, centre.width), std::tuple(20, 30));
+  const auto longer = back("longest_side", tr::longest_side{77, filter::bicubic});
+  EXPECT_EQ(std::tuple(longer.size, longer.how), std::tuple(77, filter::bicubic));
+  const auto shorter = back("smallest_side", tr::smallest_side{78, filter::nearest});
+  EXPECT_EQ(std::tuple(shorter.size, shorter.how), std::tuple(78, filter::nearest));
+  EXPECT_EQ(back("random_scale", tr::random_scale{{0.25, 3}}).factor, (range{0.25, 3}));
+  const std::array<int, 3> colour = {9, 8, 7};
+  const auto boxed = back("letterbox", tr::letterbox{20, 30, colour, filter::nearest});
+  EXPECT_EQ(std::tuple(boxed.height, boxed.width, boxed.fill, boxed.how), std::tuple(20, 30, colour, filter::nearest));
+  const auto laid = back("pad_to", tr::pad_to{20, 30, colour, placement::bottom_left, padding_mode::edge});
+  EXPECT_EQ(std::tuple(laid.height, laid.width, laid.fill, laid.position, laid.mode),
+            std::tuple(20, 30, colour, placement::bottom_left, padding_mode::edge));
+  const auto around = back("center_crop", tr::center_crop{20, 30, colour, padding_mode::edge});
+  EXPECT_EQ(std::tuple(around.fill, around.mode), std::tuple(colour, padding_mode::edge));
+  const auto window = back("random_crop", tr::random_crop{20, 30, 4, colour, padding_mode::reflect});
+  EXPECT_EQ(std::tuple(window.fill, window.mode), std::tuple(colour, padding_mode::reflect));
+  const auto mixed = back("aug_mix", tr::aug_mix{4, 2, 3, 0.5, false, filter::nearest, colour});
+  EXPECT_EQ(std::tuple(mixed.severity, mixed.width, mixed.depth, mixed.alpha, mixed.all_ops, mixed.how, mixed.fill),
+            std::tuple(4, 2, 3, 0.5, false, filter::nearest, colour));
+  const auto timms = back("timm_augmix", tr::timm_augmix{4, 2, 1, 0.5, 2, filter::nearest, colour});
+  EXPECT_EQ(std::tuple(timms.magnitude, timms.width, timms.depth, timms.alpha, timms.magnitude_std, timms.fill),
+            std::tuple(4, 2, 1, 0.5, 2.0, colour));
+  const auto holes = back("coarse_dropout", tr::coarse_dropout{{2, 3}, {0.3, 0.4}, {0.5, 0.6}, colour});
+  EXPECT_EQ(std::tuple(holes.holes, holes.height, holes.width, holes.fill),
+            std::tuple(std::array<int, 2>{2, 3}, range{0.3, 0.4}, range{0.5, 0.6}, colour));
+  const auto moved = back("motion_blur", tr::motion_blur{{5, 9}, {10, 20}, {-0.5, 0.5}, false});
+  EXPECT_EQ(std::tuple(moved.kernel, moved.angle, moved.direction, moved.shifted),
+            std::tuple(std::array<int, 2>{5, 9}, range{10, 20}, range{-0.5, 0.5}, false));
+  const auto tiles = back("clahe", tr::clahe{{2, 3}, 4, 6});
+  EXPECT_EQ(std::tuple(tiles.clip, tiles.rows, tiles.columns), std::tuple(range{2, 3}, 4, 6));
   const auto padded = back("random_crop", tr::random_crop{20, 30, 4});
   EXPECT_EQ(std::tuple(padded.height, padded.width, padded.padding), std::tuple(20, 30, 4));
   EXPECT_EQ(back("random_flip", tr::random_flip{0.25}).probability, 0.25);

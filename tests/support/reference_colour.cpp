@@ -232,6 +232,7 @@ rgb_picture reference_colour(const rgb_picture& picture, const pixels::colour_pa
     case pass_kind::edit:
     case pass_kind::mix_begin:
     case pass_kind::mix_add:
+    case pass_kind::operation:
       break;
   }
   throw std::invalid_argument("no reference");

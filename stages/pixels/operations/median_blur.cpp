@@ -1,0 +1,103 @@
+// median_blur: the middle of all values around each.
+#include "stages/pixels/operations/operation.hpp"
+
+#include <cstring>
+
+namespace leat::pixels {
+namespace {
+
+constexpr int kernel_max = 7;
+constexpr int lanes = 16;
+
+// Values beside one another: of a type that every instruction set has, and is the same on all of them.
+using block = std::uint8_t __attribute__((vector_size(lanes)));
+
+inline void sort(block& low, block& high) noexcept {
+  const block a = low;
+  const block b = high;
+  low = a < b ? a : b;
+  high = a < b ? b : a;
+}
+
+// Of Side * Side blocks the median, by forgetting the least and the most of a few more than half of them, again and again.
+template <int Side>
+block median(const std::uint8_t* const* lines, std::size_t at) noexcept {
+  constexpr int all = Side * Side;
+  constexpr int first = all / 2 + 2;
+  block kept[first];
+  const auto load = [&](int number, block& to) {
+    std::memcpy(&to, lines[number / Side] + at + static_cast<std::size_t>(number % Side), lanes);
+  };
+  for (int i = 0; i < first; ++i) load(i, kept[i]);
+  int next = first;
+  for (int count = first; count > 2; --count) {
+    // The least goes to the front, the most to the end.
+    for (int i = 0; i < count / 2; ++i) sort(kept[i], kept[count - 1 - i]);
+    for (int i = 1; i <= (count - 1) / 2; ++i) sort(kept[0], kept[i]);
+    for (int i = count / 2; i < count - 1; ++i) sort(kept[i], kept[count - 1]);
+    // Both are forgotten; the next one takes the place of the least.
+    if (next < all) load(next++, kept[0]);
+  }
+  return kept[1];
+}
+
+struct rules {
+  using step = transforms::median_blur;
+  static constexpr bool in_place = false;
+
+  static void check(const step& what, number_check& to) { to.kernel(what.kernel, kernel_max); }
+  static drawn_numbers draw(const step& what, random_draws& draws) { return {drawn_kernel(what.kernel, draws)}; }
+  // Lines with what continues them on both sides.
+  static std::size_t padded(int width) noexcept { return static_cast<std::size_t>(width) + kernel_max + lanes; }
+  static std::size_t scratch_bytes(const step&, int, int width) { return kernel_max * padded(width); }
+
+  template <int Side>
+  static void filter(const operation_run& run) noexcept {
+    constexpr int reach = Side / 2;
+    const int width = run.from.width;
+    const std::size_t stride = padded(width);
+    for (int c = 0; c < 3; ++c) {
+      auto* const ring = static_cast<std::uint8_t*>(run.scratch);
+      const auto take = [&](int y) {
+        std::uint8_t* const to = ring + static_cast<std::size_t>((y + kernel_max * Side) % Side) * stride;
+        const std::uint8_t* const from = run.from.line(std::clamp(y, 0, run.from.height - 1)) + c * width;
+        std::memset(to, from[0], reach);
+        std::memcpy(to + reach, from, static_cast<std::size_t>(width));
+        std::memset(to + reach + width, from[width - 1], stride - static_cast<std::size_t>(reach + width));
+      };
+      for (int y = -reach; y < reach; ++y) take(y);
+      for (int y = 0; y < run.from.height; ++y) {
+        take(y + reach);
+        const std::uint8_t* lines[Side];
+        for (int i = 0; i < Side; ++i) lines[i] = ring + static_cast<std::size_t>(i) * stride;
+        std::uint8_t* const to = run.to.line(y) + c * width;
+        for (int x = 0; x < width; x += lanes) {
+          const block made = median<Side>(lines, static_cast<std::size_t>(x));
+          std::memcpy(to + x, &made, static_cast<std::size_t>(std::min(lanes, width - x)));
+        }
+      }
+    }
+  }
+  static void apply(const step&, const operation_run& run) {
+    switch (static_cast<int>(run.numbers[0])) {
+      case 1:
+        std::memcpy(run.to.first, run.from.first, run.from.line_bytes() * static_cast<std::size_t>(run.from.height));
+        return;
+      case 3:
+        return filter<3>(run);
+      case 5:
+        return filter<5>(run);
+      default:
+        return filter<7>(run);
+    }
+  }
+  static transform drawn(const step&, const drawn_numbers& n) {
+    return step{{static_cast<int>(n[0]), static_cast<int>(n[0])}};
+  }
+};
+
+}  // namespace
+
+operation median_blur_operation() { return make_operation<rules>(); }
+
+}  // namespace leat::pixels
