@@ -39,7 +39,7 @@ class tokenizer {
   [[nodiscard]] std::optional<std::int32_t> find(std::string_view token) const;
   /// One more than the largest number of a token: rows of an embedding.
   [[nodiscard]] std::int32_t vocabulary() const noexcept;
-  /// Of the files: part of what a saved state compares.
+  /// Of the files: part of a saved state.
   [[nodiscard]] const digest& identity() const noexcept;
 
   struct state;

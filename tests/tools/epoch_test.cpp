@@ -2,6 +2,7 @@
 #include "tests/datasets/archive.hpp"
 #include "tests/support/held_file.hpp"
 #include "tests/support/photos.hpp"
+#include "tests/support/raw_files.hpp"
 #include "tests/tools/command.hpp"
 
 #include <gmock/gmock.h>
@@ -763,6 +764,24 @@ TEST(epoch, takes_the_samples_in_the_order_that_is_asked_for) {
   EXPECT_EQ(padded[30], kept[0]);
   EXPECT_EQ(padded[31], kept[1]);
   EXPECT_EQ(ids_of({a, "--shuffle", "--batch-size", "8", "--last", "drop"}).size(), 24U);
+}
+
+TEST(epoch, makes_tokens_of_texts) {
+  const temporary_directory directory;
+  const std::string lines =
+      write_file(directory.path() / "a.jsonl", "{\"text\": \"the others\"}\n{\"text\": \"and 12345\"}\n");
+  const std::string words = std::string(LEAT_TEST_DATA) + "/tokenizers/gpt2.json";
+  const auto digest_of = [&](std::vector<std::string> further) {
+    std::vector<std::string> all = {"epoch", lines, "--json"};
+    all.insert(all.end(), further.begin(), further.end());
+    const ended process = run(all);
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    return process.json()["digest"].get<std::string>();
+  };
+  const std::string as_tokens = digest_of({"--tokenizer", words});
+  EXPECT_NE(as_tokens, digest_of({}));
+  EXPECT_NE(as_tokens, digest_of({"--tokenizer", words, "--text-tokens", "4"}));
+  EXPECT_EQ(as_tokens, digest_of({"--tokenizer", words, "--threads", "1"}));
 }
 
 TEST(epoch, refuses_orders_that_are_none) {
