@@ -1,12 +1,11 @@
-// Strings for messages: put together across Abseil's border, and with numbers as people read them. Debian 12 builds Abseil
-// as C++14, where absl::string_view is a type of its own; later distributions alias it to std::string_view. This
-// compiles with both.
+// Strings for messages: put together, and with numbers as people read them.
 #pragma once
 
-#include <absl/strings/str_cat.h>
-#include <absl/strings/string_view.h>
-
+#include <charconv>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,29 +13,81 @@
 
 namespace leat {
 
-/// The same characters for Abseil's functions.
-[[nodiscard]] inline absl::string_view as_absl(std::string_view text) noexcept { return {text.data(), text.size()}; }
-
 namespace detail {
-template <class T>
-decltype(auto) for_absl(const T& value) {
-  if constexpr (std::is_same_v<T, std::string_view>) {
-    return as_absl(value);
-  } else {
-    return (value);
+
+// What a message is put together from: characters of somebody else's, or the digits of a number. Whatever the locale is.
+class text_piece {
+ public:
+  template <class Text>
+    requires requires(const Text& text) {
+      { text.data() } -> std::convertible_to<const char*>;
+      { text.size() } -> std::convertible_to<std::size_t>;
+    }
+  text_piece(const Text& text) noexcept : text_(text.data(), text.size()) {}
+  text_piece(const char* text) noexcept : text_(text == nullptr ? std::string_view() : std::string_view(text)) {}
+  template <class Number>
+    requires std::is_arithmetic_v<Number> && (!std::is_same_v<Number, char>)
+  text_piece(Number value) noexcept {
+    if constexpr (std::is_floating_point_v<Number>) {
+      set(static_cast<double>(value));
+    } else if constexpr (std::is_same_v<Number, bool>) {
+      set(std::int64_t{value});
+    } else if constexpr (std::is_signed_v<Number>) {
+      set(static_cast<std::int64_t>(value));
+    } else {
+      set(static_cast<std::uint64_t>(value));
+    }
   }
-}
+  text_piece(const text_piece&) = delete;
+  text_piece& operator=(const text_piece&) = delete;
+
+  [[nodiscard]] std::string_view text() const noexcept { return text_; }
+
+ private:
+  void set(std::int64_t value) noexcept;
+  void set(std::uint64_t value) noexcept;
+  void set(double value) noexcept;  // six digits, as %g
+
+  char digits_[24];
+  std::string_view text_;
+};
+
+void append(std::string& text, std::initializer_list<std::string_view> pieces);
+
 }  // namespace detail
 
-/// absl::StrCat and absl::StrAppend that take std::string_view too.
-template <class... Pieces>
-[[nodiscard]] std::string str_cat(const Pieces&... pieces) {
-  return absl::StrCat(detail::for_absl(pieces)...);
-}
+/// The pieces one after another: texts, and numbers (of a fraction six digits, as %g has them).
 template <class... Pieces>
 void str_append(std::string& text, const Pieces&... pieces) {
-  absl::StrAppend(&text, detail::for_absl(pieces)...);
+  detail::append(text, {detail::text_piece(pieces).text()...});
 }
+template <class... Pieces>
+[[nodiscard]] std::string str_cat(const Pieces&... pieces) {
+  std::string text;
+  detail::append(text, {detail::text_piece(pieces).text()...});
+  return text;
+}
+
+/// The elements of a range one after another, and `between` two of them.
+template <class Range>
+[[nodiscard]] std::string joined(const Range& range, std::string_view between) {
+  std::string text;
+  bool is_first = true;
+  for (const auto& each : range) {
+    if (!is_first) text += between;
+    is_first = false;
+    str_append(text, each);
+  }
+  return text;
+}
+
+/// Of a number with a fraction: as %.<digits>f, and as %.<digits>g.
+[[nodiscard]] std::string with_decimals(double value, int decimals);
+[[nodiscard]] std::string with_digits(double value, int digits);
+
+/// With blanks before it, or behind it, until it is so wide.
+[[nodiscard]] std::string to_right(std::string_view text, std::size_t width);
+[[nodiscard]] std::string to_left(std::string_view text, std::size_t width);
 
 /// 1234567 is "1,234,567".
 [[nodiscard]] std::string count_text(std::uint64_t count);

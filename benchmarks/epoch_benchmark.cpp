@@ -16,6 +16,7 @@
 //                     [--readings warm,cold,direct] [--toy]
 //
 // PHOTOS is a folder or tar shards; else $LEAT_PHOTOS; else 1,000 are made in the temporary directory, and kept.
+#include "base/as_absl.hpp"
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "benchmarks/arguments.hpp"

@@ -1,8 +1,6 @@
 // Foreign headers that most units of the library include (cmake/modules.cmake).
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
-#include <absl/strings/str_cat.h>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -11,6 +9,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
 
 #include <algorithm>
 #include <array>

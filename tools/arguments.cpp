@@ -1,5 +1,6 @@
 #include "tools/arguments.hpp"
 
+#include "base/as_absl.hpp"
 #include "base/text.hpp"
 #include "datasets/open/formats.hpp"
 #include "tools/human.hpp"

@@ -1,5 +1,6 @@
 #include "tools/augment_text.hpp"
 
+#include "base/as_absl.hpp"
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
 #include "stages/pixels/recipe.hpp"

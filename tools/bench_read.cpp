@@ -1,6 +1,7 @@
 #include "tools/bench_read.hpp"
 
 #include "async/histogram.hpp"
+#include "base/as_absl.hpp"
 #include "base/clock.hpp"
 #include "base/text.hpp"
 #include "io/arena/arena.hpp"

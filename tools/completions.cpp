@@ -1,5 +1,6 @@
 #include "tools/completions.hpp"
 
+#include "base/as_absl.hpp"
 #include "base/text.hpp"
 #include "tools/help.hpp"
 

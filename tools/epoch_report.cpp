@@ -1,5 +1,6 @@
 #include "tools/epoch_report.hpp"
 
+#include "base/as_absl.hpp"
 #include "base/text.hpp"
 #include "tools/human.hpp"
 #include "tools/process.hpp"

@@ -1,5 +1,6 @@
 #include "tools/help.hpp"
 
+#include "base/as_absl.hpp"
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
 #include "tools/terminal.hpp"

@@ -1,5 +1,6 @@
 #include "tools/human.hpp"
 
+#include "base/as_absl.hpp"
 #include "base/text.hpp"
 
 #include <absl/strings/ascii.h>

@@ -1,5 +1,6 @@
 #include "tools/sources.hpp"
 
+#include "base/as_absl.hpp"
 #include "base/text.hpp"
 #include "datasets/files/patterns.hpp"
 #include "datasets/files/remote_files.hpp"

@@ -1,5 +1,6 @@
 #include "datasets/files/asked_files.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/mutex.hpp"
 #include "base/percent.hpp"
 #include "base/text.hpp"
@@ -8,9 +9,6 @@
 #include "io/remote/describe_objects.hpp"
 
 #include <leat/error.hpp>
-
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -56,7 +54,7 @@ class asked_files final : public input_files {
     std::vector<std::string> unknown;
     {
       const mutex_lock lock(mutex_);
-      absl::flat_hash_set<std::string_view> asked;
+      hash_set<std::string_view> asked;
       for (const std::string& each : names) {
         if (!known_.contains(each) && asked.insert(each).second) unknown.push_back(each);
       }
@@ -113,7 +111,7 @@ class asked_files final : public input_files {
     std::vector<std::pair<std::shared_ptr<const io::source_description>, std::uint32_t>> seen_by;
     {
       const mutex_lock lock(mutex_);
-      absl::flat_hash_map<std::string_view, std::uint32_t> numbers;
+      hash_map<std::string_view, std::uint32_t> numbers;
       for (const sized_file& each : files) {
         const auto [at, is_new] = numbers.try_emplace(each.name, static_cast<std::uint32_t>(different.size()));
         which.push_back(at->second);
@@ -168,11 +166,11 @@ class asked_files final : public input_files {
   const std::string folder_;
   const std::string name_;
   const remote_options options_;
-  absl::flat_hash_map<std::string, io::named_object> listed_;  // by what it is called
+  hash_map<std::string, io::named_object> listed_;  // by what it is called
   mutable mutex whole_mutex_;
-  mutable absl::flat_hash_set<std::string> whole_ ABSL_GUARDED_BY(whole_mutex_);
+  mutable hash_set<std::string> whole_ ABSL_GUARDED_BY(whole_mutex_);
   mutable mutex mutex_;
-  mutable absl::flat_hash_map<std::string, known> known_ ABSL_GUARDED_BY(mutex_);
+  mutable hash_map<std::string, known> known_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "datasets/files/folder_walk.hpp"
 
 #include "base/descriptor.hpp"
+#include "base/hash_map.hpp"
 #include "base/text.hpp"
 #include "datasets/files/index_cache.hpp"
 #include "datasets/files/parallel.hpp"
@@ -9,8 +10,6 @@
 
 #include <leat/error.hpp>
 
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
 #include <sys/stat.h>
 
 #include <dirent.h>
@@ -357,7 +356,7 @@ folder_listing list_folder(const std::string& root, const folder_walk_options& o
 
 folder_listing list_folder(std::span<const listed_file> files, const folder_walk_options& options) {
   folder_listing listing;
-  absl::flat_hash_set<std::string_view> seen;
+  hash_set<std::string_view> seen;
   for (const listed_file& each : files) {
     if (!is_path(each.path)) continue;
     const std::size_t slash = each.path.find('/');
@@ -383,13 +382,13 @@ folder_contents walk_folders(const std::string& root, const std::vector<std::str
 
 folder_contents walk_folders(std::span<const listed_file> files, const std::vector<std::string>& starts,
                              const folder_walk_options& options) {
-  absl::flat_hash_map<std::string_view, std::size_t> classes;
+  hash_map<std::string_view, std::size_t> classes;
   for (std::size_t i = 0; i < starts.size(); ++i) classes.emplace(starts[i], i);
   const auto whole = classes.find("");
   folder_contents contents;
   contents.counted.assign(options.counted.size(), 0);
-  absl::flat_hash_map<std::string_view, std::size_t> numbers;
-  absl::flat_hash_set<std::string_view> hidden_folders;
+  hash_map<std::string_view, std::size_t> numbers;
+  hash_set<std::string_view> hidden_folders;
   for (const listed_file& each : files) {
     if (!is_path(each.path) || each.path.ends_with('/')) continue;
     const std::size_t slash = each.path.rfind('/');

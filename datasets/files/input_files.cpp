@@ -1,5 +1,6 @@
 #include "datasets/files/input_files.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "datasets/files/blocking_source.hpp"
@@ -9,8 +10,6 @@
 #include "io/files/file_description.hpp"
 
 #include <leat/error.hpp>
-
-#include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
 #include <optional>
@@ -179,10 +178,10 @@ class source_files final : public input_files {
 
   const std::shared_ptr<const io::source_description> source_;
   std::vector<std::string> names_;
-  absl::flat_hash_map<std::string, std::uint32_t> numbers_;
+  hash_map<std::string, std::uint32_t> numbers_;
   mutable connections connections_;
   mutable mutex mutex_;
-  mutable absl::flat_hash_map<std::uint32_t, blocking_source::file_look> looks_ ABSL_GUARDED_BY(mutex_);
+  mutable hash_map<std::uint32_t, blocking_source::file_look> looks_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 // largest sizes of each. It is kept with an index.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
+#include "base/hash_map.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -50,10 +50,10 @@ class sample_counts {
  private:
   std::uint64_t samples_ = 0;
   std::vector<field_set> sets_;
-  absl::flat_hash_map<std::vector<std::uint32_t>, std::size_t> places_;  // in sets_; while it is counted
-  std::vector<std::vector<std::uint64_t>> largest_;                      // by field: a heap, the least in front
-  std::vector<std::uint32_t> sorted_;                                    // of the sample that is added
-  std::size_t place_ = 0;                                                // of the sample before
+  hash_map<std::vector<std::uint32_t>, std::size_t> places_;  // in sets_; while it is counted
+  std::vector<std::vector<std::uint64_t>> largest_;           // by field: a heap, the least in front
+  std::vector<std::uint32_t> sorted_;                         // of the sample that is added
+  std::size_t place_ = 0;                                     // of the sample before
 };
 
 }  // namespace leat::datasets

@@ -2,14 +2,13 @@
 
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "datasets/files/coded_file.hpp"
 #include "datasets/files/file_bytes.hpp"
 #include "datasets/files/input_files.hpp"
 #include "datasets/files/patterns.hpp"
 
 #include <leat/error.hpp>
-
-#include <absl/strings/ascii.h>
 
 #include <fnmatch.h>
 
@@ -34,7 +33,7 @@ std::string_view known_split(std::string_view word) {
                            {"test", "test"},        {"testing", "test"},   {"eval", "test"},
                            {"evaluation", "test"}};
   std::string lower(word);
-  for (char& each : lower) each = absl::ascii_tolower(static_cast<unsigned char>(each));
+  for (char& each : lower) each = lower_case(each);
   for (const alias& each : all) {
     if (each.name == lower) return each.of;
   }
@@ -42,8 +41,6 @@ std::string_view known_split(std::string_view word) {
 }
 
 std::string_view last_of(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
-bool is_digit(char each) { return absl::ascii_isdigit(static_cast<unsigned char>(each)); }
 
 // Of "train_sft-00000-of-00012.parquet" what stands before the numbers: the name of a split, whatever it is.
 std::string_view name_before_numbers(std::string_view name) {
@@ -60,7 +57,7 @@ std::string split_of_file(std::string_view name) {
   const std::string_view stem = name.substr(0, name.find('.'));
   std::size_t begin = 0;
   for (std::size_t at = 0; at <= stem.size(); ++at) {
-    if (at < stem.size() && absl::ascii_isalpha(static_cast<unsigned char>(stem[at]))) continue;
+    if (at < stem.size() && is_letter(stem[at])) continue;
     const std::string_view word = stem.substr(begin, at - begin);
     if (found.empty() && !known_split(word).empty()) found = word;
     begin = at + 1;

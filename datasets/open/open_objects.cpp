@@ -1,5 +1,6 @@
 #include "datasets/open/open_objects.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/text.hpp"
 #include "datasets/files/input_files.hpp"
 #include "datasets/files/parallel.hpp"
@@ -7,8 +8,6 @@
 #include "datasets/formats/tar/indexes_beside.hpp"
 #include "io/remote/address.hpp"
 #include "io/remote/describe_objects.hpp"
-
-#include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
 #include <chrono>
@@ -54,7 +53,7 @@ index_places indexes_of(std::span<const std::string> shards, const remote_option
   index_places places;
   std::vector<std::string> own;
   std::vector<std::string> theirs;
-  absl::flat_hash_map<std::string, std::uint32_t> numbers;
+  hash_map<std::string, std::uint32_t> numbers;
   for (const std::string& each : shards) {
     const address_parts parts = parts_of(each);
     const std::string index = str_cat(parts.folder, index_name_of(parts.name), parts.query);

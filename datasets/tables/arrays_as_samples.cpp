@@ -1,11 +1,10 @@
 #include "datasets/tables/arrays_as_samples.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
-
-#include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
 #include <span>
@@ -172,13 +171,13 @@ std::vector<chunked_array> arrays_as_samples(std::vector<chunked_array> arrays, 
   std::sort(arrays.begin(), arrays.end(),
             [](const chunked_array& a, const chunked_array& b) { return is_before(a.name, b.name); });
   const auto last_of = [](const chunked_array& array) { return array.name.substr(array.name.rfind('/') + 1); };
-  absl::flat_hash_map<std::string, std::size_t> times;
+  hash_map<std::string, std::size_t> times;
   for (const chunked_array& each : arrays) ++times[last_of(each)];
   const bool all_apart = std::all_of(times.begin(), times.end(), [](const auto& each) { return each.second == 1; });
 
   std::vector<chunked_array> merged;
   std::vector<chunked_array> firsts;  // as they were, to compare with
-  absl::flat_hash_map<std::string, std::size_t> place_of;
+  hash_map<std::string, std::size_t> place_of;
   for (chunked_array& each : arrays) {
     const std::string name = all_apart ? "array" : last_of(each);
     const auto [known, is_new] = place_of.try_emplace(name, merged.size());

@@ -1,5 +1,6 @@
 #include "datasets/tables/record_columns.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/near_miss.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
@@ -16,7 +17,6 @@
 #include <leat/error.hpp>
 #include <leat/open_tables.hpp>
 
-#include <absl/container/flat_hash_set.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -406,7 +406,7 @@ void add_class_columns(std::span<record_table> tables,
 }
 
 static void check_names(const record_table& table) {
-  absl::flat_hash_set<std::string_view> known;
+  hash_set<std::string_view> known;
   const auto check = [&](const std::string& name) {
     if (known.insert(name).second) return;
     throw error(errc::format,

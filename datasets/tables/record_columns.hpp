@@ -1,13 +1,12 @@
 // Columns of tables whose values are texts: numbers as they are written, or classes.
 #pragma once
 
+#include "base/hash_map.hpp"
 #include "datasets/files/input_files.hpp"
 #include "datasets/tables/record_rows.hpp"
 
 #include <leat/open_tables.hpp>
 #include <leat/samples.hpp>
-
-#include <absl/container/flat_hash_map.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +37,7 @@ class few_texts {
  private:
   std::vector<std::string> texts_;
   std::vector<std::uint32_t> numbers_;
-  absl::flat_hash_map<std::string, std::uint32_t> known_;
+  hash_map<std::string, std::uint32_t> known_;
 };
 
 /// All distinct texts, sorted.

@@ -1,10 +1,8 @@
 #include "datasets/tables/sample_families.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/text.hpp"
-
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
-#include <absl/strings/ascii.h>
+#include "base/words.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -21,7 +19,7 @@ constexpr std::size_t members_min_without_sign = 32;  // of three axes or more: 
 std::string form_of(std::string_view name) {
   std::string form;
   for (const char each : name) {
-    if (!absl::ascii_isdigit(static_cast<unsigned char>(each))) {
+    if (!is_digit(each)) {
       form += each;
     } else if (!form.ends_with('#')) {
       form += '#';
@@ -98,7 +96,7 @@ class path_tree {
   }
 
   static siblings most_alike(std::string_view group, const std::vector<child>& children) {
-    absl::flat_hash_map<std::string, std::vector<const child*>> by_form;
+    hash_map<std::string, std::vector<const child*>> by_form;
     for (const child& each : children) by_form[form_of(last_of(each.path))].push_back(&each);
     const auto fewer = [](const auto& a, const auto& b) {
       return std::pair(a.second.size(), std::string_view(b.first)) <
@@ -114,7 +112,7 @@ class path_tree {
 
   // An array outside of them, and with a name of another form, whose first axis has this extent, or any.
   [[nodiscard]] bool has_outside(const siblings& of, std::optional<std::uint64_t> extent) const {
-    absl::flat_hash_set<std::size_t> inside;
+    hash_set<std::size_t> inside;
     for (const child& each : of.members) inside.insert(each.arrays.begin(), each.arrays.end());
     for (std::size_t i = 0; i < all_.size(); ++i) {
       const bool has_it = !all_[i].shape.empty() && (!extent || all_[i].shape.front() == *extent);
@@ -141,8 +139,8 @@ class path_tree {
   }
 
   std::span<const named_shape> all_;
-  absl::flat_hash_map<std::string_view, std::vector<child>> children_;
-  absl::flat_hash_map<std::string_view, std::size_t> places_;  // among the children of their groups
+  hash_map<std::string_view, std::vector<child>> children_;
+  hash_map<std::string_view, std::size_t> places_;  // among the children of their groups
 };
 
 std::vector<std::string_view> names_of(const siblings& of) {
@@ -154,8 +152,8 @@ std::vector<std::string_view> names_of(const siblings& of) {
 // Of groups: what all of them have is a field, by its last name or, where two share that, by its path in the group.
 void add_fields_of_groups(std::span<const named_shape> all, const siblings& of, sample_family& family) {
   std::vector<std::pair<std::string_view, std::vector<std::size_t>>> fields;
-  absl::flat_hash_map<std::string_view, std::size_t> places;
-  absl::flat_hash_map<std::string_view, std::size_t> times;
+  hash_map<std::string_view, std::size_t> places;
+  hash_map<std::string_view, std::size_t> times;
   for (const child& each : of.members) {
     for (const std::size_t array : each.arrays) {
       const std::string_view inside = std::string_view(all[array].path).substr(each.path.size() + 1);
@@ -182,7 +180,6 @@ void add_field_of_arrays(const siblings& of, sample_family& family) {
 }  // namespace
 
 bool is_before(std::string_view a, std::string_view b) noexcept {
-  const auto is_digit = [](char each) { return absl::ascii_isdigit(static_cast<unsigned char>(each)); };
   const auto digits_at = [&](std::string_view text, std::size_t at) {
     std::size_t end = at;
     while (end < text.size() && is_digit(text[end])) ++end;
@@ -237,7 +234,7 @@ sample_family find_sample_family(std::span<const named_shape> all) {
   const siblings& first = found.front();
   for (const child& each : first.members) family.objects.emplace_back(each.path);
   family.form = first.group.empty() ? first.form : str_cat(first.group, "/", first.form);
-  absl::flat_hash_set<std::size_t> taken;
+  hash_set<std::size_t> taken;
   for (const family_field& each : family.fields) taken.insert(each.arrays.begin(), each.arrays.end());
   for (std::size_t i = 0; i < all.size() && family.found(); ++i) {
     if (taken.contains(i)) continue;

@@ -1,11 +1,10 @@
 #include "datasets/tables/seen_values.hpp"
 
+#include "base/numbers.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open_tables.hpp>
-
-#include <absl/strings/numbers.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,13 +12,9 @@
 namespace leat::datasets {
 
 void seen_values::add(std::string_view written) {
-  std::int64_t signed_value = 0;
-  std::uint64_t unsigned_value = 0;
-  double real_value = 0;
-  const absl::string_view word = as_absl(written);
-  if (absl::SimpleAtoi(word, &signed_value) || absl::SimpleAtoi(word, &unsigned_value)) {
+  if (parse_signed(written) || parse_unsigned(written)) {
     whole = true;
-  } else if (absl::SimpleAtod(word, &real_value)) {
+  } else if (parse_real(written)) {
     real = true;
   } else {
     text = true;

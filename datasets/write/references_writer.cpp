@@ -1,5 +1,6 @@
 #include "datasets/write/references_writer.hpp"
 
+#include "base/base64.hpp"
 #include "base/half.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
@@ -16,7 +17,6 @@
 
 #include <leat/error.hpp>
 
-#include <absl/strings/escaping.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -274,8 +274,8 @@ void add_chunks(const chunked_array& array, const std::vector<std::string>& path
     if (place.is_in_file()) {
       to.add(key, {paths[place.file], place.offset, place.bytes});
     } else {
-      const absl::string_view bytes(reinterpret_cast<const char*>(array.held.data()) + place.offset, place.bytes);
-      to.add(key, "base64:" + absl::Base64Escape(bytes));
+      const std::string_view bytes(reinterpret_cast<const char*>(array.held.data()) + place.offset, place.bytes);
+      to.add(key, "base64:" + to_base64(bytes));
     }
   }
 }

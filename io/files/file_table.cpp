@@ -175,7 +175,7 @@ std::size_t file_table::memory_bytes() const noexcept {
                       kept_.entries.size_bytes() + kept_.names.size_bytes() + kept_.runs.size_bytes() +
                       kept_.large_sizes.size_bytes();
   for (const std::string& directory : directories_) bytes += sizeof(directory) + directory.capacity() + 1;
-  bytes += directory_numbers_.capacity() * (sizeof(std::string) + 2 * sizeof(std::uint32_t) + 1);
+  bytes += directory_numbers_.bucket_count() * (sizeof(std::string) + 2 * sizeof(std::uint32_t) + 1);
   return bytes;
 }
 

@@ -1,9 +1,9 @@
 // The files of a source: paths and sizes of a million loose files, or of three shards, in one compact block.
 #pragma once
 
-#include <leat/digest.hpp>
+#include "base/hash_map.hpp"
 
-#include <absl/container/flat_hash_map.h>
+#include <leat/digest.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -103,7 +103,7 @@ class file_table {
   std::vector<large_size> large_sizes_;
   std::shared_ptr<const void> owner_;  // of kept_, which then takes the place of those above
   blocks kept_;
-  absl::flat_hash_map<std::string, std::uint32_t> directory_numbers_;  // while building
+  hash_map<std::string, std::uint32_t> directory_numbers_;  // while building
 };
 
 }  // namespace leat::io

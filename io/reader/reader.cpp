@@ -1,5 +1,6 @@
 #include "async/posted_functions.hpp"
 #include "base/fork_guard.hpp"
+#include "base/hash_map.hpp"
 #include "base/intrusive_list.hpp"
 #include "base/mutex.hpp"
 #include "base/text.hpp"
@@ -15,7 +16,6 @@
 #include <leat/read_queue.hpp>
 #include <leat/reader.hpp>
 
-#include <absl/container/flat_hash_map.h>
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -202,7 +202,7 @@ class reader::impl {
 
   mutable mutex files_mutex_;
   std::deque<io::file_description> files_ ABSL_GUARDED_BY(files_mutex_);  // by number, also in the set; they never move
-  absl::flat_hash_map<std::string, std::uint32_t> numbers_ ABSL_GUARDED_BY(files_mutex_);
+  hash_map<std::string, std::uint32_t> numbers_ ABSL_GUARDED_BY(files_mutex_);
 
   std::vector<line> lines_;
   io::io_threads threads_;  // joined before anything that they may still look at goes

@@ -3,8 +3,6 @@
 #include <leat/error.hpp>
 #include <leat/tensor.hpp>
 
-#include <absl/strings/str_join.h>
-
 namespace leat {
 namespace {
 
@@ -42,7 +40,7 @@ std::string_view type_for(dtype type) noexcept {
 
 }  // namespace
 
-std::string to_string(const dimensions& shape) { return "[" + absl::StrJoin(shape, ", ") + "]"; }
+std::string to_string(const dimensions& shape) { return "[" + joined(shape, ", ") + "]"; }
 
 void tensor::refuse_type(std::string_view asked) const {
   const bool half = type == dtype::f16 || type == dtype::bf16;

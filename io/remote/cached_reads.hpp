@@ -4,15 +4,13 @@
 #pragma once
 
 #include "async/posted_functions.hpp"
+#include "base/hash_map.hpp"
 #include "base/mutex.hpp"
 #include "io/files/file_table.hpp"
 #include "io/files/source.hpp"
 #include "io/remote/http_client.hpp"
 #include "io/remote/object_cache.hpp"
 #include "io/remote/transfer_counts.hpp"
-
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
 
 #include <atomic>
 #include <chrono>
@@ -129,7 +127,7 @@ class cached_reads {
 
   const surroundings around_;
   const room allowed_;
-  absl::flat_hash_map<std::uint32_t, std::unique_ptr<local_file>> files_;  // the loop's
+  hash_map<std::uint32_t, std::unique_ptr<local_file>> files_;  // the loop's
 
   async::posted_functions posted_;
   mutex mutex_;
@@ -148,10 +146,9 @@ class cached_reads {
   struct memory;
   std::vector<cached_read*> waiting_;
   std::deque<block_ahead> ahead_;  // that no read waits for, in the order in which they were hinted
-  absl::flat_hash_set<block_name> ahead_names_;
-  absl::flat_hash_map<block_name, std::shared_ptr<fill>> fills_;
-  absl::flat_hash_map<block_name, std::shared_ptr<const fetch>>
-      failed_;  // of this turn; null: to be read over the network
+  hash_set<block_name> ahead_names_;
+  hash_map<block_name, std::shared_ptr<fill>> fills_;
+  hash_map<block_name, std::shared_ptr<const fetch>> failed_;  // of this turn; null: to be read over the network
   std::vector<std::unique_ptr<memory>> spare_;
   std::size_t memory_bytes_ = 0;  // of fills and spare
   std::thread thread_;

@@ -5,12 +5,12 @@
 #include "base/per_process.hpp"
 #include "base/percent.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "io/remote/http_client.hpp"
 #include "io/remote/shell_output.hpp"
 
 #include <leat/error.hpp>
 
-#include <absl/strings/ascii.h>
 #include <arpa/inet.h>
 #include <openssl/crypto.h>
 
@@ -43,7 +43,7 @@ struct question {
 // A token is a header's whole value; what is wrong with it is not shown.
 void refuse_line_breaks(const question& asked, const address& where) {
   for (const header_line& each : asked.headers) {
-    const bool is_one_line = std::all_of(each.value.begin(), each.value.end(), absl::ascii_isprint);
+    const bool is_one_line = std::all_of(each.value.begin(), each.value.end(), is_printable);
     if (is_one_line) continue;
     throw error(errc::permission,
                 str_cat(where.shown, ": what is to be sent there as ", each.name,

@@ -1,6 +1,7 @@
 #include "io/remote/http_client.hpp"
 
 #include "base/clock.hpp"
+#include "base/hash_map.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
 #include "io/remote/connection_limit.hpp"
@@ -25,7 +26,6 @@
 
 #include <leat/error.hpp>
 
-#include <absl/container/flat_hash_map.h>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -802,7 +802,7 @@ class http_client::impl {
   std::uint32_t workers_ = 0;
   std::uint64_t answers_ = 0;  // of use
   std::vector<http_connection*> knocking_;
-  absl::flat_hash_map<std::string, std::unique_ptr<known_server>> servers_;  // by scheme, name and port
+  hash_map<std::string, std::unique_ptr<known_server>> servers_;  // by scheme, name and port
   bool is_watching_ = false;
   std::unique_ptr<asio::io_context> context_;
   std::unique_ptr<posted_calls> calls_;

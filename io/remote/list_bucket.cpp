@@ -1,5 +1,6 @@
 #include "io/remote/list_bucket.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
@@ -8,8 +9,6 @@
 #include <leat/error.hpp>
 
 #include <absl/base/thread_annotations.h>
-#include <absl/container/flat_hash_set.h>
-#include <absl/hash/hash.h>
 
 #include <algorithm>
 #include <bit>
@@ -129,8 +128,8 @@ class bucket_listing {
   struct part {
     std::string prefix;
     std::vector<s3_listed> objects;
-    std::string token;                             // of the page behind them
-    absl::flat_hash_set<std::size_t> tokens = {};  // hashes of all that there were
+    std::string token;                  // of the page behind them
+    hash_set<std::size_t> tokens = {};  // hashes of all that there were
     std::uint64_t pages = 0;
     std::uint64_t names_read = 0;
     bool is_of_folders = false;  // names that begin so and lie in no folder below are another part's
@@ -231,7 +230,7 @@ class bucket_listing {
     of.names_read += page.objects.size();
     if (page.next.empty()) return {};
     // What comes again would go on for ever.
-    const bool is_new = of.tokens.insert(absl::HashOf(page.next)).second;
+    const bool is_new = of.tokens.insert(hash_of{}(page.next)).second;
     if (!is_new || page.objects.empty()) return "does not go on: a page leads to itself, or to one before it";
     const std::uint64_t pages = of.pages + 1;
     if (pages < thin_pages_max || of.names_read >= names_a_page_min * pages) return {};

@@ -1,9 +1,9 @@
 // Names of servers, looked up in one place: once for all who ask, side by side, and kept for a while.
 #pragma once
 
+#include "base/hash_map.hpp"
 #include "base/mutex.hpp"
 
-#include <absl/container/flat_hash_map.h>
 #include <boost/asio/ip/address.hpp>
 
 #include <cstdint>
@@ -58,8 +58,8 @@ class name_answers {
     explicit known(lookup asks) : how(std::move(asks)) {}
     const lookup how;
     mutex guard;
-    absl::flat_hash_map<std::string, entry> names ABSL_GUARDED_BY(guard);
-    absl::flat_hash_map<std::string, std::uint64_t> dead_until_ns ABSL_GUARDED_BY(guard);
+    hash_map<std::string, entry> names ABSL_GUARDED_BY(guard);
+    hash_map<std::string, std::uint64_t> dead_until_ns ABSL_GUARDED_BY(guard);
   };
   static void start_asking(const std::shared_ptr<known>& all, const std::string& name, entry& of, std::uint64_t now_ns);
   static void take(known& all, const std::string& name, name_answer answer, std::uint64_t now_ns);

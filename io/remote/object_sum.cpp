@@ -1,10 +1,9 @@
 #include "io/remote/object_sum.hpp"
 
+#include "base/base64.hpp"
 #include "base/crc32c.hpp"
 #include "base/crc64nvme.hpp"
 #include "base/text.hpp"
-
-#include <absl/strings/escaping.h>
 
 #include <libdeflate.h>
 
@@ -17,7 +16,7 @@ namespace {
 std::string in_base64(std::uint64_t sum, unsigned bytes) {
   std::string text;
   for (unsigned left = bytes; left-- > 0;) text += static_cast<char>(sum >> (8 * left) & 0xFF);
-  return absl::Base64Escape(text);
+  return to_base64(text);
 }
 
 }  // namespace

@@ -1,15 +1,13 @@
 #include "io/remote/proxies.hpp"
 
+#include "base/base64.hpp"
 #include "base/percent.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "io/remote/near_address.hpp"
 
 #include <leat/error.hpp>
 
-#include <absl/strings/ascii.h>
-#include <absl/strings/escaping.h>
-#include <absl/strings/match.h>
-#include <absl/strings/str_split.h>
 #include <boost/asio/ip/address.hpp>
 
 #include <algorithm>
@@ -61,7 +59,7 @@ proxy parse_proxy(const char* variable, std::string_view text) {
   proxy made{.variable = variable, .at = {}, .authorization = {}, .refusal = {}};
   constexpr std::string_view scheme = "http://";
   const std::size_t mark = text.find("://");
-  if (absl::StartsWithIgnoreCase(as_absl(text), as_absl(scheme))) {
+  if (is_same_in_any_case(text.substr(0, scheme.size()), scheme)) {
     text.remove_prefix(scheme.size());
   } else if (mark != std::string_view::npos && text.substr(0, mark).find_first_of(":@") == std::string_view::npos) {
     made.refusal = str_cat(variable, " names a proxy of ", text.substr(0, mark),
@@ -70,7 +68,7 @@ proxy parse_proxy(const char* variable, std::string_view text) {
   }
   const std::size_t at = text.rfind('@');
   if (at != std::string_view::npos) {
-    made.authorization = str_cat("Basic ", absl::Base64Escape(percent_decoded(text.substr(0, at))));
+    made.authorization = str_cat("Basic ", to_base64(percent_decoded(text.substr(0, at))));
     text.remove_prefix(at + 1);
   }
   text = text.substr(0, text.find('/'));
@@ -87,7 +85,7 @@ proxy parse_proxy(const char* variable, std::string_view text) {
 proxies::proxies(const std::function<std::string(const char*)>& value_of) {
   const auto first_of = [&](std::initializer_list<const char*> variables) -> std::optional<proxy> {
     for (const char* const each : variables) {
-      const std::string value(absl::StripAsciiWhitespace(value_of(each)));
+      const std::string value(trimmed(value_of(each)));
       if (!value.empty()) return parse_proxy(each, value);
     }
     return std::nullopt;
@@ -96,7 +94,7 @@ proxies::proxies(const std::function<std::string(const char*)>& value_of) {
   of_https_ = first_of({"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"});
   std::string left_out = value_of("no_proxy");
   if (left_out.empty()) left_out = value_of("NO_PROXY");
-  left_out_ = absl::StrSplit(left_out, absl::ByAnyChar(", \t"), absl::SkipEmpty());
+  for (const std::string_view each : words_of(left_out, ", \t")) left_out_.emplace_back(each);
 }
 
 proxies proxies::of_environment() {
@@ -135,7 +133,8 @@ bool is_entry_of(std::string_view entry, std::string_view host) {
   if (host.ends_with('.')) host.remove_suffix(1);
   if (entry.ends_with('.')) entry.remove_suffix(1);
   if (entry.starts_with('.')) entry.remove_prefix(1);
-  if (entry.empty() || !absl::EndsWithIgnoreCase(as_absl(host), as_absl(entry))) return false;
+  if (entry.empty() || entry.size() > host.size()) return false;
+  if (!is_same_in_any_case(host.substr(host.size() - entry.size()), entry)) return false;
   return host.size() == entry.size() || host[host.size() - entry.size() - 1] == '.';
 }
 

@@ -1,10 +1,8 @@
 // Where objects are asked for: at their address, and from there on where servers redirect to.
 #pragma once
 
+#include "base/hash_map.hpp"
 #include "io/remote/address.hpp"
-
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
 
 #include <string>
 
@@ -49,8 +47,8 @@ class redirects {
 
  private:
   const bool allow_http_;
-  absl::flat_hash_map<const address*, address> moved_;  // where redirects have led
-  absl::flat_hash_set<std::string> near_;               // servers that is_near(), by host_header()
+  hash_map<const address*, address> moved_;  // where redirects have led
+  hash_set<std::string> near_;               // servers that is_near(), by host_header()
 };
 
 }  // namespace leat::io

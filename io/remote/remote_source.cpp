@@ -2,6 +2,7 @@
 
 #include "async/posted_functions.hpp"
 #include "base/clock.hpp"
+#include "base/hash_map.hpp"
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "io/files/read_error.hpp"
@@ -11,8 +12,6 @@
 
 #include <leat/error.hpp>
 #include <leat/stats.hpp>
-
-#include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
 #include <cassert>
@@ -318,7 +317,7 @@ remote_description::remote_description(std::vector<remote_object> objects, const
       first_store_(objects_.empty() ? nullptr : store_at(server_name(objects_.front().where))),
       cache_(how == caching::none ? nullptr : cache_of(options, objects_.size())),
       opened_(std::make_unique<std::atomic<const object_facts*>[]>(objects_.size())) {
-  absl::flat_hash_map<std::string_view, std::uint32_t> times;
+  hash_map<std::string_view, std::uint32_t> times;
   times.reserve(objects_.size());
   for (std::uint32_t i = 0; i < files(); ++i) {
     const std::string& shown = objects_[i].where.shown;

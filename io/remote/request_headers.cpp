@@ -2,10 +2,9 @@
 
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 
 #include <leat/error.hpp>
-
-#include <absl/strings/ascii.h>
 
 #include <algorithm>
 #include <string_view>
@@ -18,9 +17,7 @@ namespace {
 constexpr std::string_view own_names[] = {"host",       "range",          "if-match",         "accept-encoding",
                                           "connection", "content-length", "transfer-encoding"};
 
-bool is_of_a_name(char letter) {
-  return absl::ascii_isalnum(static_cast<unsigned char>(letter)) || letter == '-' || letter == '_';
-}
+bool is_of_a_name(char letter) { return is_letter(letter) || is_digit(letter) || letter == '-' || letter == '_'; }
 
 std::string trimmed(std::string_view text) {
   const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
@@ -46,10 +43,10 @@ std::vector<request_header> parse_request_headers(const std::vector<std::string>
     if (name.empty() || !std::all_of(name.begin(), name.end(), is_of_a_name))
       throw error(errc::usage, str_cat("a header for ", made.server.shown, " has no name such as Authorization"));
     const bool is_own = std::any_of(std::begin(own_names), std::end(own_names),
-                                    [&](std::string_view own) { return absl::AsciiStrToLower(name) == own; });
+                                    [&](std::string_view own) { return lower_case(name) == own; });
     if (is_own) throw error(errc::usage, str_cat("the header ", name, " is set by leat itself; leave it out"));
     const std::string& value = made.line.value;
-    if (value.empty() || !std::all_of(value.begin(), value.end(), absl::ascii_isprint)) {
+    if (value.empty() || !std::all_of(value.begin(), value.end(), is_printable)) {
       throw error(errc::usage, str_cat("the value of the header ", name,
                                        " is empty, or has line ends or other letters that no header can hold"));
     }

@@ -1,5 +1,6 @@
 #include "io/remote/s3_listing.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/percent.hpp"
 #include "base/text.hpp"
 #include "io/remote/list_bucket.hpp"
@@ -7,8 +8,6 @@
 #include "io/store/registered_stores.hpp"
 
 #include <leat/error.hpp>
-
-#include <absl/container/flat_hash_map.h>
 
 #include <string.h>
 
@@ -208,7 +207,7 @@ void ask_for_facts(std::span<named_object> objects, const remote_options& option
   if (objects.size() < objects_min) return;
   std::string bucket;
   std::string prefix;
-  absl::flat_hash_map<std::string, named_object*> by_key;
+  hash_map<std::string, named_object*> by_key;
   for (named_object& each : objects) {
     if (!is_s3(each.address) || !each.etag.empty()) return;
     s3_name name = parse_s3_name(each.address);

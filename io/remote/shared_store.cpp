@@ -1,17 +1,16 @@
 #include "io/remote/shared_store.hpp"
 
 #include "base/clock.hpp"
+#include "base/hash_map.hpp"
 #include "base/per_process.hpp"
 #include "base/text.hpp"
-
-#include <absl/container/flat_hash_map.h>
 
 namespace leat::io {
 namespace {
 
 struct all_stores {
   mutex guard;
-  absl::flat_hash_map<std::string, std::weak_ptr<shared_store>> by_server ABSL_GUARDED_BY(guard);
+  hash_map<std::string, std::weak_ptr<shared_store>> by_server ABSL_GUARDED_BY(guard);
 };
 per_process<all_stores> stores;
 

@@ -1,12 +1,11 @@
 // Ordinary descriptors of files that are being read: opened when asked for, kept while there is room.
 #pragma once
 
+#include "base/hash_map.hpp"
 #include "base/intrusive_list.hpp"
 #include "base/mutex.hpp"
 #include "io/files/direct_policy.hpp"
 #include "io/ring/file_set.hpp"
-
-#include <absl/container/flat_hash_map.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -60,7 +59,7 @@ class open_files {
   const std::size_t files_max_;
   mutable mutex mutex_;
   condition_variable changed_;
-  absl::flat_hash_map<std::uint64_t, std::unique_ptr<entry>> entries_ ABSL_GUARDED_BY(mutex_);
+  hash_map<std::uint64_t, std::unique_ptr<entry>> entries_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<entry>> leaving_ ABSL_GUARDED_BY(mutex_);  // in use, and found by nobody
   intrusive_list<entry> idle_ ABSL_GUARDED_BY(mutex_);
   std::size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // or being opened

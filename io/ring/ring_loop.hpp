@@ -5,13 +5,12 @@
 // consistent again, since they start more operations.
 #pragma once
 
+#include "base/hash_map.hpp"
 #include "io/files/direct_policy.hpp"
 #include "io/files/queue_depth.hpp"
 #include "io/ring/make_ring_loop.hpp"
 #include "io/ring/ring_state.hpp"
 #include "io/ring/uring.hpp"
-
-#include <absl/container/flat_hash_map.h>
 
 #include <unistd.h>
 
@@ -185,7 +184,7 @@ class ring_loop final : public async::loop, public io_loop {
   bool direct_descriptors_ = false;
   std::vector<std::unique_ptr<file_slot>> slots_;
   std::vector<file_slot*> free_slots_;
-  absl::flat_hash_map<std::uint64_t, file_slot*> slot_of_;
+  hash_map<std::uint64_t, file_slot*> slot_of_;
   intrusive_list<file_slot> idle_;     // open, without users; least recently used first
   intrusive_list<file_slot> opening_;  // the kernel looks at or opens them, oldest first
   intrusive_list<file_slot> asking_;   // another slot asks about their directory

@@ -5,8 +5,6 @@
 #include <leat/batch.hpp>
 #include <leat/error.hpp>
 
-#include <absl/strings/str_join.h>
-
 #include <cassert>
 #include <exception>
 #include <utility>
@@ -17,7 +15,7 @@ namespace {
 using output_place = stages::batch_layout::output_place;
 
 [[noreturn]] void throw_no_output(std::string_view name, std::span<const std::string> names) {
-  throw error(errc::not_found, str_cat("no output '", name, "' in this batch; it holds ", absl::StrJoin(names, ", "),
+  throw error(errc::not_found, str_cat("no output '", name, "' in this batch; it holds ", joined(names, ", "),
                                        did_you_mean(name, names)));
 }
 

@@ -27,8 +27,6 @@
 #include <leat/error.hpp>
 #include <leat/field.hpp>
 
-#include <absl/strings/str_cat.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -461,7 +459,7 @@ class image_model final : public one_program_field {
     out.add("member", settings_.member);
     std::size_t number = 0;
     for (const transform& step : settings_.steps) {
-      out.add(absl::StrCat("step ", ++number), description_of(step));
+      out.add(str_cat("step ", ++number), description_of(step));
     }
     out.add("type", leat::name(settings_.type));
     out.add("layout", settings_.order == layout::nchw ? "nchw" : "nhwc");

@@ -1,7 +1,9 @@
 // label: a number, or a few, from text, from JSON or from the dataset's own classes.
 #include "base/half.hpp"
+#include "base/numbers.hpp"
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "datasets/model/model.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
@@ -10,9 +12,6 @@
 #include <leat/error.hpp>
 #include <leat/field.hpp>
 
-#include <absl/strings/ascii.h>
-#include <absl/strings/numbers.h>
-#include <absl/strings/str_split.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -60,18 +59,14 @@ number number_from(double real) {
 }
 
 bool parse(std::string_view text, number& out) {
-  const absl::string_view word = as_absl(text);
-  std::int64_t whole = 0;
-  std::uint64_t large = 0;
-  double real = 0;
-  if (absl::SimpleAtoi(word, &whole)) {
-    out = number_from(whole);
-  } else if (absl::SimpleAtoi(word, &large)) {
-    out = number_from(large);
-  } else if (text.find_first_of("xX") == std::string_view::npos && absl::SimpleAtod(word, &real)) {
-    out = number_from(real);
+  if (const auto whole = parse_signed(text)) {
+    out = number_from(*whole);
+  } else if (const auto large = parse_unsigned(text)) {
+    out = number_from(*large);
+  } else if (const auto real = parse_real(text)) {
+    out = number_from(*real);
     // Infinity is a number where somebody wrote it, and an overflow where nobody did.
-    if (std::isinf(real) && text.find_first_of("iI") == std::string_view::npos) out.too_large = true;
+    if (std::isinf(*real) && text.find_first_of("iI") == std::string_view::npos) out.too_large = true;
   } else {
     return false;
   }
@@ -154,8 +149,7 @@ number element_at(dtype type, const std::byte* at) {
 // The first characters of what somebody wrote, for a message.
 std::string quoted(std::string_view text) {
   std::string shown;
-  for (const char letter : text.substr(0, 40))
-    shown.push_back(absl::ascii_isprint(static_cast<unsigned char>(letter)) ? letter : '.');
+  for (const char letter : text.substr(0, 40)) shown.push_back(is_printable(letter) ? letter : '.');
   return str_cat("'", shown, text.size() > 40 ? "..." : "", "'");
 }
 
@@ -211,10 +205,9 @@ class label_program final : public field_program {
   outcome<void> decode_text(std::string_view text, std::byte* row) const {
     const std::int64_t wanted = settings_.length.value_or(1);
     std::int64_t found = 0;
-    for (const absl::string_view word :
-         absl::StrSplit(as_absl(text), absl::ByAnyChar(" \t\r\n,;[]"), absl::SkipEmpty())) {
+    for (const std::string_view word : words_of(text, " \t\r\n,;[]")) {
       number value;
-      if (!parse({word.data(), word.size()}, value)) return corrupt(str_cat(quoted(text), " is no number"));
+      if (!parse(word, value)) return corrupt(str_cat(quoted(text), " is no number"));
       if (found < wanted) {
         if (auto problem = store(value, type_, row + static_cast<std::size_t>(found) * size_bytes(type_))) {
           return corrupt(std::move(*problem));

@@ -1,10 +1,8 @@
 #include "base/text.hpp"
+#include "base/words.hpp"
 
 #include <leat/error.hpp>
 #include <leat/metrics.hpp>
-
-#include <absl/strings/ascii.h>
-#include <absl/strings/str_format.h>
 
 #include <algorithm>
 #include <array>
@@ -37,16 +35,16 @@ std::string escaped(std::string_view value) {
 
 // 12 digits: microseconds of a run of several days.
 std::string number(double value) {
-  std::string text = absl::StrFormat("%.12g", value);
+  std::string text = with_digits(value, 12);
   return std::isfinite(value) ? text : value > 0 ? "+Inf" : value < 0 ? "-Inf" : "NaN";
 }
 
 void check(const std::vector<metric_label>& labels) {
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const std::string& name = labels[i].name;
-    const auto fits = [](char each) { return absl::ascii_isalnum(static_cast<unsigned char>(each)) || each == '_'; };
-    const bool is_name = !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name.front())) &&
-                         std::all_of(name.begin(), name.end(), fits) && !name.starts_with("__");
+    const auto fits = [](char each) { return is_letter(each) || is_digit(each) || each == '_'; };
+    const bool is_name = !name.empty() && !is_digit(name.front()) && std::all_of(name.begin(), name.end(), fits) &&
+                         !name.starts_with("__");
     if (!is_name) {
       throw error(errc::usage,
                   str_cat("'", name,

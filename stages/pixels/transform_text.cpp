@@ -1,13 +1,12 @@
 // Chains of transforms as text, both ways: one list of members for each struct serves reading and writing.
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "stages/pixels/recipe.hpp"
 #include "stages/pixels/timm.hpp"
 
 #include <leat/error.hpp>
 #include <leat/transforms.hpp>
-
-#include <absl/strings/ascii.h>
 
 #include <algorithm>
 #include <array>
@@ -605,7 +604,7 @@ class text_reader {
     if (found == names.end()) {
       // ColorJitter is near, too.
       const std::vector<std::string> known(names.begin(), names.end());
-      const std::string meant = did_you_mean(absl::AsciiStrToLower(as_absl(given)), known);
+      const std::string meant = did_you_mean(lower_case(given), known);
       refuse(from, str_cat("no step is called '", given, "'", meant));
     }
     transform made = named_step(static_cast<std::size_t>(found - names.begin()), from);

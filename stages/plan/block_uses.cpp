@@ -4,8 +4,6 @@
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 
-#include <absl/strings/str_format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -40,10 +38,10 @@ std::optional<std::string> describe_block_uses(const run_spec& run, const memory
                        .kept = wanted == 0 ? 0 : std::min(static_cast<double>(memory.kept_bytes) / wanted, 1.0)};
   const double expansions = expansions_of(of);
   if (expansions <= 0) return std::nullopt;
-  return absl::StrFormat(
-      "blocks: of %.1f samples each; in this order one is expanded about %.1f times an epoch, once for %.1f uses%s",
-      static_cast<double>(shared.samples()) / static_cast<double>(shared.size()), expansions,
-      of.rows / of.blocks / expansions,
+  return str_cat(
+      "blocks: of ", with_decimals(static_cast<double>(shared.samples()) / static_cast<double>(shared.size()), 1),
+      " samples each; in this order one is expanded about ", with_decimals(expansions, 1), " times an epoch, once for ",
+      with_decimals(of.rows / of.blocks / expansions, 1), " uses",
       expansions > 2 ? str_cat(" (", spelled(option_id::shuffle_blocks), " takes the samples of few blocks at a time)")
                      : std::string());
 }

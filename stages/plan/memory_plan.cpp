@@ -8,8 +8,6 @@
 
 #include <leat/error.hpp>
 
-#include <absl/strings/str_format.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -17,16 +15,14 @@ namespace leat {
 
 std::string loader_plan::to_string() const {
   std::string text;
-  for (const line& row : lines) {
-    absl::StrAppendFormat(&text, "%-16s %10s   %s\n", row.holder, bytes_text(row.bytes), row.why);
-  }
-  absl::StrAppendFormat(&text, "%-16s %10s   of %s allowed (%s); %s would do\n", "in all", bytes_text(bytes_total),
-                        bytes_text(host_bytes_max), spelled(option_id::host_bytes_max),
-                        bytes_text(host_bytes_least, rounding::up));
-  for (const std::string& warning : warnings) absl::StrAppendFormat(&text, "warning: %s\n", warning);
-  if (device.bytes != 0) {
-    absl::StrAppendFormat(&text, "%-16s %10s   %s\n", device.holder, bytes_text(device.bytes), device.why);
-  }
+  const auto add = [&](std::string_view holder, std::size_t bytes, const auto&... why) {
+    str_append(text, to_left(holder, 16), " ", to_right(bytes_text(bytes), 10), "   ", why..., "\n");
+  };
+  for (const line& row : lines) add(row.holder, row.bytes, row.why);
+  add("in all", bytes_total, "of ", bytes_text(host_bytes_max), " allowed (", spelled(option_id::host_bytes_max), "); ",
+      bytes_text(host_bytes_least, rounding::up), " would do");
+  for (const std::string& warning : warnings) str_append(text, "warning: ", warning, "\n");
+  if (device.bytes != 0) add(device.holder, device.bytes, device.why);
   for (const std::string& note : notes) text += note + "\n";
   return text;
 }

@@ -2,8 +2,6 @@
 
 #include "base/text.hpp"
 
-#include <absl/strings/str_format.h>
-
 #include <algorithm>
 #include <cstdint>
 
@@ -16,9 +14,9 @@ std::optional<node_shares> describe_node_shares(const run_spec& run) {
   const std::uint64_t left_out = all - std::min(all, run.order().samples(0));
   const double share = static_cast<double>(left_out) / static_cast<double>(std::max<std::uint64_t>(all, 1));
   node_shares described;
-  described.text = absl::StrFormat(
-      "nodes: each of %u reads a share of its own; an epoch leaves out %d of %d samples (%.1f %%)%s", run.nodes(),
-      left_out, all, 100 * share, run.order().in_order() && left_out != 0 ? ", the same in each" : "");
+  described.text = str_cat("nodes: each of ", run.nodes(), " reads a share of its own; an epoch leaves out ", left_out,
+                           " of ", all, " samples (", with_decimals(100 * share, 1), " %)",
+                           run.order().in_order() && left_out != 0 ? ", the same in each" : "");
   described.warns = share > share_to_warn_of;
   if (described.warns && !run.dataset().blocks().empty()) {
     str_append(described.text,

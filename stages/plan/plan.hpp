@@ -2,12 +2,12 @@
 // that depends on when it is asked.
 #pragma once
 
+#include "base/hash_map.hpp"
 #include "datasets/model/model.hpp"
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/batch_plan.hpp"
 #include "stages/batch/field_model.hpp"
 
-#include <absl/container/flat_hash_map.h>
 #include <absl/container/inlined_vector.h>
 
 #include <cstdint>
@@ -122,7 +122,7 @@ class planner {
   struct planned_before {
     explicit planned_before(std::size_t programs) : reads(programs) {}
     joinable reads;
-    absl::flat_hash_map<block_key, std::uint32_t> blocks;
+    hash_map<block_key, std::uint32_t> blocks;
   };
 
   ///   needs   as the dataset is asked; gets what keys the row's draws

@@ -1,11 +1,10 @@
 // Expanded blocks that later batches want as well: each is read and expanded once, as long as there is memory for it.
 #pragma once
 
+#include "base/hash_map.hpp"
 #include "base/mutex.hpp"
 #include "io/arena/lease_pool.hpp"
 #include "stages/run/batch_in_flight.hpp"
-
-#include <absl/container/flat_hash_map.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -92,7 +91,7 @@ class chunk_cache {
 
   const std::size_t bytes_max_;
   mutex mutex_;
-  absl::flat_hash_map<key, entry> blocks_ ABSL_GUARDED_BY(mutex_);
+  hash_map<key, entry> blocks_ ABSL_GUARDED_BY(mutex_);
   std::list<key> by_use_ ABSL_GUARDED_BY(mutex_);    // that nobody expects, the one used last in front
   std::list<key> expected_ ABSL_GUARDED_BY(mutex_);  // the one that is used next in front
   std::size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;

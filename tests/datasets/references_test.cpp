@@ -1,4 +1,5 @@
 // References to the chunks of arrays: what kerchunk wrote (tests/data/zarr/make.py), and what is made here of the hierarchies beside it.
+#include "base/base64.hpp"
 #include "datasets/write/references_writer.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/support/seeds.hpp"
@@ -9,7 +10,6 @@
 #include <leat/open_arrays.hpp>
 #include <leat/samples.hpp>
 
-#include <absl/strings/escaping.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -72,7 +72,7 @@ json references_to(const std::string& name, std::size_t inline_bytes_max) {
     if (file.starts_with(".z") || file == "zarr.json") {
       refs[key] = content_of(each.path());
     } else if (each.file_size() <= inline_bytes_max) {
-      refs[key] = "base64:" + absl::Base64Escape(content_of(each.path()));
+      refs[key] = "base64:" + to_base64(content_of(each.path()));
     } else {
       refs[key] = {each.path().string(), 0, each.file_size()};
     }

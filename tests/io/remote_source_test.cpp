@@ -2,6 +2,7 @@
 // with an error that names it.
 #include "io/remote/remote_source.hpp"
 
+#include "base/base64.hpp"
 #include "base/crc32c.hpp"
 #include "base/crc64nvme.hpp"
 #include "base/text.hpp"
@@ -27,7 +28,6 @@
 #include <leat/error.hpp>
 #include <leat/stats.hpp>
 
-#include <absl/strings/escaping.h>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 #include <gmock/gmock.h>
@@ -328,7 +328,7 @@ TEST_F(remote_faults, a_server_that_was_killed_is_named) {
 std::string told(std::uint64_t sum, unsigned bytes) {
   std::string text;
   for (unsigned left = bytes; left-- > 0;) text += static_cast<char>(sum >> (8 * left) & 0xFF);
-  return absl::Base64Escape(text);
+  return to_base64(text);
 }
 
 // Of zlib and of boto3, bit by bit.

@@ -1,12 +1,11 @@
 // Attributes of HDF5's objects: one number or one text each, by the names that are wanted.
 #pragma once
 
+#include "base/hash_map.hpp"
 #include "datasets/formats/hdf5/hdf5_objects.hpp"
 #include "datasets/formats/hdf5/hdf5_values.hpp"
 
 #include <leat/tensor.hpp>
-
-#include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
 #include <functional>
@@ -42,7 +41,7 @@ class hdf5_attributes {
   void keep(const std::string& path, std::size_t name, attribute_value value);
 
   std::vector<std::string> names_;
-  absl::flat_hash_map<std::pair<std::string, std::size_t>, attribute_value> values_;
+  hash_map<std::pair<std::string, std::size_t>, attribute_value> values_;
   // Texts of variable length, and where they lie.
   std::vector<std::pair<std::string, std::size_t>> texts_;
   std::vector<hdf5_reference> places_;

@@ -1,9 +1,8 @@
 #include "datasets/formats/hdf5/hdf5_values.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/text.hpp"
 #include "datasets/tables/chunk_grid.hpp"
-
-#include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
 #include <cstring>
@@ -58,7 +57,7 @@ class heap_walker {
  public:
   explicit heap_walker(hdf5_bytes& file) : file_(file), objects_left_(file.size() / 16 + 1) {}
 
-  using places = absl::flat_hash_map<std::uint64_t, value_place>;
+  using places = hash_map<std::uint64_t, value_place>;
 
   /// Objects of the heap, by their numbers.
   [[nodiscard]] places read(std::uint64_t address) {

@@ -1,4 +1,5 @@
 // LMDB databases: each a table of its own, one after another.
+#include "base/hash_map.hpp"
 #include "base/text.hpp"
 #include "datasets/files/file_bytes.hpp"
 #include "datasets/files/parallel.hpp"
@@ -14,8 +15,6 @@
 #include <leat/error.hpp>
 #include <leat/open_lmdb.hpp>
 #include <leat/samples.hpp>
-
-#include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
 #include <charconv>
@@ -210,7 +209,7 @@ record_table table_of(const lmdb_contents& contents, const file_bytes& file) {
     numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
     table.samples = numbers.size();
     table.names.resize(numbers.size());
-    absl::flat_hash_map<std::string_view, std::size_t> by_name;
+    hash_map<std::string_view, std::size_t> by_name;
     for (const std::string& name : names) {
       by_name[name] = table.fields.size();
       table.fields.emplace_back(record_field{.name = name})

@@ -1,4 +1,5 @@
 // JSONL, CSV and TSV: each line, or row, is a sample whose values are picked out of it.
+#include "base/hash_map.hpp"
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
@@ -20,9 +21,6 @@
 #include <leat/error.hpp>
 #include <leat/open_tables.hpp>
 #include <leat/samples.hpp>
-
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
 #include <cstring>
@@ -99,7 +97,7 @@ void see(const json_member& member, seen_values& seen) {
 // Keys may be missing in the first lines, or null there.
 std::vector<text_column> json_columns(const file_bytes& file, const record_table& table) {
   std::vector<text_column> columns;
-  absl::flat_hash_map<std::string, std::size_t> known;
+  hash_map<std::string, std::size_t> known;
   std::vector<json_member> members;
   for_first_rows(file, table.records, [&](std::string_view line, const value_place& place) {
     members.clear();
@@ -198,7 +196,7 @@ std::vector<text_column> csv_columns(const file_bytes& file, char separator, rec
   const std::vector<std::string_view> names = split_csv(header, separator);
   check_count(file.path(), names.size());
   table.records.erase(table.records.begin());
-  absl::flat_hash_set<std::string> known;
+  hash_set<std::string> known;
   for (std::size_t i = 0; i < names.size(); ++i) {
     text_column column{.name = unquoted_csv(names[i]), .seen = {}};
     if (column.name.empty()) column.name = str_cat("column ", i);  // as pandas writes its index

@@ -1,12 +1,10 @@
 #include "datasets/formats/tar/indexes_beside.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/text.hpp"
 #include "datasets/files/blocking_source.hpp"
 
 #include <leat/error.hpp>
-
-#include <absl/container/flat_hash_map.h>
-#include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
 #include <numeric>
@@ -90,8 +88,8 @@ std::vector<std::vector<std::byte>> indexes_beside::content_of(std::span<const f
 
 std::optional<std::vector<shard_index>> indexes_beside::read_own(std::span<const std::uint64_t> sizes,
                                                                  at_end_marker at_marker) {
-  absl::flat_hash_map<std::string, shard_index> by_name;  // each name with the number of its index before it
-  absl::flat_hash_set<std::string> wanted;                // likewise
+  hash_map<std::string, shard_index> by_name;  // each name with the number of its index before it
+  hash_set<std::string> wanted;                // likewise
   for (std::size_t i = 0; i < places_.shards.size(); ++i)
     wanted.insert(str_cat(places_.own[i], "/", places_.shards[i]));
   for (const found_file& own : own_) {

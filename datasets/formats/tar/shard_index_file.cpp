@@ -1,13 +1,12 @@
 #include "datasets/formats/tar/shard_index_file.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/hasher.hpp"
 #include "base/text.hpp"
 #include "datasets/files/index_cache.hpp"
 
 #include <leat/digest.hpp>
 #include <leat/error.hpp>
-
-#include <absl/container/flat_hash_set.h>
 
 #include <algorithm>
 #include <array>
@@ -90,7 +89,7 @@ void check(const shard_index& index) {
     begin = end;
   }
   if (begin != index.records.size()) refuse("its samples and their parts do not belong together");
-  const absl::flat_hash_set<std::string_view> names(index.fields.begin(), index.fields.end());
+  const hash_set<std::string_view> names(index.fields.begin(), index.fields.end());
   if (names.size() != index.fields.size()) refuse("it has two fields of one name");
   if (std::find(seen_by.begin(), seen_by.end(), 0U) != seen_by.end()) refuse("it has a field that no sample has");
   for (const shard_index::damaged& each : index.defects) {

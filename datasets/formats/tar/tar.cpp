@@ -1,5 +1,6 @@
 // WebDataset shards as a dataset: one table of extents, names left in the shards.
 #include "base/cores_quota.hpp"
+#include "base/hash_map.hpp"
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "datasets/files/blocking_source.hpp"
@@ -31,7 +32,6 @@
 #include <leat/open_tar.hpp>
 #include <leat/samples.hpp>
 
-#include <absl/container/flat_hash_map.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -481,7 +481,7 @@ class tar_model final : public dataset_model, expanding_facet, blocks_facet, def
   const at_end_marker at_marker_;
   extent_table table_;
   sample_counts counts_;
-  absl::flat_hash_map<std::string, std::uint16_t> numbers_;
+  hash_map<std::string, std::uint16_t> numbers_;
   std::map<std::uint64_t, defect> defects_;
   std::span<const photo_place> photos_;    // of all files, by file and block
   std::vector<std::uint32_t> photo_ends_;  // of each file's

@@ -1,5 +1,6 @@
 #include "datasets/formats/tar/webdataset.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model/member_key.hpp"
@@ -162,7 +163,7 @@ void shard_grouper::add_link(const tar_member& member, std::uint16_t field) {
 
 bool shard_grouper::begins_again() {
   if (is_again_ || linked_.empty()) return false;
-  absl::flat_hash_map<std::string, std::uint32_t> linked = std::move(linked_);
+  hash_map<std::string, std::uint32_t> linked = std::move(linked_);
   *this = shard_grouper(std::move(path_), file_);
   linked_ = std::move(linked);
   is_again_ = true;

@@ -1,12 +1,11 @@
 // How WebDataset makes samples of an archive's members.
 #pragma once
 
+#include "base/hash_map.hpp"
 #include "datasets/formats/tar/photo_places.hpp"
 #include "datasets/formats/tar/tar_walk.hpp"
 #include "datasets/model/hidden_names.hpp"
 #include "datasets/tables/extent_table.hpp"
-
-#include <absl/container/flat_hash_map.h>
 
 #include <cstdint>
 #include <optional>
@@ -105,9 +104,9 @@ class shard_grouper {
   std::size_t begin_ = 0;  // Of the open sample's records.
   std::uint64_t archive_offset_ = 0;
   std::vector<photo_index> photo_indexes_;
-  absl::flat_hash_map<std::string, std::uint16_t> numbers_;
+  hash_map<std::string, std::uint16_t> numbers_;
   // Where hard links lead, and the last record of that name when members come again.
-  absl::flat_hash_map<std::string, std::uint32_t> linked_;
+  hash_map<std::string, std::uint32_t> linked_;
   bool is_again_ = false;
 };
 

@@ -1,7 +1,10 @@
 #include "datasets/formats/zarr/zarr_references.hpp"
 
+#include "base/base64.hpp"
+#include "base/hash_map.hpp"
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "datasets/files/asked_files.hpp"
 #include "datasets/files/content.hpp"
 #include "datasets/files/file_bytes.hpp"
@@ -13,9 +16,6 @@
 
 #include <leat/error.hpp>
 
-#include <absl/container/flat_hash_map.h>
-#include <absl/strings/ascii.h>
-#include <absl/strings/escaping.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -293,11 +293,12 @@ class reference_store final : public zarr_store {
 
   void hold(const std::string& key, std::string_view text) {
     constexpr std::string_view base64 = "base64:";
-    std::string decoded;
+    std::optional<std::string> decoded;
     if (text.starts_with(base64)) {
       text.remove_prefix(base64.size());
-      if (!absl::Base64Unescape({text.data(), text.size()}, &decoded)) fail(key, "text that is no base64");
-      text = decoded;
+      decoded = from_base64(text);
+      if (!decoded) fail(key, "text that is no base64");
+      text = *decoded;
     }
     references_.insert_or_assign(key, reference{.offset = held_.size(), .bytes = text.size()});
     const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
@@ -335,8 +336,7 @@ class reference_store final : public zarr_store {
       if (open == std::string_view::npos) return filled;
       const std::size_t close = url.find("}}", open);
       if (close == std::string_view::npos) fail(key, "a template without an end");
-      std::string name(url.substr(open + 2, close - open - 2));
-      absl::StripAsciiWhitespace(&name);
+      const std::string name(trimmed(url.substr(open + 2, close - open - 2)));
       const auto found = templates_.find(name);
       if (found == templates_.end() || found->second.find("{{") != std::string::npos) {
         throw error(errc::unsupported, str_cat(path_, ": \"", key, "\": the template {{", name.substr(0, 40),
@@ -391,10 +391,10 @@ class reference_store final : public zarr_store {
   std::shared_ptr<const input_files> elsewhere_;  // null: they are where from_ says, or on a disk
   std::uint32_t first_elsewhere_ = 0;
   std::map<std::string, std::string> templates_;
-  absl::flat_hash_map<std::string, reference> references_;
+  hash_map<std::string, reference> references_;
   std::vector<std::byte> held_;
-  std::map<std::string, std::set<std::string>> groups_;      // what lies directly below each
-  absl::flat_hash_map<std::string, std::uint32_t> numbers_;  // of files_, by url
+  std::map<std::string, std::set<std::string>> groups_;  // what lies directly below each
+  hash_map<std::string, std::uint32_t> numbers_;         // of files_, by url
   std::vector<referred_file> files_;
   std::uint32_t own_number_ = referred_file::unnumbered;
 };
