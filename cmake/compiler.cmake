@@ -29,9 +29,12 @@ if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   endif()
 endif()
 
-# leat_hidden(<target of the library>): only what include/leat declares leaves the library. Asio, Abseil and the rest of what is inside
-# never meet those of the program, which may be of another version.
+# leat_hidden(<target of the library>): only what include/leat declares leaves the library. Asio, JSON and the rest of what is inside
+# never meet those of the program, which may be of another version. Each function is a section, so that a program's linker leaves out
+# what it does not use.
 function(leat_hidden target)
+  target_compile_options(${target} PRIVATE
+    $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-ffunction-sections> $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-fdata-sections>)
   if(NOT LEAT_EXPORT_INTERNALS)
     set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
       VISIBILITY_INLINES_HIDDEN ON)

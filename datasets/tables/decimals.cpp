@@ -1,6 +1,6 @@
 #include "datasets/tables/decimals.hpp"
 
-#include <absl/strings/numbers.h>
+#include "base/numbers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -58,10 +58,8 @@ double real_of_decimal(unscaled_decimal unscaled, int scale) {
   if (is_exact && scale >= 0 && scale <= exact_power_max) {
     return static_cast<double>(static_cast<std::int64_t>(unscaled)) / powers[static_cast<std::size_t>(scale)];
   }
-  double real = 0;
   // A number that is out of range is infinite, or zero: what it is next to.
-  static_cast<void>(absl::SimpleAtod(text_of(unscaled, scale), &real));
-  return real;
+  return parse_real(text_of(unscaled, scale)).value_or(0);
 }
 
 }  // namespace leat::datasets

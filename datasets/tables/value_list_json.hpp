@@ -1,9 +1,8 @@
 // Lists of texts and of bytes as tables give them: a list of JSON. Bytes are base64, as JSON of protobuf has them.
 #pragma once
 
+#include "base/base64.hpp"
 #include "datasets/wire/json_value.hpp"
-
-#include <absl/strings/escaping.h>
 
 #include <cstddef>
 #include <optional>
@@ -26,7 +25,7 @@ void for_each_piece_of_json(bool first, bool is_text, std::optional<std::span<co
   if (is_text) {
     for_each_escaped(bytes, hold);
   } else {
-    hold(std::string_view(absl::Base64Escape(absl::string_view(bytes.data(), bytes.size()))));
+    hold(std::string_view(to_base64(bytes)));
   }
   hold("\""sv);
 }

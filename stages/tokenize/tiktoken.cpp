@@ -1,14 +1,14 @@
 // *.tiktoken: which two tokens may become one follows from what their bytes are together.
+#include "base/base64.hpp"
+#include "base/hash_map.hpp"
+#include "base/numbers.hpp"
 #include "base/text.hpp"
 #include "stages/tokenize/tokenizer_parts.hpp"
 
 #include <leat/error.hpp>
 
-#include <absl/container/flat_hash_map.h>
-#include <absl/strings/escaping.h>
-#include <absl/strings/numbers.h>
-
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,7 +66,7 @@ tokenizer_parts parse_tiktoken(std::string_view text, std::string_view name) {
   parts.splits.push_back({.expression = known->expression});
   for (const special_of& each : known->special)
     parts.added.push_back({.text = each.text, .id = each.id, .special = true});
-  absl::flat_hash_map<std::string, std::uint32_t> ranks;
+  hash_map<std::string, std::uint32_t> ranks;
   std::size_t line_number = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -75,16 +75,20 @@ tokenizer_parts parse_tiktoken(std::string_view text, std::string_view name) {
     ++line_number;
     if (line.empty() || line == "\r") continue;
     const std::size_t space = line.find(' ');
-    std::string bytes;
-    std::uint32_t rank = 0;
-    if (space == std::string_view::npos || !absl::Base64Unescape(as_absl(line.substr(0, space)), &bytes) ||
-        bytes.empty() || !absl::SimpleAtoi(as_absl(line.substr(space + 1)), &rank) || rank > 0x7FFFFFFF) {
+    std::optional<std::string> bytes;
+    std::optional<std::uint64_t> rank;
+    if (space != std::string_view::npos) {
+      bytes = from_base64(line.substr(0, space));
+      rank = parse_unsigned(line.substr(space + 1));
+    }
+    if (!bytes || bytes->empty() || !rank || *rank > 0x7FFFFFFF) {
       throw error(errc::format, str_cat("line ", line_number, " is no token in base64 and its rank"));
     }
-    if (!ranks.emplace(bytes, rank).second) {
+    const auto id = static_cast<std::uint32_t>(*rank);
+    if (!ranks.emplace(*bytes, id).second) {
       throw error(errc::format, str_cat("line ", line_number, " has a token that a line before it has"));
     }
-    parts.vocabulary.push_back({.bytes = std::move(bytes), .id = rank});
+    parts.vocabulary.push_back({.bytes = std::move(*bytes), .id = id});
   }
   // Any two tokens whose bytes together are a token become it, that of the least rank first.
   for (const vocabulary_entry& each : parts.vocabulary) {

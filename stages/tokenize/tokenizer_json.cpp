@@ -1,11 +1,10 @@
 // tokenizer.json. Each part is read, or it is refused by its name.
+#include "base/hash_map.hpp"
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "stages/tokenize/tokenizer_parts.hpp"
 
 #include <leat/error.hpp>
-
-#include <absl/container/flat_hash_map.h>
 
 #include <algorithm>
 #include <array>
@@ -225,7 +224,7 @@ void read_model(const json& from, tokenizer_parts& to) {
   const byte_letters letters;
   const json& vocabulary = member(from, "vocab", "model");
   if (!vocabulary.is_object()) damaged("model.vocab is no object of tokens and their numbers");
-  absl::flat_hash_map<std::string, std::uint32_t> ids;
+  hash_map<std::string, std::uint32_t> ids;
   ids.reserve(vocabulary.size());
   for (const auto& [token, number] : vocabulary.items()) {
     const std::uint32_t id = id_of(number, "model.vocab");
