@@ -1,4 +1,4 @@
-# leat::leat, from the objects of all modules: static, or shared with BUILD_SHARED_LIBS.
+# leat::leat and its components, from the objects of all modules: archives, or one shared library with BUILD_SHARED_LIBS.
 
 get_property(leat_objects GLOBAL PROPERTY leat_objects)
 get_property(leat_links GLOBAL PROPERTY leat_links)
@@ -14,26 +14,104 @@ list(REMOVE_ITEM leat_public_headers ${leat_cuda_header} ${leat_torch_headers})
 # That of leat::mpi (stages/mpi/CMakeLists.txt).
 list(REMOVE_ITEM leat_public_headers ${PROJECT_SOURCE_DIR}/include/leat/mpi.hpp)
 
-# Of an archive the linker sees the names in all objects. So all are one, in which only the public names are left global. Sanitizers
-# and link-time optimisation have names and code of their own there.
-set(leat_archived ${leat_objects})
-if(leat_objects AND NOT BUILD_SHARED_LIBS AND NOT LEAT_EXPORT_INTERNALS AND NOT LEAT_SANITIZE AND CMAKE_OBJCOPY AND CMAKE_LINKER
-    AND NOT CMAKE_INTERPROCEDURAL_OPTIMIZATION AND NOT CMAKE_CXX_FLAGS MATCHES "-flto")
-  set(leat_archived ${CMAKE_CURRENT_BINARY_DIR}/leat_whole.o)
-  add_custom_command(OUTPUT ${leat_archived}
-    COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${leat_archived} ${leat_objects}
-    COMMAND ${CMAKE_OBJCOPY} --localize-hidden --wildcard
-      --keep-global-symbol=_ZN4leat* --keep-global-symbol=_ZNK4leat* --keep-global-symbol=_ZT?N4leat* ${leat_archived}
-    DEPENDS ${leat_objects} COMMENT "Only public names of libleat.a stay global" COMMAND_EXPAND_LISTS VERBATIM)
-  set_source_files_properties(${leat_archived} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+# The components, so that a program links what it uses: which objects each has, and which of the libraries. leat::core has the rest.
+# Nothing in it may call one of these, but for the door to remote objects, which is weak (io/remote/without_remote.cpp).
+set(leat_components images tables text remote)
+# As parts of the paths of objects, in which CMake may have a "./". Of the pixels core has scratch.cpp, which is memory.
+set(leat_objects_of_images "leat_pixels\\.dir/(\\./)?([^s.]|s[^c])" fields/image_field fields/photo_reach "device/decode_photos\\.cpp"
+  "device/nvjpeg\\.cpp" device/photo_operation device/photo_plan device/picture_operation device/write_program)
+set(leat_objects_of_tables formats/arrays/npz formats/arrow formats/hdf5 formats/lmdb formats/parquet formats/records formats/zarr
+  codecs/bitshuffle codecs/blosc codecs/compress codecs/filters codecs/lz codecs/snappy tables/array_choice tables/chunked_rows
+  open/folder_splits open/formats "open/open\\." open/open_formats open/open_objects open/saved_set open/source_folder
+  write/pack_zarr write/references_writer write/zarr_plan)
+set(leat_objects_of_text "leat_tokenize\\.dir" fields/tokenize_field)
+set(leat_objects_of_remote ${leat_remote_sources})
+list(TRANSFORM leat_objects_of_remote REPLACE "\\." "\\\\.")
+foreach(name IN LISTS leat_components)
+  list(TRANSFORM leat_objects_of_${name} PREPEND /)
+  list(JOIN leat_objects_of_${name} "|" leat_objects_of_${name})
+endforeach()
+set(leat_links_of_images JPEG::JPEG PNG::PNG WebP::webp hwy::hwy)
+set(leat_links_of_tables LZ4::lz4 Snappy::snappy Blosc::blosc)
+set(leat_links_of_text PCRE2::8bit Utf8proc::utf8proc)
+set(leat_links_of_remote ${LEAT_REMOTE_LINKS})
+if(NOT leat_objects_of_remote)
+  list(REMOVE_ITEM leat_components remote)
 endif()
 
-if(leat_objects)
-  add_library(leat ${leat_archived})
+# Each is an archive of one object, in which only the public names are left as they are. What components call of one another gets a name of
+# its own and stays hidden. Sanitizers and link-time optimisation have names and code of their own there.
+set(leat_split FALSE)
+if(leat_objects AND NOT BUILD_SHARED_LIBS AND NOT LEAT_EXPORT_INTERNALS AND NOT LEAT_SANITIZE AND CMAKE_OBJCOPY AND CMAKE_LINKER
+    AND CMAKE_READELF AND NOT CMAKE_INTERPROCEDURAL_OPTIMIZATION AND NOT CMAKE_CXX_FLAGS MATCHES "-flto")
+  set(leat_split TRUE)
+endif()
+
+# leat_component_archive(<name> <links>...): the target leat_<name>, from leat_<name>_seen.o.
+function(leat_component_archive name)
+  set(object ${CMAKE_CURRENT_BINARY_DIR}/leat_${name}_whole.o)
+  add_custom_command(OUTPUT ${object}
+    COMMAND ${CMAKE_OBJCOPY} --redefine-syms=${leat_private_names} ${CMAKE_CURRENT_BINARY_DIR}/leat_${name}_seen.o ${object}
+    COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=_ZN4leat* --keep-global-symbol=_ZNK4leat*
+      --keep-global-symbol=_ZT?N4leat* --keep-global-symbol=*.leat ${object}
+    DEPENDS ${leat_private_names} ${CMAKE_CURRENT_BINARY_DIR}/leat_${name}_seen.o
+    COMMENT "Only public names of leat::${name} stay as they are" VERBATIM)
+  set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+  add_library(leat_${name} STATIC ${object})
+  set_target_properties(leat_${name} PROPERTIES LINKER_LANGUAGE CXX EXPORT_NAME ${name})
+  target_link_libraries(leat_${name} PRIVATE ${ARGN})
+endfunction()
+
+if(leat_split)
+  set(leat_private_names ${CMAKE_CURRENT_BINARY_DIR}/leat_private_names)
+  set(leat_seen "")
+  foreach(name IN ITEMS core ${leat_components})
+    set(objects "")
+    foreach(of_module IN LISTS leat_objects)
+      if(name STREQUAL "core")
+        foreach(component IN LISTS leat_components)
+          set(of_module "$<FILTER:${of_module},EXCLUDE,${leat_objects_of_${component}}>")
+        endforeach()
+      else()
+        set(of_module "$<FILTER:${of_module},INCLUDE,${leat_objects_of_${name}}>")
+      endif()
+      list(APPEND objects ${of_module})
+    endforeach()
+    set(seen ${CMAKE_CURRENT_BINARY_DIR}/leat_${name}_seen.o)
+    add_custom_command(OUTPUT ${seen}
+      COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${seen} ${objects}
+      DEPENDS ${objects} COMMENT "The objects of leat::${name} are one" COMMAND_EXPAND_LISTS VERBATIM)
+    list(APPEND leat_seen ${seen})
+  endforeach()
+  add_custom_command(OUTPUT ${leat_private_names}
+    COMMAND ${PROJECT_SOURCE_DIR}/cmake/private_names ${CMAKE_READELF} ${leat_seen} > ${leat_private_names}
+    DEPENDS ${leat_seen} ${PROJECT_SOURCE_DIR}/cmake/private_names VERBATIM)
+
+  set(links ${leat_links})
+  foreach(name IN LISTS leat_components)
+    list(REMOVE_ITEM links ${leat_links_of_${name}})
+  endforeach()
+  set(leat_links_of_core ${links})
+  leat_component_archive(core ${links})
+  # What no part of a program refers to is left out of it.
+  target_link_options(leat_core INTERFACE LINKER:--gc-sections)
+  add_library(leat INTERFACE)
+  foreach(name IN LISTS leat_components)
+    leat_component_archive(${name} ${leat_links_of_${name}})
+    target_link_libraries(leat_${name} PUBLIC leat_core)
+    target_link_libraries(leat INTERFACE leat_${name})
+  endforeach()
+  if(TARGET leat_remote)
+    # No call of it is anywhere: it takes the place of weak functions.
+    target_link_options(leat_remote INTERFACE LINKER:--undefined=_ZN4leat16remote_is_linkedE)
+  endif()
+  target_link_libraries(leat INTERFACE leat_core)
+  set(leat_library leat_core)
+elseif(leat_objects)
+  add_library(leat ${leat_objects})
   set_target_properties(leat PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-  target_link_libraries(leat PUBLIC Boost::headers Threads::Threads PRIVATE ${leat_links})
-  target_compile_features(leat PUBLIC cxx_std_20)
+  target_link_libraries(leat PRIVATE ${leat_links})
   if(BUILD_SHARED_LIBS AND NOT LEAT_SANITIZE)
     # A library that some module forgot to name in LINKS fails here and not at the user's.
     target_link_options(leat PRIVATE LINKER:-z,defs)
@@ -42,19 +120,38 @@ if(leat_objects)
     target_link_options(leat PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exported.map)
     set_property(TARGET leat APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exported.map)
   endif()
-  target_sources(leat PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${leat_public_headers})
+  set(leat_library leat)
 else()
   add_library(leat INTERFACE)
-  target_link_libraries(leat INTERFACE Boost::headers Threads::Threads)
-  target_compile_features(leat INTERFACE cxx_std_20)
-  target_sources(leat INTERFACE FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${leat_public_headers})
+  set(leat_library leat)
 endif()
+if(NOT leat_split)
+  # All that there is.
+  foreach(name IN ITEMS core ${leat_components})
+    add_library(leat_${name} INTERFACE)
+    set_target_properties(leat_${name} PROPERTIES EXPORT_NAME ${name})
+    target_link_libraries(leat_${name} INTERFACE leat)
+  endforeach()
+endif()
+if(LEAT_HAVE_CUDA)
+  list(APPEND leat_components cuda)
+  add_library(leat_cuda INTERFACE)
+  set_target_properties(leat_cuda PROPERTIES EXPORT_NAME cuda)
+  target_link_libraries(leat_cuda INTERFACE leat_core)
+endif()
+foreach(name IN ITEMS core ${leat_components})
+  add_library(leat::${name} ALIAS leat_${name})
+endforeach()
+
 if(leat_objects)
   set(leat_header_scope PUBLIC)
 else()
   set(leat_header_scope INTERFACE)
 endif()
-target_sources(leat ${leat_header_scope}
+target_link_libraries(${leat_library} ${leat_header_scope} Boost::headers Threads::Threads)
+target_compile_features(${leat_library} ${leat_header_scope} cxx_std_20)
+target_sources(${leat_library} ${leat_header_scope}
+  FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${leat_public_headers}
   FILE_SET cuda_header TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${leat_cuda_header}
   FILE_SET torch_headers TYPE HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${leat_torch_headers})
 add_library(leat::leat ALIAS leat)
@@ -62,9 +159,9 @@ add_library(leat::leat ALIAS leat)
 set(leat_boost_version ${Boost_VERSION_MAJOR}.${Boost_VERSION_MINOR})
 file(STRINGS ${Boost_INCLUDE_DIRS}/boost/asio/version.hpp leat_asio_version REGEX "#define BOOST_ASIO_VERSION [0-9]+")
 string(REGEX REPLACE "[^0-9]*([0-9]+).*" "\\1" leat_asio_version "${leat_asio_version}")
-target_compile_definitions(leat INTERFACE LEAT_ASIO_VERSION=${leat_asio_version})
+target_compile_definitions(${leat_library} INTERFACE LEAT_ASIO_VERSION=${leat_asio_version})
 # The target all_verify_interface_header_sets compiles each public header alone, with what users get and nothing else.
-set_target_properties(leat PROPERTIES VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL}
+set_target_properties(${leat_library} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ${PROJECT_IS_TOP_LEVEL}
   INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
 if(LEAT_HAVE_CUDA)
   # As a user of cuda.hpp has it: leat, and the runtime's headers beside it.

@@ -1,5 +1,6 @@
 #include "tools/fields.hpp"
 
+#include "base/hash_map.hpp"
 #include "base/text.hpp"
 #include "datasets/files/sample_counts.hpp"
 #include "datasets/model/model.hpp"
@@ -11,7 +12,6 @@
 #include <leat/error.hpp>
 #include <leat/tokenizer.hpp>
 
-#include <absl/container/flat_hash_map.h>
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_split.h>
 
@@ -122,7 +122,7 @@ class field_survey {
   }
 
   void name_candidates(bool one_picture) {
-    absl::flat_hash_map<std::string, std::size_t> places;
+    hash_map<std::string, std::size_t> places;
     for (const field_info& each : fields_) {
       const std::string name = one_picture && is_any_picture(each) ? "jpg" : each.name;
       // A field and a column of one name are the halves of a concatenation, and one label.

@@ -18,9 +18,6 @@ namespace leat::datasets {
 class input_files;
 struct index_places;
 
-/// Where indexes of shards at these addresses may lie.
-[[nodiscard]] index_places indexes_of(std::span<const std::string> shards, const remote_options& options);
-
 /// A dataset of files of one kind, out of whatever source.
 ///   shards   the same files, where they are tar shards
 ///   beside   where indexes of them may lie

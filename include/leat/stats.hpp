@@ -198,7 +198,7 @@ struct loader_stats {
 
   reader_report reader;
   /// This libjpeg-turbo's inner structure is not known, so rows of photo packs are coded again for it: slower, with the
-  /// same pixels.
+  /// same pixels. Said where a field is of pictures.
   bool photo_packs_recoded = false;
   device_report device;
   leat::verdict verdict;  ///< the bottleneck in the last window

@@ -12,6 +12,14 @@
 #include <utility>
 #include <vector>
 
+namespace leat {
+
+// By this name a linker is told to take the component leat::remote (cmake/library.cmake).
+[[gnu::visibility("default")]] extern const bool remote_is_linked;
+const bool remote_is_linked = true;
+
+}  // namespace leat
+
 namespace leat::io {
 
 std::shared_ptr<const source_description> describe_web_objects(std::span<const named_object* const> named,

@@ -214,12 +214,14 @@ struct program_facets {
 ///   crop                not null: each row is this part of its stored row, as it is, and no more than that is read. It reads one field,
 ///                       and is not verbatim
 ///   encoded_bytes_max   samples of more encoded bytes are corrupt, as decode() says: no more room is planned for their ragged rows
+///   recodes_packs       rows of photo packs are coded again for this libjpeg
 ///   scratch_bytes       what decoding a usual sample takes of the scratch budget, per thread
 struct program_facts {
   bool required = true;
   bool verbatim = false;
   const array_crop* crop = nullptr;
   std::size_t encoded_bytes_max = std::numeric_limits<std::size_t>::max();
+  bool recodes_packs = false;
   std::size_t scratch_bytes = 0;
 };
 

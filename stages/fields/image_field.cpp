@@ -15,6 +15,7 @@
 #include "stages/fields/user_failure.hpp"
 #include "stages/pixels/array_pixels.hpp"
 #include "stages/pixels/orientation.hpp"
+#include "stages/pixels/photo_pack_layout.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/picture_format.hpp"
 #include "stages/pixels/picture_info.hpp"
@@ -176,6 +177,7 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
       outputs_.push_back(std::move(said));
     }
     facts_.scratch_bytes = usual_scratch_bytes + colour_scratch_bytes_;
+    facts_.recodes_packs = pixels::photo_packs_are_recoded();
     facets_.choosing = this;
     if (pipeline_.random()) facets_.drawing = this;
     facets_.sharing = this;

@@ -6,7 +6,6 @@
 #include "stages/device/device.hpp"
 #include "stages/device/device_transfer.hpp"
 #include "stages/device/open_device.hpp"
-#include "stages/pixels/photo_pack_layout.hpp"
 #include "stages/run/loader_parts.hpp"
 
 #include <leat/error.hpp>
@@ -140,7 +139,8 @@ finished_by finished_where(const loader_options& options, std::span<const field>
 
 void add_pictures(loader_stats& to, const loader_options& options, const transfer& by,
                   std::span<const std::unique_ptr<field_program>> programs) {
-  to.photo_packs_recoded = pixels::photo_packs_are_recoded();
+  to.photo_packs_recoded =
+      std::any_of(programs.begin(), programs.end(), [](const auto& program) { return program->facts().recodes_packs; });
   add_photos(to.device, options, by, programs);
   add_passes(to.device, programs);
 }

@@ -3,10 +3,14 @@
 #include "base/hash_map.hpp"
 #include "base/text.hpp"
 #include "datasets/files/blocking_source.hpp"
+#include "datasets/files/remote_files.hpp"
+#include "io/remote/address.hpp"
+#include "io/remote/describe_objects.hpp"
 
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -31,6 +35,30 @@ std::string reason_of(const error& why, const std::string& name) {
 }
 
 }  // namespace
+
+index_places indexes_of(std::span<const std::string> shards, const remote_options& options) {
+  index_places places;
+  std::vector<std::string> own;
+  std::vector<std::string> theirs;
+  hash_map<std::string, std::uint32_t> numbers;
+  for (const std::string& each : shards) {
+    const address_parts parts = parts_of(each);
+    const std::string index = str_cat(parts.folder, index_name_of(parts.name), parts.query);
+    const auto [known, is_new] = numbers.try_emplace(index, static_cast<std::uint32_t>(own.size()));
+    if (is_new) own.push_back(index);
+    places.own.push_back(known->second);
+    places.shards.push_back(parts.name);
+    theirs.push_back(str_cat(parts.folder, wds_index_name_of(parts.name), parts.query));
+  }
+  places.own_files = static_cast<std::uint32_t>(own.size());
+  own.insert(own.end(), theirs.begin(), theirs.end());
+  // There are the shards: an index that does not come is not waited for as long as these are. It is read once, and where the cache is full
+  // shards would have to make room for it.
+  remote_options impatient = options;
+  impatient.patience = std::min<std::chrono::milliseconds>(options.patience, std::chrono::seconds(10));
+  places.source = io::describe_objects(own, impatient, io::caching::none);
+  return places;
+}
 
 void indexes_beside::look() {
   std::vector<std::uint32_t> files(places_.own_files + 1);

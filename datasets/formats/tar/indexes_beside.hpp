@@ -4,6 +4,8 @@
 #include "datasets/formats/tar/shard_index_file.hpp"
 #include "io/files/source.hpp"
 
+#include <leat/remote.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,6 +25,9 @@ struct index_places {
   std::vector<std::uint32_t> own;
   std::uint32_t own_files = 0;
 };
+
+/// Where indexes of shards at these addresses may lie.
+[[nodiscard]] index_places indexes_of(std::span<const std::string> shards, const remote_options& options);
 
 /// Thread: one at a time.
 class indexes_beside {
