@@ -15,14 +15,15 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(begin, text.find_last_not_of(space) + 1 - begin);
 }
 
-std::vector<std::string_view> words_of(std::string_view text, std::string_view separators) {
-  std::vector<std::string_view> words;
-  for (std::size_t at = 0;;) {
-    const std::size_t begin = text.find_first_not_of(separators, at);
-    if (begin == std::string_view::npos) return words;
-    at = std::min(text.find_first_of(separators, begin), text.size());
-    words.push_back(text.substr(begin, at - begin));
+void word_range::const_iterator::next() noexcept {
+  const std::size_t begin = rest_.find_first_not_of(separators_);
+  if (begin == std::string_view::npos) {
+    word_ = {};
+    return;
   }
+  const std::size_t end = std::min(rest_.find_first_of(separators_, begin), rest_.size());
+  word_ = rest_.substr(begin, end - begin);
+  rest_.remove_prefix(end);
 }
 
 }  // namespace leat

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace leat {
 
@@ -26,7 +27,59 @@ namespace leat {
 /// Without white space at both ends.
 [[nodiscard]] std::string_view trimmed(std::string_view text) noexcept;
 
+/// The words of a text, one after another, without memory of its own.
+class word_range {
+ public:
+  using value_type = std::string_view;
+
+  class const_iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = std::string_view;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const std::string_view*;
+    using reference = const std::string_view&;
+
+    const_iterator() = default;
+    const_iterator(std::string_view rest, std::string_view separators) noexcept : rest_(rest), separators_(separators) {
+      next();
+    }
+    [[nodiscard]] reference operator*() const noexcept { return word_; }
+    [[nodiscard]] pointer operator->() const noexcept { return &word_; }
+    const_iterator& operator++() noexcept {
+      next();
+      return *this;
+    }
+    const_iterator operator++(int) noexcept {
+      const const_iterator before = *this;
+      next();
+      return before;
+    }
+    // Of one text: words differ by where they begin. None is left where there is no word.
+    [[nodiscard]] friend bool operator==(const const_iterator& a, const const_iterator& b) noexcept {
+      return a.word_.data() == b.word_.data();
+    }
+
+   private:
+    void next() noexcept;
+
+    std::string_view rest_;
+    std::string_view separators_;
+    std::string_view word_;
+  };
+
+  word_range(std::string_view text, std::string_view separators) noexcept : text_(text), separators_(separators) {}
+  [[nodiscard]] const_iterator begin() const noexcept { return {text_, separators_}; }
+  [[nodiscard]] const_iterator end() const noexcept { return {}; }
+
+ private:
+  std::string_view text_;
+  std::string_view separators_;
+};
+
 /// What stands between any of `separators`, and is not empty.
-[[nodiscard]] std::vector<std::string_view> words_of(std::string_view text, std::string_view separators);
+[[nodiscard]] inline word_range words_of(std::string_view text, std::string_view separators) noexcept {
+  return {text, separators};
+}
 
 }  // namespace leat

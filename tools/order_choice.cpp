@@ -106,16 +106,21 @@ void add_order_choice(CLI::App& app, order_choice& choice) {
   CLI::Option* const mixed =
       add_text(app, "--mixture", choice.mixture, "SHARES", "of the sources, one for each: 0.7,0.3");
   mixed->excludes(named)->excludes(blocks);
-  app.add_option_function<std::string>(
-         "--node-local,--sticky",
-         [&choice](const std::string& given) {
-           choice.nodes = static_cast<std::uint32_t>(
-               parse_number("--node-local", given, 0, std::numeric_limits<std::uint32_t>::max()));
-         },
-         "each of N nodes reads its own share of the samples only, which its cache has to hold (0: as many nodes "
-         "as the launcher says); some samples are left out of each epoch")
-      ->type_name("N")
-      ->excludes(mixed);
+  // --sticky is its name before, for one version more.
+  for (const char* const name : {"--node-local", "--sticky"}) {
+    CLI::Option* const by_node =
+        app.add_option_function<std::string>(
+               name,
+               [&choice, name](const std::string& given) {
+                 choice.nodes = static_cast<std::uint32_t>(
+                     parse_number(name, given, 0, std::numeric_limits<std::uint32_t>::max()));
+               },
+               "each of N nodes reads its own share of the samples only, which its cache has to hold (0: as many nodes "
+               "as the launcher says); some samples are left out of each epoch")
+            ->type_name("N")
+            ->excludes(mixed);
+    if (std::string_view(name) == "--sticky") by_node->group("");
+  }
   CLI::Option* const last = add_choice(app, "--last", choice.last,
                                        {{"keep", std::optional(last_batch::keep)},
                                         {"drop", std::optional(last_batch::drop)},

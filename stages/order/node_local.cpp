@@ -106,7 +106,8 @@ class node_local_sampler final : public sampler {
 [[noreturn]] void refuse(const std::string& why) { throw order_error(option_id::order_node_local, why); }
 
 std::uint64_t seed_of(std::uint64_t seed, std::uint32_t node) {
-  random_draws draws(seed, 0, node, "node_local");
+  // The word that keys it is the name that this order had before: its rows stay as they were.
+  random_draws draws(seed, 0, node, "sticky");
   const std::uint64_t high = draws.bits();
   return high << 32 | draws.bits();
 }

@@ -19,8 +19,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 TEST(words, are_what_stands_between_separators) {
   EXPECT_THAT(words_of(" 1,2;;[3] ", " ,;[]"), ::testing::ElementsAre("1", "2", "3"));
-  EXPECT_THAT(words_of("", ","), ::testing::IsEmpty());
-  EXPECT_THAT(words_of(",,", ","), ::testing::IsEmpty());
+  EXPECT_THAT(words_of("", ","), ::testing::ElementsAre());
+  EXPECT_THAT(words_of(",,", ","), ::testing::ElementsAre());
   EXPECT_EQ(trimmed(" \t a b\r\n"), "a b");
   EXPECT_EQ(trimmed(" \n"), "");
 }

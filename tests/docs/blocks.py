@@ -229,6 +229,11 @@ def sh(program):
 
 stub = """add_library(leat_stub INTERFACE)
 add_library(leat::leat ALIAS leat_stub)
+add_library(leat::core ALIAS leat_stub)
+add_library(leat::images ALIAS leat_stub)
+add_library(leat::tables ALIAS leat_stub)
+add_library(leat::text ALIAS leat_stub)
+add_library(leat::remote ALIAS leat_stub)
 """
 stub_of_mpi = """add_library(leat_mpi_stub INTERFACE)
 add_library(leat::mpi ALIAS leat_mpi_stub)
