@@ -65,24 +65,41 @@ class tokenize {
  public:
   /// The output is called as the member.
   tokenize(std::string member, tokenizer words);
-  [[nodiscard]] tokenize named(std::string name) const;
+  [[nodiscard]] tokenize named(std::string name) const {
+    return with([&](settings& to) { to.name = std::move(name); });
+  }
   /// i32 or i64.
-  [[nodiscard]] tokenize as(dtype type) const;
+  [[nodiscard]] tokenize as(dtype type) const {
+    return with([=](settings& to) { to.type = type; });
+  }
   /// A token behind the text, and behind those that the file puts there. Without a name, the one that ends a text:
   /// tokenizer_config.json's eos_token, tiktoken's <|endoftext|>.
   ///   throws   error{errc::usage} for a token that the tokenizer does not have, or does not name
   [[nodiscard]] tokenize eos() const;
   [[nodiscard]] tokenize eos(std::string_view token) const;
   /// Special tokens that a text spells are those tokens. By default they are text: users write such things too.
-  [[nodiscard]] tokenize special_in_text() const;
+  [[nodiscard]] tokenize special_in_text() const {
+    return with([](settings& to) { to.special_in_text = true; });
+  }
   /// Without the tokens that the file puts around each text (add_special_tokens = False).
-  [[nodiscard]] tokenize without_special() const;
+  [[nodiscard]] tokenize without_special() const {
+    return with([](settings& to) { to.around = false; });
+  }
   /// No more than n tokens: the text is cut, and what is around it and eos() remain.
-  [[nodiscard]] tokenize truncate(std::int64_t n) const;
+  [[nodiscard]] tokenize truncate(std::int64_t n) const {
+    return with([=](settings& to) { to.truncate = n; });
+  }
   /// All rows have n tokens: shorter ones are filled with `value`.
-  [[nodiscard]] tokenize pad(std::int64_t n, std::int64_t value = 0) const;
+  [[nodiscard]] tokenize pad(std::int64_t n, std::int64_t value = 0) const {
+    return with([=](settings& to) {
+      to.pad = n;
+      to.pad_value = value;
+    });
+  }
   /// True where a token is.
-  [[nodiscard]] tokenize mask() const;
+  [[nodiscard]] tokenize mask() const {
+    return with([](settings& to) { to.mask = true; });
+  }
   operator field() const;  // NOLINT: it is a field.
 
   struct settings {
@@ -99,6 +116,13 @@ class tokenize {
   };
 
  private:
+  template <class Change>
+  [[nodiscard]] tokenize with(const Change& change) const {
+    tokenize changed = *this;
+    change(changed.settings_);
+    return changed;
+  }
+
   tokenizer words_;
   settings settings_;
 };

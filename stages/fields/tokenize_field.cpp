@@ -185,16 +185,6 @@ tokenize::tokenize(std::string member, tokenizer words) : words_(std::move(words
   settings_.name = member;
   settings_.member = std::move(member);
 }
-tokenize tokenize::named(std::string name) const {
-  tokenize changed = *this;
-  changed.settings_.name = std::move(name);
-  return changed;
-}
-tokenize tokenize::as(dtype type) const {
-  tokenize changed = *this;
-  changed.settings_.type = type;
-  return changed;
-}
 tokenize tokenize::eos() const {
   if (!words_.get()->eos) {
     throw error(errc::usage, str_cat(words_.get()->path,
@@ -210,32 +200,6 @@ tokenize tokenize::eos(std::string_view token) const {
   if (!id) throw error(errc::usage, str_cat(words_.get()->path, " has no token '", token, "'"));
   tokenize changed = *this;
   changed.settings_.eos = id;
-  return changed;
-}
-tokenize tokenize::special_in_text() const {
-  tokenize changed = *this;
-  changed.settings_.special_in_text = true;
-  return changed;
-}
-tokenize tokenize::without_special() const {
-  tokenize changed = *this;
-  changed.settings_.around = false;
-  return changed;
-}
-tokenize tokenize::truncate(std::int64_t n) const {
-  tokenize changed = *this;
-  changed.settings_.truncate = n;
-  return changed;
-}
-tokenize tokenize::pad(std::int64_t n, std::int64_t value) const {
-  tokenize changed = *this;
-  changed.settings_.pad = n;
-  changed.settings_.pad_value = value;
-  return changed;
-}
-tokenize tokenize::mask() const {
-  tokenize changed = *this;
-  changed.settings_.mask = true;
   return changed;
 }
 tokenize::operator field() const { return field(std::make_shared<stages::tokenize_model>(settings_, words_)); }
