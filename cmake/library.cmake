@@ -18,8 +18,8 @@ list(REMOVE_ITEM leat_public_headers ${PROJECT_SOURCE_DIR}/include/leat/mpi.hpp)
 # Nothing in it may call one of these, but for the door to remote objects, which is weak (io/remote/without_remote.cpp).
 set(leat_components images tables text remote)
 # As parts of the paths of objects, in which CMake may have a "./". Of the pixels core has scratch.cpp, which is memory.
-set(leat_objects_of_images "leat_pixels\\.dir/(\\./)?([^s.]|s[^c])" fields/image_field fields/photo_reach "device/decode_photos\\.cpp"
-  "device/nvjpeg\\.cpp" device/photo_operation device/photo_plan device/picture_operation device/write_program)
+set(leat_objects_of_images "leat_pixels\\.dir/(\\./)?([^s.]|s[^c])" fields/image_field fields/photo_reach
+  device/photo_operation device/photo_plan device/picture_operation device/write_program)
 set(leat_objects_of_tables formats/arrays/npz formats/arrow formats/hdf5 formats/lmdb formats/parquet formats/records formats/zarr
   codecs/bitshuffle codecs/blosc codecs/compress codecs/filters codecs/lz codecs/snappy tables/array_choice tables/chunked_rows
   open/folder_splits open/formats "open/open\\." open/open_formats open/open_objects open/saved_set open/source_folder
@@ -39,8 +39,8 @@ if(NOT leat_objects_of_remote)
   list(REMOVE_ITEM leat_components remote)
 endif()
 
-# Each is an archive of one object, in which only the public names are left as they are. What components call of one another gets a name of
-# its own and stays hidden. Sanitizers and link-time optimisation have names and code of their own there.
+# Each is an archive of one object, in which only the public names are left as they are. All else gets a name of its own, and is
+# hidden. Sanitizers and link-time optimisation have names and code of their own there.
 set(leat_split FALSE)
 if(leat_objects AND NOT BUILD_SHARED_LIBS AND NOT LEAT_EXPORT_INTERNALS AND NOT LEAT_SANITIZE AND CMAKE_OBJCOPY AND CMAKE_LINKER
     AND CMAKE_READELF AND NOT CMAKE_INTERPROCEDURAL_OPTIMIZATION AND NOT CMAKE_CXX_FLAGS MATCHES "-flto")
@@ -53,7 +53,7 @@ function(leat_component_archive name)
   add_custom_command(OUTPUT ${object}
     COMMAND ${CMAKE_OBJCOPY} --redefine-syms=${leat_private_names} ${CMAKE_CURRENT_BINARY_DIR}/leat_${name}_seen.o ${object}
     COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=_ZN4leat* --keep-global-symbol=_ZNK4leat*
-      --keep-global-symbol=_ZT?N4leat* --keep-global-symbol=*.leat ${object}
+      --keep-global-symbol=_ZT?N4leat* --keep-global-symbol=*.leat ${leat_hide} ${object}
     DEPENDS ${leat_private_names} ${CMAKE_CURRENT_BINARY_DIR}/leat_${name}_seen.o
     COMMENT "Only public names of leat::${name} stay as they are" VERBATIM)
   set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
@@ -64,6 +64,13 @@ endfunction()
 
 if(leat_split)
   set(leat_private_names ${CMAKE_CURRENT_BINARY_DIR}/leat_private_names)
+  # Asio shows its names whatever the compiler is told. Where objcopy cannot hide them (GNU's, and LLVM's before 18), a shared library of
+  # the user's shows them, with their names of ours.
+  set(leat_hide "")
+  execute_process(COMMAND ${CMAKE_OBJCOPY} --help OUTPUT_VARIABLE leat_objcopy_help ERROR_QUIET)
+  if(leat_objcopy_help MATCHES "--set-symbol-visibility")
+    set(leat_hide --set-symbol-visibility=*.leat=hidden)
+  endif()
   set(leat_seen "")
   foreach(name IN ITEMS core ${leat_components})
     set(objects "")
