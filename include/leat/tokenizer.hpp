@@ -55,10 +55,11 @@ class tokenizer {
 ///     const leat::tokenizer words = leat::tokenizer::open("tokenizer.json");
 ///     loader train{open_jsonl("corpus.jsonl"), {.batch_size = 8}, tokenize("text", words).truncate(2048).eos()};
 ///
-///   reads      a text. What is no UTF-8 is replaced by U+FFFD
+///   reads      a text. What is no UTF-8 is replaced by U+FFFD (of JSONL and CSV such a text is corrupt before)
 ///   output     `name`: i32, the tokens of all rows one after another, with `name`.offsets (i64 [rows + 1]). After pad() `name`: [rows, n],
 ///              and `name`.length: i64 [rows]; after mask() as well `name`.mask: bool [rows, n]
-///   corrupt    more tokens than pad() has room for, unless truncate() cuts them; a word of more than 1 MiB
+///   corrupt    more tokens than pad() has room for, unless truncate() cuts them; a word of more than 1 MiB; a text that is no UTF-8
+///              and has more tokens than bytes; one that the tokenizer's expression takes too many steps for
 ///   throws     (when the loader is built) error{errc::usage}: a member that is no text; truncate() to fewer tokens than those around a
 ///              text; a value of pad() that the type has not
 class tokenize {

@@ -59,7 +59,9 @@ class tokenize_program final : public field_program, ragged_facet {
   outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
     auto& own = static_cast<tokenize_scratch&>(scratch);
     const std::size_t room = rows.front().bytes.size() / size_bytes(settings_.type);
-    const std::size_t limit = settings_.truncate ? std::min(room, static_cast<std::size_t>(*settings_.truncate)) : room;
+    // A row has room for as many tokens as bytes. A text that is no UTF-8 may have more, and may not be cut there without a word.
+    const bool is_cut = settings_.truncate && static_cast<std::size_t>(*settings_.truncate) <= room;
+    const std::size_t limit = is_cut ? static_cast<std::size_t>(*settings_.truncate) : room;
     const std::size_t eos = settings_.eos ? 1 : 0;
     own.ids.clear();
     const std::string_view text(reinterpret_cast<const char*>(input.encoded.data()), input.encoded.size());
@@ -67,11 +69,11 @@ class tokenize_program final : public field_program, ragged_facet {
       // Where a text may not be cut, one token more than there is room for says that it has to be.
       const encode_options how{.special_in_text = settings_.special_in_text,
                                .around = settings_.around,
-                               .ids_max = limit - std::min(limit, eos) + (settings_.truncate ? 0 : 1)};
+                               .ids_max = limit - std::min(limit, eos) + (is_cut ? 0 : 1)};
       if (auto wrong = encoder_.encode(text, how, own.encoding, own.ids))
         return corrupt(std::move(*wrong), corrupt_kinds::unsupported);
     } catch (const error& wrong) {
-      return corrupt(wrong.what(), corrupt_kinds::unsupported);
+      return corrupt(str_cat("the tokenizer cannot cut it into words: ", wrong.what()), corrupt_kinds::unsupported);
     }
     if (settings_.eos) own.ids.push_back(static_cast<std::uint32_t>(*settings_.eos));
     if (own.ids.size() > limit) {

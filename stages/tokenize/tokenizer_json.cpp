@@ -198,6 +198,8 @@ void read_post_processor(const json& from, tokenizer_parts& to) {
   refuse(str_cat("the post-processor ", type));
 }
 
+constexpr std::size_t added_bytes_max = 256;
+
 void read_added(const json& from, tokenizer_parts& to) {
   for (const json& each : from) {
     if (flag_in(each, "single_word", false)) {
@@ -211,6 +213,10 @@ void read_added(const json& from, tokenizer_parts& to) {
                         .lstrip = flag_in(each, "lstrip", false),
                         .rstrip = flag_in(each, "rstrip", false)});
     if (to.added.back().text.empty()) damaged("an added token without text");
+    // They are looked for from each place of a text.
+    if (to.added.back().text.size() > added_bytes_max) {
+      refuse(str_cat("an added token of ", to.added.back().text.size(), " bytes (up to ", added_bytes_max, " are)"));
+    }
   }
 }
 

@@ -131,6 +131,30 @@ TEST(tokenize, a_text_of_more_tokens_than_a_row_has_is_corrupt_unless_it_may_be_
   }
 }
 
+TEST(tokenize, does_not_cut_a_text_that_is_no_utf_8_below_what_was_asked_for) {
+  const tokenizer words = words_of("gpt2.json");
+  const std::string broken(50, '\xFF');
+  const std::size_t tokens = words.encode(broken).size();
+  ASSERT_GT(tokens, broken.size());
+  for (const std::int64_t most : {10, 50, 51, 1000}) {
+    std::vector<fake_sample> all(8);
+    for (fake_sample& each : all) each.members = {{"txt", testing::to_bytes("the others")}};
+    all[3].members = {{"txt", testing::to_bytes(broken)}};
+    testing::loader_options options = testing::one_epoch_in_order();
+    options.on_corrupt = corrupt_policy::skip;
+    const fake_dataset set(std::move(all));
+    testing::loader train(set, options, tokenize("txt", words).truncate(most));
+    std::size_t rows = 0;
+    for (const batch& got : train.blocking()) {
+      const std::vector<std::int64_t> offsets = values_of<std::int64_t>(got, "txt.offsets");
+      for (std::size_t row = 0; row < got.valid_rows(); ++row, ++rows) {
+        if (got.ids()[row] == 3) EXPECT_EQ(offsets[row + 1] - offsets[row], most);
+      }
+    }
+    EXPECT_EQ(rows, most <= 50 ? 8U : 7U);
+  }
+}
+
 TEST(tokenize, refuses_what_cannot_be_when_the_loader_is_built) {
   const tokenizer words = words_of("llama3.json");
   const fake_dataset set = texts(4);

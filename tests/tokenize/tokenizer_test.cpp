@@ -161,6 +161,8 @@ TEST(tokenizer, refuses_each_part_that_it_does_not_read_by_its_name) {
       {[](nlohmann::json& of) { of["model"]["dropout"] = 0.1; }, "model.dropout"},
       {[](nlohmann::json& of) { of["model"]["end_of_word_suffix"] = "</w>"; }, "model.end_of_word_suffix"},
       {[](nlohmann::json& of) { of["added_tokens"][0]["single_word"] = true; }, "with single_word"},
+      {[](nlohmann::json& of) { of["added_tokens"][0]["content"] = std::string(257, 'a'); },
+       "an added token of 257 bytes"},
       {[](nlohmann::json& of) { of["post_processor"] = {{"type", "New"}}; }, "the post-processor New"},
       {[](nlohmann::json& of) {
          of["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "MergedWithNext"}};

@@ -21,7 +21,7 @@ struct rules {
   static void check(const step& what, number_check& to) {
     to.range("clip", what.clip, 0, 1000);
     for (const int each : {what.rows, what.columns}) {
-      if (each < 1 || each > tiles_max) to.refuse("tiles of 0, or more than 64 on a side");
+      if (each < 1 || each > tiles_max) to.refuse("rows and columns of tiles must be 1..64");
     }
   }
   static drawn_numbers draw(const step& what, random_draws& draws) { return {drawn_of(what.clip, draws)}; }
