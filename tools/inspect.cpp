@@ -596,7 +596,10 @@ std::string damage_text(const terminal& screen, const findings& found) {
   const std::string looked =
       str_cat("looked at: where ", found.samples.size() == 1 ? "the sample lies" : "all samples lie",
               " and how long they are", found.decoded ? "" : "; what is in them was not decoded: --decode does that");
-  if (found.defects.empty()) return str_cat(heading(screen, "no damage seen"), "  ", screen.dim(looked), "\n");
+  if (found.defects.empty())
+    return str_cat(
+        heading(screen, found.decoded && !found.decoded->damaged.empty() ? "no further damage seen" : "no damage seen"),
+        "  ", screen.dim(looked), "\n");
   std::string text =
       heading(screen, screen.warning(counted(found.defects.size(), "damaged sample", "damaged samples")));
   for (std::size_t i = 0; i < std::min(found.defects.size(), defects_shown); ++i) {
