@@ -123,6 +123,9 @@ text_encoder::text_encoder(const tokenizer_parts& parts)
     names_.emplace_back(each.bytes, each.id);
     vocabulary_ = std::max(vocabulary_, each.id + 1);
   }
+  for (const std::vector<std::uint32_t>* const around : {&before_, &behind_}) {
+    for (const std::uint32_t id : *around) vocabulary_ = std::max(vocabulary_, id + 1);
+  }
   std::sort(names_.begin(), names_.end());
 }
 

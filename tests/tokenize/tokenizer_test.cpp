@@ -125,6 +125,16 @@ TEST(tokenizer, knows_its_tokens_by_their_bytes) {
   EXPECT_THAT(words.encode(" the"), ElementsAre(*words.find(" the")));
 }
 
+TEST(tokenizer, counts_tokens_that_are_only_put_around_a_text) {
+  nlohmann::json file = parse_json(content_of(data / "llama3.json"));
+  file["added_tokens"] = nlohmann::json::array();
+  const testing::temporary_directory folder;
+  const std::filesystem::path path = folder.path() / "tokenizer.json";
+  std::ofstream(path) << file.dump();
+  const tokenizer words = tokenizer::open(path.string());
+  for (const std::int32_t id : words.encode("the")) EXPECT_LT(id, words.vocabulary());
+}
+
 TEST(tokenizer, is_another_one_where_its_file_differs) {
   const digest gpt2 = tokenizer::open((data / "gpt2.json").string()).identity();
   EXPECT_EQ(gpt2, tokenizer::open((data / "gpt2.json").string()).identity());

@@ -195,7 +195,7 @@ class chooser {
   void take(choice found, bool asked) {
     const parquet_leaf& leaf = of_.footer.leaves[found.leaf];
     for (const parquet_group& group : of_.footer.groups) {
-      const std::string why = why_not_decoded(leaf, group.chunks[found.leaf]);
+      const std::string why = why_not_decoded(group.chunks[found.leaf]);
       if (!why.empty()) return leave_out(leaf, asked, why);
     }
     of_.choices.push_back(std::move(found));

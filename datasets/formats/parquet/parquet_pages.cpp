@@ -342,7 +342,7 @@ void for_each_page(file_window& file, const parquet_chunk& chunk,
   }
 }
 
-std::string why_not_decoded(const parquet_leaf& leaf, const parquet_chunk& chunk) {
+std::string why_not_decoded(const parquet_chunk& chunk) {
   const auto codec = chunk.codec;
   if (codec == parquet_codec::lzo || codec == parquet_codec::brotli || codec == parquet_codec::lz4) {
     return str_cat("is compressed by ", name(codec),
@@ -353,7 +353,7 @@ std::string why_not_decoded(const parquet_leaf& leaf, const parquet_chunk& chunk
 
 std::uint64_t decode_chunk(const std::string& path, const parquet_leaf& leaf, const parquet_chunk& chunk,
                            std::span<const std::byte> stored, parquet_sink& sink) {
-  if (const std::string why = why_not_decoded(leaf, chunk); !why.empty()) {
+  if (const std::string why = why_not_decoded(chunk); !why.empty()) {
     throw error(errc::unsupported, str_cat(path, ": the column '", leaf.path, "' ", why));
   }
   const chunk_bytes bytes(path, stored, chunk.offset);

@@ -63,6 +63,6 @@ std::uint64_t decode_chunk(const std::string& path, const parquet_leaf& leaf, co
                            std::span<const std::byte> stored, parquet_sink& sink);
 
 /// Why a chunk is not decoded; empty where it is.
-[[nodiscard]] std::string why_not_decoded(const parquet_leaf& leaf, const parquet_chunk& chunk);
+[[nodiscard]] std::string why_not_decoded(const parquet_chunk& chunk);
 
 }  // namespace leat::datasets
