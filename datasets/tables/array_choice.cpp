@@ -166,7 +166,15 @@ bool take_family(std::vector<chunked_array>& arrays, std::vector<placed_values>&
                         spelled(option_id::array_samples, "row"), ")"),
                 option_id::array_samples);
   }
-  if (!family.found()) return false;
+  if (!family.found()) {
+    if (family.unsure != 0 && !is_asked_for) {
+      notes.push_back(
+          str_cat(title, ": the ", family.unsure, " '", family.form,
+                  "' are taken for fields, each with a row for a sample; where each is a sample, ask for arrays (",
+                  spelled(option_id::array_samples, "array"), ")"));
+    }
+    return false;
+  }
   std::vector<candidate> rest;
   const std::vector<candidate> all = candidates_of(arrays, values);
   for (const std::size_t each : family.rest) rest.push_back(all[each]);

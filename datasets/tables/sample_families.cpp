@@ -66,7 +66,8 @@ class path_tree {
   }
 
   // Those that may be samples: of the groups nearest to the root.
-  [[nodiscard]] std::vector<siblings> families() const {
+  ///   unsure   where there are none: arrays that might be, the last of them
+  [[nodiscard]] std::vector<siblings> families(siblings& unsure) const {
     std::vector<siblings> found;
     std::vector<std::string_view> groups{""};
     for (std::size_t next = 0; next < groups.size(); ++next) {
@@ -79,7 +80,11 @@ class path_tree {
         const bool is_inside = is_family && form_of(last_of(each.path)) == most.form;
         if (each.is_group && !is_inside) groups.push_back(each.path);
       }
-      if (is_family) found.push_back(std::move(most));
+      if (is_family) {
+        found.push_back(std::move(most));
+      } else if (may_be_of_samples(most)) {
+        unsure = std::move(most);
+      }
     }
     return found;
   }
@@ -136,6 +141,17 @@ class path_tree {
     if (shape.size() < 2) return false;
     if (has_outside(of, shape.front())) return false;
     return (shape.size() > 2 && members.size() >= members_min_without_sign) || has_outside(of, members.size());
+  }
+
+  // Alike, of two axes, and more of them than they have rows: few tables have more columns than rows.
+  [[nodiscard]] bool may_be_of_samples(const siblings& of) const {
+    const std::vector<child>& members = of.members;
+    if (of.form.find('#') == std::string::npos || members.size() < members_min_without_sign) return false;
+    const std::vector<std::uint64_t>& shape = all_[members.front().arrays.front()].shape;
+    return shape.size() == 2 && shape.front() < members.size() &&
+           std::all_of(
+               members.begin(), members.end(),
+               [&](const child& each) { return !each.is_group && all_[each.arrays.front()].shape == shape; });
   }
 
   std::span<const named_shape> all_;
@@ -214,8 +230,13 @@ bool is_before(std::string_view a, std::string_view b) noexcept {
 sample_family find_sample_family(std::span<const named_shape> all) {
   sample_family family;
   const path_tree tree(all);
-  const std::vector<siblings> found = tree.families();
-  if (found.empty()) return family;
+  siblings unsure;
+  const std::vector<siblings> found = tree.families(unsure);
+  if (found.empty()) {
+    family.unsure = unsure.members.size();
+    family.form = unsure.group.empty() ? unsure.form : str_cat(unsure.group, "/", unsure.form);
+    return family;
+  }
   const std::vector<std::string_view> names = names_of(found.front());
   const bool of_one = std::all_of(found.begin() + 1, found.end(), [&](const siblings& each) {
     return !each.members.front().is_group && !found.front().members.front().is_group && names_of(each) == names;

@@ -29,6 +29,8 @@ struct family_field {
 ///   parallel   numbers of arrays beside them whose first axis counts the samples
 ///   rest       numbers of all others
 ///   form       of the names, as "images/#.jpg"
+///   unsure     where nothing was found: so many arrays of two axes and of `form` are more than they have rows. They may be samples, or
+///              fields
 ///   apart      groups whose names are not those of one another, "train", "test": nobody can say which are meant
 struct sample_family {
   std::vector<family_field> fields;
@@ -36,6 +38,7 @@ struct sample_family {
   std::vector<std::size_t> parallel;
   std::vector<std::size_t> rest;
   std::string form;
+  std::size_t unsure = 0;
   std::vector<std::string> apart;
 
   [[nodiscard]] bool found() const noexcept { return !fields.empty(); }

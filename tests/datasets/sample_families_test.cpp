@@ -72,6 +72,16 @@ TEST(sample_families, arrays_of_different_shapes_and_single_values_are_samples) 
   EXPECT_THAT(fields_of(find_sample_family(numbered("ISIC_", 6, "", {}))), ElementsAre("array"));
 }
 
+TEST(sample_families, arrays_of_fewer_rows_than_there_are_arrays_are_told_as_what_may_be_samples) {
+  const sample_family many = find_sample_family(numbered("of/sample_", 50, "", {4, 3}));
+  EXPECT_FALSE(many.found());
+  EXPECT_EQ(many.unsure, 50U);
+  EXPECT_EQ(many.form, "of/sample_#");
+  EXPECT_EQ(find_sample_family(numbered("sample_", 50, "", {50, 3})).unsure, 0U) << "50 rows of 50 columns";
+  EXPECT_EQ(find_sample_family(numbered("sample_", 31, "", {4, 3})).unsure, 0U) << "a few views of 4 samples";
+  EXPECT_EQ(find_sample_family(numbered("column_", 50, "", {4})).unsure, 0U) << "a table of 50 columns";
+}
+
 TEST(sample_families, columns_and_views_of_one_thing_are_none) {
   EXPECT_FALSE(find_sample_family(numbered("c", 64, "", {1000})).found());
   EXPECT_FALSE(find_sample_family(numbered("x_", 3, "/a", {5})).found());
