@@ -26,7 +26,7 @@ class tokenizer {
   ///             tokenizer_config.json beside the first says which token ends a text
   ///   throws    error: not_found; format (damaged); unsupported, which names the part of the file that is not read. Nothing of a file
   ///             is left out or approximated
-  ///   source    huggingface/tokenizers 0.21; openai/tiktoken 0.9
+  ///   source    huggingface/tokenizers 0.23; openai/tiktoken 0.14
   [[nodiscard]] static tokenizer open(const std::string& path);
 
   /// The tokens of one text: `tokenizer.encode(text).ids` of Hugging Face, with special tokens in the text as text

@@ -5,6 +5,7 @@
 #include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/number_list.hpp"
+#include "stages/fields/padded_row.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
@@ -108,13 +109,7 @@ class sequence_program final : public field_program, ragged_facet {
     std::byte* const at = bytes.data();
     const std::size_t elements = bytes.size() / sizeof value;
     for (std::size_t i = length; i < elements; ++i) std::memcpy(at + i * sizeof value, &value, sizeof value);
-    const auto stored = static_cast<std::int64_t>(length);
-    std::memcpy(rows[1].bytes.data(), &stored, sizeof stored);
-    if (!settings_.mask) return;
-    rows[2].used = length;
-    const auto end = rows[2].bytes.begin() + static_cast<std::ptrdiff_t>(length);
-    std::fill(rows[2].bytes.begin(), end, std::byte{1});
-    std::fill(end, rows[2].bytes.end(), std::byte{0});
+    write_length(rows, length, settings_.mask);
   }
 
   sequence::settings settings_;

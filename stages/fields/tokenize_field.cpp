@@ -3,6 +3,7 @@
 #include "datasets/model/model.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
+#include "stages/fields/padded_row.hpp"
 #include "stages/tokenize/tokenizer_state.hpp"
 
 #include <leat/error.hpp>
@@ -104,11 +105,7 @@ class tokenize_program final : public field_program, ragged_facet {
     }
     const auto length = static_cast<std::int64_t>(ids.size());
     for (std::int64_t i = length; i < *settings_.pad; ++i) put(settings_.pad_value);
-    std::memcpy(rows[1].bytes.data(), &length, sizeof length);
-    if (!settings_.mask) return;
-    const auto end = rows[2].bytes.begin() + length;
-    std::fill(rows[2].bytes.begin(), end, std::byte{1});
-    std::fill(end, rows[2].bytes.end(), std::byte{0});
+    write_length(rows, ids.size(), settings_.mask);
   }
 
   const tokenize::settings settings_;

@@ -617,6 +617,38 @@ class colour_drawing {
       }
     }
   }
+  // An operation of colour, of a factor or of a whole number.
+  void add_colour(policy_operation what, double factor, int number, const chain_step& step) noexcept {
+    switch (what) {
+      case policy_operation::identity:
+      case policy_operation::shear_x:
+      case policy_operation::shear_y:
+      case policy_operation::translate_x:
+      case policy_operation::translate_y:
+      case policy_operation::rotate:
+        return;  // none of colour
+      case policy_operation::brightness:
+        return add(pass_kind::brightness, step, factor);
+      case policy_operation::color:
+        return add(pass_kind::saturation, step, factor);
+      case policy_operation::contrast:
+        return add(pass_kind::contrast, step, factor);
+      case policy_operation::sharpness:
+        return add(pass_kind::sharpness, step, factor);
+      case policy_operation::posterize:
+        return add(pass_kind::posterize, step, 0, number);
+      case policy_operation::solarize:
+        return add(pass_kind::solarize, step, 0, number);
+      case policy_operation::solarize_add:
+        return add(pass_kind::solarize_add, step, 128, number);
+      case policy_operation::autocontrast:
+        return add(pass_kind::autocontrast, step);
+      case policy_operation::equalize:
+        return add(pass_kind::equalize, step);
+      case policy_operation::invert:
+        return add(pass_kind::invert, step);
+    }
+  }
   void add_timm_operation(policy_operation what, double argument, const chain_step& step,
                           double translate_share) noexcept {
     const auto number = static_cast<int>(argument);
@@ -635,25 +667,16 @@ class colour_drawing {
       case policy_operation::rotate:
         return rotate(step, argument, {0.5, 0.5});
       case policy_operation::brightness:
-        return add(pass_kind::brightness, step, argument);
       case policy_operation::color:
-        return add(pass_kind::saturation, step, argument);
       case policy_operation::contrast:
-        return add(pass_kind::contrast, step, argument);
       case policy_operation::sharpness:
-        return add(pass_kind::sharpness, step, argument);
       case policy_operation::posterize:
-        return add(pass_kind::posterize, step, 0, number);
       case policy_operation::solarize:
-        return add(pass_kind::solarize, step, 0, number);
       case policy_operation::solarize_add:
-        return add(pass_kind::solarize_add, step, 128, number);
       case policy_operation::autocontrast:
-        return add(pass_kind::autocontrast, step);
       case policy_operation::equalize:
-        return add(pass_kind::equalize, step);
       case policy_operation::invert:
-        return add(pass_kind::invert, step);
+        return add_colour(what, argument, number, step);
     }
   }
   void draw(const tr::aug_mix& what, const chain_step& step, random_draws draws) noexcept {
@@ -738,23 +761,15 @@ class colour_drawing {
       case policy_operation::rotate:
         return rotate(step, magnitude, {0.5, 0.5});
       case policy_operation::brightness:
-        return add(pass_kind::brightness, step, 1 + magnitude);
       case policy_operation::color:
-        return add(pass_kind::saturation, step, 1 + magnitude);
       case policy_operation::contrast:
-        return add(pass_kind::contrast, step, 1 + magnitude);
       case policy_operation::sharpness:
-        return add(pass_kind::sharpness, step, 1 + magnitude);
       case policy_operation::posterize:
-        return add(pass_kind::posterize, step, 0, static_cast<int>(magnitude));
       case policy_operation::solarize:
-        return add(pass_kind::solarize, step, 0, static_cast<int>(magnitude));
       case policy_operation::autocontrast:
-        return add(pass_kind::autocontrast, step);
       case policy_operation::equalize:
-        return add(pass_kind::equalize, step);
       case policy_operation::invert:
-        return add(pass_kind::invert, step);
+        return add_colour(what, 1 + magnitude, static_cast<int>(magnitude), step);
     }
   }
 

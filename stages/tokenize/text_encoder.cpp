@@ -22,21 +22,11 @@ std::span<const std::byte> as_bytes(std::string_view text) { return std::as_byte
 
 // How many bytes at the begin of an ill-formed text are replaced together: the begin of a character that does not end.
 std::size_t broken_bytes(std::string_view text) {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = at(0);
-  if (lead < 0xC2 || lead > 0xF4) return 1;
-  const std::size_t more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-  std::size_t good = 1;
-  for (; good <= more && good < text.size(); ++good) {
-    unsigned char low = 0x80;
-    unsigned char high = 0xBF;
-    if (good == 1) {
-      low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-      high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-    }
-    if (at(good) < low || at(good) > high) break;
-  }
-  return good;
+  const auto at = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
+  const utf8_rest rest = utf8_rest::of(at(0));
+  std::size_t good = 0;
+  while (good < rest.bytes && good + 1 < text.size() && rest.takes(good, at(good + 1))) ++good;
+  return good + 1;
 }
 
 // Of a text that is none as a whole.

@@ -1,4 +1,5 @@
 // Tokenizers beside the library that wrote their files: tests/data/tokenizers/make.py.
+#include "base/base64.hpp"
 #include "base/parse_json.hpp"
 #include "stages/tokenize/tokenizer_state.hpp"
 #include "tests/support/seeds.hpp"
@@ -201,21 +202,11 @@ TEST(tokenizer, says_where_a_file_is_damaged) {
 }
 
 TEST(tokenizer, of_tiktoken_merges_what_is_a_token_together) {
-  static constexpr char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const auto base64 = [](std::string_view bytes) {
-    std::string made;
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-      std::uint32_t bits = 0;
-      for (std::size_t k = 0; k < 3; ++k)
-        bits = bits << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-      for (std::size_t k = 0; k < 4; ++k) made += i + k > bytes.size() ? '=' : letters[bits >> (18 - 6 * k) & 63];
-    }
-    return made;
-  };
   std::string file;
   for (int byte = 0; byte < 256; ++byte)
-    file += base64(std::string(1, static_cast<char>(byte))) + " " + std::to_string(byte) + "\n";
-  file += base64("ab") + " 256\n" + base64("bc") + " 257\n" + base64("abc") + " 258\n" + base64("xabc") + " 259\n";
+    file += to_base64(std::string(1, static_cast<char>(byte))) + " " + std::to_string(byte) + "\n";
+  file += to_base64("ab") + " 256\n" + to_base64("bc") + " 257\n" + to_base64("abc") + " 258\n" + to_base64("xabc") +
+          " 259\n";
   const testing::temporary_directory folder;
   const std::filesystem::path path = folder.path() / "cl100k_base.tiktoken";
   std::ofstream(path, std::ios::binary) << file;
