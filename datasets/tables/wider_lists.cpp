@@ -24,9 +24,10 @@ bool is_signed(dtype type) noexcept {
   return type == dtype::i8 || type == dtype::i16 || type == dtype::i32 || type == dtype::i64;
 }
 
+// From the last one on: the narrow ones may lie at the begin of where the wide ones go.
 template <class From, class To>
 void widen_each(std::span<const std::byte> from, std::span<std::byte> to) {
-  for (std::size_t i = 0; i < from.size() / sizeof(From); ++i) {
+  for (std::size_t i = from.size() / sizeof(From); i-- > 0;) {
     From narrow;
     std::memcpy(&narrow, from.data() + i * sizeof narrow, sizeof narrow);
     const auto wide = static_cast<To>(narrow);
@@ -94,11 +95,9 @@ class widening_picker final : public value_picker {
     return how_.wide_bytes(narrow_ == nullptr ? record_bytes : narrow_->room(record_bytes));
   }
   std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
-    std::vector<std::byte> picked;
     std::span<const std::byte> narrow = record;
     if (narrow_ != nullptr) {
-      picked.resize(narrow_->room(record.size()));
-      std::span<std::byte> found = picked;
+      std::span<std::byte> found = into.first(std::min(into.size(), narrow_->room(record.size())));
       if (std::optional<value_fault> fault = narrow_->pick(record, found)) return fault;
       narrow = found;
     }
@@ -129,7 +128,7 @@ class widening_expander final : public block_expander {
       const std::uint32_t missing = each & value_blocks::missing;
       each = static_cast<std::uint32_t>(how_.narrow_bytes(each & ~value_blocks::missing)) | missing;
     }
-    std::vector<std::byte> narrow(how_.narrow_bytes(decoded.size()));
+    const std::span<std::byte> narrow = decoded.first(how_.narrow_bytes(decoded.size()));
     if (auto reason = narrow_->expand(block, stored, narrow_ends, narrow)) return reason;
     how_.write(narrow, decoded);
     return std::nullopt;
@@ -151,9 +150,6 @@ std::shared_ptr<const value_blocks> widened(const value_blocks& narrow, widening
     }
     each = static_cast<std::uint32_t>(end) | missing;
   }
-  std::uint64_t largest = 0;
-  for (std::size_t i = 0; i < narrow.blocks.size(); ++i) largest = std::max(largest, narrow.decoded_bytes(i));
-  wide->expand_bytes_max += largest;
   wide->expander = std::make_shared<widening_expander>(narrow.expander, how);
   return wide;
 }
