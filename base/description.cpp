@@ -81,6 +81,8 @@ void description::add_unnamed(std::string_view key, std::string_view remedy) {
   unnamed_.push_back({std::string(key), std::string(remedy)});
 }
 
+bool operator==(const description& a, const description& b) noexcept { return a.entries_ == b.entries_; }
+
 leat::digest description::digest() const noexcept {
   hasher hash;
   hash.add(static_cast<std::uint64_t>(entries_.size()));

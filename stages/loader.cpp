@@ -376,7 +376,7 @@ std::vector<std::string> loader::pipeline::reads_under_way() {
 
 // --- the public face ------------------------------------------------------------------------------------------------
 
-loader::loader(dataset samples, loader_options options, std::vector<field> fields)
+loader::loader(std::vector<field>&& fields, dataset&& samples, loader_options&& options)
     : pipeline_(std::make_unique<pipeline>(samples, std::move(options), fields)) {}
 
 loader::loader(std::unique_ptr<pipeline> line) noexcept : pipeline_(std::move(line)) {}

@@ -73,7 +73,7 @@ class description {
   /// An object of JSON: {"format":"tar","samples":"50000"}.
   [[nodiscard]] std::string to_json() const;
 
-  friend bool operator==(const description& a, const description& b) noexcept { return a.entries_ == b.entries_; }
+  friend bool operator==(const description& a, const description& b) noexcept;
 
  private:
   void add_signed(std::string_view key, std::int64_t value);

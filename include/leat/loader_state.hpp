@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -135,11 +134,11 @@ struct loader_state {
   /// beside `path`, synced and renamed, and the folder is synced.)
   ///   throws   error{errc::usage} if something that decides bytes has no name; error not_found, permission, limit (a
   ///            full disk), io, with path and what to do. The old file is then unchanged
-  void save(const std::filesystem::path& path) const;
+  void save(const std::string& path) const;
   /// Reads a state.
   ///   throws   error with the path: not_found, permission, io; format: damaged, or no state; unsupported: made by a
   ///            newer leat, or by one whose batches hold other bytes
-  [[nodiscard]] static loader_state load(const std::filesystem::path& path);
+  [[nodiscard]] static loader_state load(const std::string& path);
 
   /// The bytes of its file (docs/internals/orders.md): 256 bytes, and at most 64 KiB more.
   [[nodiscard]] std::vector<std::byte> bytes() const;

@@ -5,6 +5,7 @@
 #include <leat/batch.hpp>
 #include <leat/compiler.hpp>
 #include <leat/corrupt_policy.hpp>
+#include <leat/durations.hpp>
 #include <leat/error.hpp>
 #include <leat/field.hpp>
 #include <leat/loader_state.hpp>
@@ -22,11 +23,9 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 
-#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <exception>
-#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -136,7 +135,7 @@ struct loader_options {
   /// with error{errc::io}: a few may be bad files, many mean a deleted folder or a failing disk.
   std::uint64_t unreadable_max = 16;
   /// A file that gets one JSON line per corrupt sample, with its reason, in the order of delivery. Default: none.
-  std::filesystem::path journal = {};
+  std::string journal = {};
 
   /// Mixes the rows of a batch: mixup(0.2) or cutmix(1.0). Default: no mixing. Row digests are made before mixing,
   /// the digest of the batch after it.
@@ -210,10 +209,12 @@ class loader {
   template <class... Fields>
     requires(sizeof...(Fields) > 0 && (std::convertible_to<Fields, field> && ...))
   loader(dataset samples, loader_options options, Fields... fields)
-      : loader(std::move(samples), std::move(options), std::vector<field>{field(std::move(fields))...}) {}
-  loader(dataset samples, loader_options options, std::vector<field> fields);
-  class [[gnu::visibility("hidden")]] pipeline;              // stages/loader.cpp: the line itself
-  explicit loader(std::unique_ptr<pipeline> line) noexcept;  // stages/run/loader_parts.hpp
+      : loader(std::vector<field>{field(std::move(fields))...}, std::move(samples), std::move(options)) {}
+  loader(dataset samples, loader_options options, std::vector<field> fields)
+      : loader(std::move(fields), std::move(samples), std::move(options)) {}
+  class [[gnu::visibility("hidden")]] pipeline;  // stages/loader.cpp: the line itself
+  [[gnu::visibility("hidden")]] explicit loader(
+      std::unique_ptr<pipeline> line) noexcept;  // stages/run/loader_parts.hpp
 
   /// Allowed while a next() is pending: it completes as before. Not allowed while a range of blocking() is in use,
   /// since that refers to its loader.
@@ -321,6 +322,8 @@ class loader {
   void stop() noexcept;
 
  private:
+  // Takes references: whoever builds a loader need not compile how options are moved more often than once.
+  loader(std::vector<field>&& fields, dataset&& samples, loader_options&& options);
   /// Throws error{errc::usage} in a child of fork(), and for a loader that was moved from.
   pipeline& check_process() const;
   void end() noexcept;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <leat/compiler.hpp>
+#include <leat/durations.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -4,7 +4,6 @@
 #include <leat/compiler.hpp>
 
 #include <concepts>
-#include <filesystem>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -20,7 +19,12 @@ class source_names {
  public:
   template <std::convertible_to<std::string_view> Text>
   source_names(const Text& one) : names_{std::string(std::string_view(one))} {}  // NOLINT(google-explicit-constructor)
-  source_names(const std::filesystem::path& one) : names_{one.string()} {}       // NOLINT(google-explicit-constructor)
+  /// A std::filesystem::path.
+  template <class Path>
+    requires requires(const Path& one) {
+      { one.native() } -> std::same_as<const std::string&>;
+    }
+  source_names(const Path& one) : names_{one.native()} {}  // NOLINT(google-explicit-constructor)
   source_names(std::initializer_list<std::string_view> several) : names_(several.begin(), several.end()) {}
   template <std::convertible_to<std::span<const std::string>> Strings>
   source_names(const Strings& several) {  // NOLINT(google-explicit-constructor)

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -452,45 +453,56 @@ struct in_random_order {
 
 /// One step, or a group of steps: any struct of leat::transforms.
 class transform {
-  // Not a variable template with a specialization within the class, which GCC 12 refuses, and nvcc compiles host code
-  // with it.
-  template <class Step, class... Steps>
-  static constexpr bool is_one_of(const std::variant<Steps...>*) noexcept {
-    return (std::same_as<Step, Steps> || ...);
-  }
+  template <class... Steps>
+  struct list {
+    using variant = std::variant<Steps...>;
+    template <class Step>
+    [[nodiscard]] static constexpr bool has() noexcept {
+      return (std::same_as<std::remove_cvref_t<Step>, Steps> || ...);
+    }
+  };
+  using steps =
+      list<transforms::random_resized_crop, transforms::resize, transforms::longest_side, transforms::smallest_side,
+           transforms::random_scale, transforms::letterbox, transforms::pad_to, transforms::center_crop,
+           transforms::random_crop, transforms::random_flip, transforms::brightness, transforms::contrast,
+           transforms::saturation, transforms::hue, transforms::gamma, transforms::color_jitter, transforms::grayscale,
+           transforms::invert, transforms::posterize, transforms::solarize, transforms::solarize_add,
+           transforms::autocontrast, transforms::equalize, transforms::sharpness, transforms::gaussian_blur,
+           transforms::channel_permutation, transforms::lookup, transforms::edit, transforms::rotate,
+           transforms::affine, transforms::shear, transforms::translate, transforms::perspective,
+           transforms::vertical_flip, transforms::gaussian_noise, transforms::iso_noise, transforms::salt_and_pepper,
+           transforms::coarse_dropout, transforms::jpeg_quality, transforms::downscale, transforms::median_blur,
+           transforms::motion_blur, transforms::clahe, transforms::rand_augment, transforms::trivial_augment,
+           transforms::auto_augment, transforms::aug_mix, transforms::timm_rand_augment, transforms::timm_augmix,
+           transforms::random_erasing, transforms::random_apply, transforms::one_of, transforms::in_random_order>;
 
  public:
-  using variant = std::variant<
-      transforms::random_resized_crop, transforms::resize, transforms::longest_side, transforms::smallest_side,
-      transforms::random_scale, transforms::letterbox, transforms::pad_to, transforms::center_crop,
-      transforms::random_crop, transforms::random_flip, transforms::brightness, transforms::contrast,
-      transforms::saturation, transforms::hue, transforms::gamma, transforms::color_jitter, transforms::grayscale,
-      transforms::invert, transforms::posterize, transforms::solarize, transforms::solarize_add,
-      transforms::autocontrast, transforms::equalize, transforms::sharpness, transforms::gaussian_blur,
-      transforms::channel_permutation, transforms::lookup, transforms::edit, transforms::rotate, transforms::affine,
-      transforms::shear, transforms::translate, transforms::perspective, transforms::vertical_flip,
-      transforms::gaussian_noise, transforms::iso_noise, transforms::salt_and_pepper, transforms::coarse_dropout,
-      transforms::jpeg_quality, transforms::downscale, transforms::median_blur, transforms::motion_blur,
-      transforms::clahe, transforms::rand_augment, transforms::trivial_augment, transforms::auto_augment,
-      transforms::aug_mix, transforms::timm_rand_augment, transforms::timm_augmix, transforms::random_erasing,
-      transforms::random_apply, transforms::one_of, transforms::in_random_order>;
+  using variant = steps::variant;
 
   template <class Step>
-    requires(is_one_of<std::remove_cvref_t<Step>>(static_cast<const variant*>(nullptr)))
+    requires(steps::has<Step>())
   transform(Step&& step)  // NOLINT: a step is a transform.
-      : what_(std::in_place_type<std::remove_cvref_t<Step>>, std::forward<Step>(step)) {}
+      : what_(
+            std::make_shared<const variant>(std::in_place_type<std::remove_cvref_t<Step>>, std::forward<Step>(step))) {}
+  // Without moves, which would leave it without a step.
+  transform(const transform&) noexcept = default;
+  transform& operator=(const transform&) noexcept = default;
 
-  [[nodiscard]] const variant& what() const noexcept { return what_; }
+  [[nodiscard]] const variant& what() const noexcept { return *stored(); }
   /// The step, or null where it is another one.
   template <class Step>
   [[nodiscard]] const Step* get_if() const noexcept {
-    return std::get_if<Step>(&what_);
+    return std::get_if<Step>(stored());
   }
   /// "random_flip", as the struct is called.
   [[nodiscard]] std::string_view name() const noexcept;
 
  private:
-  variant what_;
+  [[nodiscard]] const variant* stored() const noexcept { return static_cast<const variant*>(what_.get()); }
+
+  // A variant. Immutable, and shared by the copies of this value. Of no type here: a variant of so many types takes a tenth
+  // of what loader.hpp takes to compile, and only who asks for a step needs it.
+  std::shared_ptr<const void> what_;
 };
 
 /// A chain as text: "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.2, grayscale)". Arguments stand

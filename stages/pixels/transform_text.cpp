@@ -683,7 +683,7 @@ class text_reader {
 
 }  // namespace
 
-std::string_view transform::name() const noexcept { return names[what_.index()]; }
+std::string_view transform::name() const noexcept { return names[what().index()]; }
 
 std::vector<transform> parse_transforms(std::string_view text) { return text_reader(text).chain(); }
 

@@ -16,8 +16,8 @@ void check_no_journal(const loader_options& options, const loader_state& state) 
   std::error_code failure;
   if (options.journal.empty() || !std::filesystem::exists(options.journal, failure)) return;
   throw error(errc::usage,
-              str_cat("the journal ", options.journal.string(), " is there already, and the state is of rank ",
-                      state.rank, " of ", state.world, ", not ", options.world.rank, " of ", options.world.size,
+              str_cat("the journal ", options.journal, " is there already, and the state is of rank ", state.rank,
+                      " of ", state.world, ", not ", options.world.rank, " of ", options.world.size,
                       ": ranks of another world begin journals of their own; give another name, or move it away"));
 }
 

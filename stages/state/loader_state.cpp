@@ -294,9 +294,9 @@ loader_state loader_state::from_bytes(std::span<const std::byte> bytes, std::str
   return state;
 }
 
-void loader_state::save(const std::filesystem::path& path) const {
+void loader_state::save(const std::string& path) const {
   const std::vector<std::byte> content = bytes();
-  unfinished_file begun(path.string());
+  unfinished_file begun(path);
   const auto check = [&](int failure) {
     if (failure != 0) stages::fail_to_save(begun.path(), failure);
   };
@@ -307,8 +307,7 @@ void loader_state::save(const std::filesystem::path& path) const {
   check(sync_folder_of(begun.path()));
 }
 
-loader_state loader_state::load(const std::filesystem::path& path) {
-  const std::string name = path.string();
+loader_state loader_state::load(const std::string& name) {
   const descriptor file(::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.get() < 0) throw io::explain_open(errno, name);
   struct stat status{};

@@ -10,8 +10,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
