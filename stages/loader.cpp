@@ -44,7 +44,10 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -163,8 +166,12 @@ class loader::pipeline final : public line_events {
     if (forked_.in_child()) {  // An operation that was deferred before the fork: next() itself throws.
       return done.complete(std::make_exception_ptr(used_in_child()));
     }
-    if (delivery_.begin(call, std::move(done))) refuse_held_later(call);
+    if (delivery_.begin(call, std::move(done))) {
+      refuse_held_later(options_.held_patience, [call, from = delivered_] { from->refuse_if_held_all(call); });
+    }
   }
+  /// Has a call refused that waits while the consumer holds all batches, if it still does.
+  void refuse_held_later(std::chrono::milliseconds patience, std::function<void()> refuse);
   /// For coroutines that have no executor.
   [[nodiscard]] asio::any_io_executor own_executor() {
     std::call_once(own_thread_made_, [this] { own_thread_ = std::make_unique<async::own_thread>("leat-resume"); });
@@ -213,7 +220,6 @@ class loader::pipeline final : public line_events {
   [[nodiscard]] static pipeline& of(const loader& line) { return line.check_process(); }
 
  private:
-  void refuse_held_later(std::uint64_t call);
   void stop_held_timer() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(held_mutex_);
   /// Connects the sources once the I/O threads know what an epoch reads.
   [[nodiscard]] std::vector<io::connector*> connectors();
@@ -312,15 +318,15 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   return *line.next_blocking();
 }
 
-void loader::pipeline::refuse_held_later(std::uint64_t call) {
+void loader::pipeline::refuse_held_later(std::chrono::milliseconds patience, std::function<void()> refuse) {
   const mutex_lock lock(held_mutex_);
   stop_held_timer();
   if (flags_.stopping()) return;  // stop() comes from any thread, and has looked for a timer already.
   try {
-    const auto timer = std::make_shared<asio::steady_timer>(own_executor(), options_.held_patience);
+    const auto timer = std::make_shared<asio::steady_timer>(own_executor(), patience);
     held_timer_ = timer;
-    timer->async_wait([timer, call, from = delivered_](const boost::system::error_code& aborted) {
-      if (!aborted) from->refuse_if_held_all(call);
+    timer->async_wait([timer, refuse = std::move(refuse)](const boost::system::error_code& aborted) {
+      if (!aborted) refuse();
     });
   } catch (const error&) {  // No thread can be had: then nobody is told.
   }
@@ -452,7 +458,17 @@ void loader::next_of_call::begin(detail::turn_key key, detail::wait_completion d
   if (!has_threads()) return done.complete(std::make_exception_ptr(pipeline::used_in_child()));
   std::vector<asio::any_io_executor> executors;
   for (pipeline* line : of_) executors.push_back(line->executor());
-  static_cast<stages::next_of&>(*key.of).begin(std::move(done), executors);
+  auto& call = static_cast<stages::next_of&>(*key.of);
+  const std::weak_ptr<stages::next_of> later = call.weak_from_this();
+  pipeline& first = *of_.front();
+  // That of the loader which has most.
+  std::chrono::milliseconds patience{0};
+  for (const pipeline* line : of_) patience = std::max(patience, line->options().held_patience);
+  // Once it has begun, its caller may have gone on, and this object with it.
+  if (!call.begin(std::move(done), executors)) return;
+  first.refuse_held_later(patience, [later] {
+    if (const std::shared_ptr<stages::next_of> here = later.lock()) here->refuse_if_held_all();
+  });
 }
 bool loader::next_of_call::begin_if_ready(detail::turn_key key) const {
   return has_threads() && static_cast<stages::next_of&>(*key.of).begin_if_ready();

@@ -255,6 +255,7 @@ class loader {
   /// several: void(std::exception_ptr, next_of_result). The others lose nothing. Leave out loaders that have
   /// finished(), which always have an end to give.
   ///   throws   error{errc::usage} for no loader
+  ///   errors   as next(); after the longest held_patience of these loaders, if you hold all batches of every one
   [[nodiscard]] static operation<next_of_call> next_of(const std::vector<loader*>& loaders);
   template <class Token>
   static auto next_of(const std::vector<loader*>& loaders, Token&& token);

@@ -126,6 +126,8 @@ class delivery final : public detail::turn_giver {
   void give_up(std::uint64_t call) noexcept override;
   /// Ends a call that waits while the consumer holds all batches, with an error that names them.
   void refuse_if_held_all(std::uint64_t call);
+  [[nodiscard]] bool holds_all() const noexcept { return batches_out_->count() >= limits_.batches_max; }
+  [[nodiscard]] error held_all_error() const;
   /// When the item came that a call would get; the latest time if there is none, or only the end of the run.
   [[nodiscard]] std::uint64_t ready_since_ns() const;
 
@@ -149,8 +151,6 @@ class delivery final : public detail::turn_giver {
   void serve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] detail::wait_completion end_waiting(std::uint64_t call) ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] delivery_item take_item() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  [[nodiscard]] error held_all_error() const;
-  [[nodiscard]] bool holds_all() const noexcept { return batches_out_->count() >= limits_.batches_max; }
   void begin_to_want(std::uint64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end_to_want(std::uint64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void add_wait(counters& to, std::uint64_t waited_ns) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,9 +1,14 @@
 #include "stages/run/next_of.hpp"
 
+#include "base/text.hpp"
+
+#include <leat/error.hpp>
+
 #include <boost/asio/any_io_executor.hpp>
 
 #include <algorithm>
 #include <cassert>
+#include <string>
 #include <utility>
 
 namespace leat::stages {
@@ -34,17 +39,30 @@ bool next_of::begin_if_ready() {
   return false;
 }
 
-void next_of::begin(detail::wait_completion done, const std::vector<boost::asio::any_io_executor>& executors) {
+bool next_of::begin(detail::wait_completion done, const std::vector<boost::asio::any_io_executor>& executors) {
   // What is told meanwhile, on other threads, waits until all have begun.
   const mutex_lock lock(mutex_);
   done.on_cancel([self = weak_from_this()](boost::asio::cancellation_type) {
     if (const std::shared_ptr<next_of> here = self.lock()) here->give_up(0);
   });
   waiting_ = std::move(done);
+  bool waits_for_consumer = true;
   for (std::size_t index = 0; index < all_.size(); ++index) {
     const auto told = [self = shared_from_this()](std::exception_ptr failure) { self->tell(std::move(failure)); };
-    all_[index].of->begin(all_[index].call, detail::wait_completion(told, executors[index]));
+    const bool held = all_[index].of->begin(all_[index].call, detail::wait_completion(told, executors[index]));
+    waits_for_consumer = waits_for_consumer && held;
   }
+  return waits_for_consumer;
+}
+
+void next_of::refuse_if_held_all() {
+  if (!std::all_of(all_.begin(), all_.end(), [](const each& one) { return one.of->holds_all(); })) return;
+  if (all_.size() == 1) return tell(std::make_exception_ptr(all_.front().of->held_all_error()));
+  std::string which;
+  for (std::size_t index = 0; index < all_.size(); ++index) {
+    str_append(which, index > 0 ? "; " : "", "of loader ", index, ": ", all_[index].of->held_all_error().what());
+  }
+  tell(std::make_exception_ptr(error(errc::usage, which)));
 }
 
 void next_of::tell(std::exception_ptr failure) {

@@ -26,7 +26,10 @@ class next_of final : public detail::turn_giver, public std::enable_shared_from_
   explicit next_of(std::vector<std::shared_ptr<delivery>> of);
 
   ///   executors   of the deliveries: where they tell
-  void begin(detail::wait_completion done, const std::vector<boost::asio::any_io_executor>& executors);
+  ///   returns     whether it waits while the consumer holds all batches that there may be, of every one of them
+  bool begin(detail::wait_completion done, const std::vector<boost::asio::any_io_executor>& executors);
+  /// Ends a call that waits so, with an error that names what is held. Thread: any.
+  void refuse_if_held_all();
   [[nodiscard]] bool begin_if_ready();
   [[nodiscard]] taken take();
   void give_up(std::uint64_t call) noexcept override;

@@ -515,11 +515,47 @@ TEST(held_patience, ends_a_wait_that_only_the_trainer_can_end_and_names_what_it_
   };
   wait().get();
   EXPECT_EQ(testing::code_of(failure), errc::usage);
+  EXPECT_EQ(testing::message_of(errc::usage, [&] { train.wait(asio::use_future).get(); }), told);
+  EXPECT_EQ(testing::message_of(errc::usage, [&] { loader::next_of({&train}, asio::use_future).get(); }), told);
   EXPECT_EQ(train.next_blocking(1ms).status(), next_status::not_ready) << "its own patience is shorter";
   kept.erase(kept.begin());  // Nothing was lost, and the run goes on.
   const auto next = train.next_blocking();
   ASSERT_TRUE(next);
   EXPECT_EQ(next->index(), most);
+}
+
+TEST(held_patience, of_a_call_for_several_ends_when_the_batches_of_all_are_held_and_not_before) {
+  const watchdog dog("held patience, several");
+  const fake_dataset fake(labels(400));
+  loader_options options = small_options();
+  options.prefetch_batches = 2;
+  options.held_patience = 50ms;
+  loader held(fake, options, label_only());
+  options.held_patience = 60ms;
+  loader other(fake, options, label_only());
+  std::vector<batch> of_held;
+  std::vector<batch> of_other;
+  const auto keep_all_of = [](loader& from, std::vector<batch>& to) {
+    testing::message_of(errc::usage, [&] {
+      for (;;) to.push_back(*from.next_blocking());
+    });
+  };
+  const auto next = [&] { return loader::next_of({&held, &other}, asio::use_future).get(); };
+  keep_all_of(held, of_held);
+  while (of_other.size() < of_held.size()) {
+    next_of_result got = next();
+    ASSERT_EQ(got.index, 1U) << "what one loader cannot give, the other can";
+    of_other.push_back(*std::move(got.got));
+  }
+  const std::string told = testing::message_of(errc::usage, [&] { next(); });
+  EXPECT_NE(told.find("of loader 0: you hold all "), std::string::npos) << told;
+  EXPECT_NE(told.find("; of loader 1: you hold all "), std::string::npos) << told;
+  const std::uint64_t following = of_held.size();
+  of_held.pop_back();
+  const next_of_result got = next();
+  EXPECT_EQ(got.index, 0U);
+  ASSERT_TRUE(got.got);
+  EXPECT_EQ(got.got->index(), following) << "nothing was lost";
 }
 
 TEST(held_patience, a_loader_that_ends_meanwhile_does_not_wait_for_it) {
