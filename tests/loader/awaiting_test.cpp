@@ -36,6 +36,8 @@ using testing::fake_dataset;
 using testing::fake_dataset_options;
 using testing::label_only;
 using testing::labels;
+using testing::loader;
+using testing::loader_options;
 using testing::seen_batch;
 using testing::small_options;
 using testing::watchdog;
