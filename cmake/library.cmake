@@ -19,7 +19,7 @@ list(REMOVE_ITEM leat_public_headers ${PROJECT_SOURCE_DIR}/include/leat/mpi.hpp)
 set(leat_components images tables text remote)
 # As parts of the paths of objects, in which CMake may have a "./". Of the pixels core has scratch.cpp, which is memory.
 set(leat_objects_of_images "leat_pixels\\.dir/(\\./)?([^s.]|s[^c])" fields/image_field fields/photo_reach
-  device/photo_operation device/photo_plan device/picture_operation device/write_program)
+  "leat_kernels\\.dir" device/kernels_cuda device/photo_operation device/photo_plan device/picture_operation device/write_program)
 set(leat_objects_of_tables formats/arrays/npz formats/arrow formats/hdf5 formats/lmdb formats/parquet formats/records formats/zarr
   codecs/bitshuffle codecs/blosc codecs/compress codecs/filters codecs/lz codecs/snappy tables/array_choice tables/chunked_rows
   open/folder_splits open/formats "open/open\\." open/open_formats open/open_objects open/saved_set open/source_folder
