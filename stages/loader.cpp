@@ -4,11 +4,13 @@
 #include "async/own_thread.hpp"
 #include "async/posted_functions.hpp"
 #include "async/thread_pool.hpp"
+#include "base/errno_words.hpp"
 #include "base/fork_guard.hpp"
 #include "base/memory_available.hpp"
 #include "base/mutex.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "base/unfinished_file.hpp"
 #include "datasets/model/model.hpp"
 #include "io/arena/arena.hpp"
 #include "io/arena/lease_pool.hpp"
@@ -16,6 +18,7 @@
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/batch/transfer.hpp"
+#include "stages/observe/timeline.hpp"
 #include "stages/observe/windows.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/plan/cache_use.hpp"
@@ -88,6 +91,8 @@ class loader::pipeline final : public line_events {
         memory_(memory_of(
             run_, options_, memory_available_, resumption_.batches_of(span_),
             parts.limits ? std::optional(decided_limits{.limits = *parts.limits}) : limits_resumed(options_))),
+        timeline_(std::make_shared<timeline>(options_.timeline_bytes, memory_.batches, io_threads_of(run_, options_),
+                                             memory_.decode_threads)),
         delivered_(std::make_shared<delivery>(
             options_.journal.empty() ? journal() : journal(options_.journal, span_.from.journal_bytes),
             delivery_limits{
@@ -97,7 +102,7 @@ class loader::pipeline final : public line_events {
                 .batches_max = batches_for_consumer(memory_, options_, *transfer_),
                 .more_batches = transfer_->runs_operations() ? option_id::device_batches : option_id::prefetch_batches,
                 .held_patience = options_.held_patience},
-            span_.from)),
+            span_.from, timeline_)),
         windows_(parts.windows),
         arena_(std::make_shared<io::arena>(arena_settings(options_, memory_))),
         read_pool_(arena_,
@@ -112,7 +117,7 @@ class loader::pipeline final : public line_events {
         scratch_(memory_.scratch_bytes, memory_.shown.host_bytes_max, memory_.limits.scratch_bytes),
         rows_(run_.dataset(), run_.programs(), *run_.layout(),
               {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
-              memory_.decode_threads, io_, posted_, flags_),
+              memory_.decode_threads, io_, posted_, flags_, *timeline_),
         ending_({.run = run_,
                  .options = options_,
                  .transfer = transfer_,
@@ -126,7 +131,7 @@ class loader::pipeline final : public line_events {
         reads_(run_.dataset(), run_.programs(), connectors(), read_pool_,
                {.kept_bytes = memory_.kept_bytes, .source_bytes = memory_.source_bytes, .cache = cache_use_.windows},
                *this),
-        batches_(memory_.batches, rows_, ending_),
+        batches_(memory_.batches, rows_, ending_, *timeline_),
         prefetch_({.run = run_,
                    .options = options_,
                    .span = span_,
@@ -139,7 +144,8 @@ class loader::pipeline final : public line_events {
                    .rows = rows_,
                    .ending = ending_,
                    .batches = batches_,
-                   .events = *this}),
+                   .events = *this,
+                   .seen = timeline_->io_thread(0)}),
         depths_(memory_, options_.reader.queue_depth, batch_pool_, io_, rows_) {
     if (options_.reader.direct == choice::on) reads_.check_first_files();  // before others have been given references
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,
@@ -208,6 +214,7 @@ class loader::pipeline final : public line_events {
 
   void stop() noexcept;
 
+  void write_timeline(const std::string& path) const;
   [[nodiscard]] bool in_child() const noexcept { return forked_.in_child(); }
   [[nodiscard]] std::uint64_t samples() const noexcept { return run_.dataset().size(); }
   [[nodiscard]] std::uint64_t rows() const { return run_.epoch_samples(); }
@@ -244,6 +251,7 @@ class loader::pipeline final : public line_events {
   const memory_plan memory_;
   // These two before the I/O threads, which may fail at once.
   run_flags flags_;
+  const std::shared_ptr<timeline> timeline_;   // as the delivery, which notes what the trainer does
   const std::shared_ptr<delivery> delivered_;  // calls may outlive us
   delivery& delivery_ = *delivered_;
   stages::windows windows_;
@@ -287,6 +295,21 @@ class loader::pipeline final : public line_events {
   std::unique_ptr<async::own_thread> own_thread_;  // last: what it resumes may look at all of the above
 };
 
+void loader::pipeline::write_timeline(const std::string& path) const {
+  if (!timeline_->on()) {
+    throw error(errc::usage, str_cat("this loader keeps no timeline; give it ", spelled(option_id::timeline_bytes)),
+                option_id::timeline_bytes);
+  }
+  const std::string text = timeline_->to_json(options_.world.rank);
+  unfinished_file file(path);
+  int failure = file.open();
+  if (failure == 0) failure = file.write(std::as_bytes(std::span(text)));
+  if (failure == 0) failure = file.take_name(true);
+  if (failure != 0) {
+    throw explain_write(str_cat(path, ": cannot write the timeline"), failure);
+  }
+}
+
 loader_state loader::pipeline::state_after(const batch& delivered) const {
   if (delivered.details().layout != run_.layout()) {
     throw error(errc::usage,
@@ -309,6 +332,7 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   alone.unreadable_max = std::numeric_limits<std::uint64_t>::max();
   alone.journal.clear();
   alone.digests = alone.names = true;
+  alone.timeline_bytes = 0;
   alone.device = host;
   alone.decode_on = decode_on::host;
   loader_parts parts;
@@ -513,6 +537,7 @@ batch loader::batch_at(std::uint32_t epoch, std::uint64_t index) const {
 loader_stats loader::stats() const { return pipeline_->seen().stats(); }
 verdict loader::verdict_of_run() const { return pipeline_->seen().verdict_of_run(); }
 std::vector<loader_window> loader::windows() const { return pipeline_->seen().windows(); }
+void loader::write_timeline(const std::string& path) const { check_process().write_timeline(path); }
 std::vector<std::string> loader::reads_under_way() const { return pipeline_->reads_under_way(); }
 void loader::stop() noexcept {
   if (pipeline_ != nullptr) pipeline_->stop();

@@ -100,11 +100,10 @@ void check(const epoch_arguments& arguments) {
         errc::usage,
         "--batches - writes its lines where --json writes one object; give --batches a FILE, or leave one of them out");
   }
-  const std::pair<std::string_view, const std::string*> files[] = {{"--journal", &arguments.journal},
-                                                                   {"--batches", &arguments.batches},
-                                                                   {"--state", &arguments.state},
-                                                                   {"--progress", &arguments.watch.windows},
-                                                                   {"--metrics", &arguments.watch.metrics}};
+  const std::pair<std::string_view, const std::string*> files[] = {
+      {"--journal", &arguments.journal}, {"--batches", &arguments.batches},
+      {"--state", &arguments.state},     {"--progress", &arguments.watch.windows},
+      {"--trace", &arguments.trace},     {"--metrics", &arguments.watch.metrics}};
   for (auto one = std::begin(files); one != std::end(files); ++one) {
     if (*one->second == "-" && one->first != "--batches" && one->first != "--state") {
       throw error(errc::usage, str_cat(one->first,
@@ -372,6 +371,16 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
   return set_up([&] { return loader(samples, std::move(options), of.fields->all); });
 }
 
+// The run has its report without it.
+void write_trace(const loader& train, const std::string& path) {
+  if (path.empty()) return;
+  try {
+    train.write_timeline(path);
+  } catch (const error& failure) {
+    complain("epoch", str_cat("warning: ", failure.what()));
+  }
+}
+
 // Opens, loads and takes note. What is left in `running` outlives an error, so that the report need not wait for reads
 // that the kernel holds.
 void run_loader(const epoch_arguments& arguments, meeting& met, interruption& stop, epoch_report& report,
@@ -422,6 +431,7 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
     report.stats = train.stats();
     report.verdict_of_run = train.verdict_of_run();
     report.run_digest = train.state().run_digest;
+    write_trace(train, arguments.trace);
   };
   try {
     load(train, arguments, outputs, report, stop);
@@ -444,6 +454,7 @@ epoch_arguments of_this_rank(epoch_arguments arguments) {
   arguments.journal = name_for_rank("--journal", arguments.journal, here);
   arguments.npy = name_for_rank("--npy", arguments.npy, here);
   arguments.watch.metrics = name_for_rank("--metrics", arguments.watch.metrics, here);
+  arguments.trace = name_for_rank("--trace", arguments.trace, here);
   arguments.watch.windows = name_for_rank("--progress", arguments.watch.windows, here);
   if (here.size > 1) {
     arguments.watch.labels.push_back({"rank", str_cat(here.rank)});
@@ -618,6 +629,8 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
       ->needs("--metrics-port");
   add_text(app, "--progress", arguments.watch.windows, "FILE",
            "a JSON line each second: what came, and the bottleneck");
+  add_text(app, "--trace", arguments.trace, "FILE",
+           "when the run ends, what each batch and thread did and when, for ui.perfetto.dev");
   add_text(app, "--npy", arguments.npy, "DIR", "each batch's tensors as <epoch>-<batch>-<field>.npy");
   app.add_flag("--plan", arguments.plan, "first say what the memory is for");
   app.add_flag("--json", arguments.json, "the result as one JSON object");

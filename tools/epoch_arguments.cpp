@@ -51,6 +51,9 @@ device device_of(const std::string& text) {
   return cuda(index);
 }
 
+// The latest 262,144 spans: minutes of photographs.
+constexpr std::size_t trace_bytes = std::size_t{8} << 20;
+
 loader_options loader_options_of(const epoch_arguments& arguments) {
   loader_options options{.global_batch_size = arguments.global_batch_size,
                          .epochs = arguments.epochs,
@@ -59,6 +62,7 @@ loader_options loader_options_of(const epoch_arguments& arguments) {
                          .decode_threads = arguments.threads,
                          .host_bytes_max = arguments.host_bytes_max,
                          .prefetch_batches = arguments.prefetch_batches,
+                         .timeline_bytes = arguments.trace.empty() ? 0 : trace_bytes,
                          .reader = arguments.reader,
                          .on_corrupt = arguments.on_corrupt,
                          .corrupt_max = arguments.corrupt_max,

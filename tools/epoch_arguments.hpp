@@ -52,6 +52,7 @@ struct epoch_arguments {
   std::string batches;
   bool rows = false;
   std::string npy;
+  std::string trace;
   std::string state;
   std::string state_name;  // as it was given
   resume_when resume = resume_when::never;

@@ -23,6 +23,7 @@ constexpr option_words flags[] = {
     {on_corrupt, "", "--on-corrupt"},
     {prefetch_batches, "", "--prefetch-batches"},
     {shuffle_blocks, "", "--shuffle-blocks"},
+    {timeline_bytes, "", "--trace"},
     {unreadable_max, "", "--unreadable-max"},
     {world, "", "--world"},
     {order_balanced, "", "--order balanced"},

@@ -120,6 +120,10 @@ struct loader_options {
   /// error{errc::usage}, which names them. 0: without limit. Default: 10 s.
   std::chrono::milliseconds held_patience = std::chrono::seconds(10);
 
+  /// Memory for a timeline of what threads and batches did, in bytes: 8_MiB keeps the latest 262,144 spans, for
+  /// loader::write_timeline(). It is a part of the budget. 0 (default): no timeline.
+  std::size_t timeline_bytes = 0;
+
   /// How files are read: io_uring or threads, queue depth, O_DIRECT, I/O threads. Default: the best that the machine
   /// offers.
   reader_options reader = {};
@@ -196,8 +200,8 @@ struct loader_plan {
 /// bytes (docs/guides/ranks-and-resume.md), the epoch and the place in it. They never depend on threads, timing or the
 /// machine. The number of ranks changes mixed rows only.
 ///
-/// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), windows(), reads_under_way() and
-/// stop() from any.
+/// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), windows(), write_timeline(),
+/// reads_under_way() and stop() from any.
 /// Movable. A loader that was moved from may be stopped, destroyed or assigned to. Its next() throws
 /// error{errc::usage}.
 class loader {
@@ -311,6 +315,11 @@ class loader {
   /// The last 60 windows of the run, the oldest first, and then the window that has not ended. A window is at least 2 s
   /// and 24 batches.
   [[nodiscard]] std::vector<loader_window> windows() const;
+  /// Writes the latest spans of the run, as Chrome's trace events (JSON), for ui.perfetto.dev: what each batch, I/O
+  /// thread and decode thread did, and when the trainer waited. The file is there whole or not at all; one that is
+  /// there is replaced. Files of several ranks are joined by their "traceEvents".
+  ///   throws   error: usage (timeline_bytes is 0); io
+  void write_timeline(const std::string& path) const;
   /// The reads that are under way now, the oldest first, each as "file at offset n". stop() waits for them. Waits for
   /// one turn of the I/O threads.
   [[nodiscard]] std::vector<std::string> reads_under_way() const;

@@ -30,6 +30,7 @@ enum class option_id : std::uint8_t {
   on_corrupt,
   prefetch_batches,
   shuffle_blocks,
+  timeline_bytes,
   unreadable_max,
   world,
   // Orders and their arguments

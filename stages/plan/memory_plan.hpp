@@ -34,6 +34,7 @@ struct memory_needs {
   bool direct = false;                        ///< every read is the drive's: none comes from the page cache
   std::uint64_t batches_to_come = 0;          ///< of the whole run; 0: endless
   /// Of all sources on all loops, beside leases (io::source_memory).
+  std::size_t timeline_bytes = 0;
   std::size_t source_bytes_least = 0;
   std::size_t source_bytes_wanted = 0;
   std::string source_what = {};

@@ -11,6 +11,7 @@
 #include "stages/batch/batch_state.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/batch/transfer.hpp"
+#include "stages/observe/timeline.hpp"
 #include "stages/run/delivery.hpp"
 
 #include <leat/sampler.hpp>
@@ -298,13 +299,21 @@ struct batch_in_flight {
     return std::span(ragged_bytes).subspan(row * plan.buffers.size(), plan.buffers.size());
   }
 
+  /// A span of the batch, for the timeline.
+  void note(activity of, std::uint64_t begin_ns, std::uint64_t end_ns) const noexcept {
+    if (track == nullptr) return;
+    track->add({.of = of, .begin_ns = begin_ns, .end_ns = end_ns, .epoch = plan.epoch, .batch = plan.index});
+  }
+
   [[nodiscard]] blocks_of_row blocks_of(std::uint32_t row) const noexcept {
     return row_blocks.empty() ? blocks_of_row() : row_blocks[row];
   }
 
   decode_stage* rows_by = nullptr;
   hand_over* ended_by = nullptr;
-  std::uint64_t sequence = 0;  ///< among all deliveries of the run
+  timeline_track* track = nullptr;  ///< of the batches that this is, one after the other; null without a timeline
+  std::uint64_t rows_since_ns = 0;  ///< when its rows were planned, or some of them anew
+  std::uint64_t sequence = 0;       ///< among all deliveries of the run
   batch_plan plan;
 
   io::lease memory;

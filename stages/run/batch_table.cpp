@@ -4,11 +4,13 @@ namespace leat::stages {
 
 namespace asio = boost::asio;
 
-batch_table::batch_table(std::uint32_t batches, decode_stage& rows, hand_over& ending) : free_count_(batches) {
+batch_table::batch_table(std::uint32_t batches, decode_stage& rows, hand_over& ending, const timeline& seen)
+    : free_count_(batches) {
   for (std::uint32_t i = 0; i < batches; ++i) {
     batch_in_flight& added = batches_.emplace_back();
     added.rows_by = &rows;
     added.ended_by = &ending;
+    added.track = seen.batch(i);
     added.sending.owner = &added;
     added.finishing.owner = &added;
     added.guarding.owner = &added;

@@ -14,7 +14,8 @@ namespace leat::stages {
 decode_stage::decode_stage(const datasets::dataset_model& dataset,
                            std::span<const std::unique_ptr<field_program>> programs, const batch_layout& layout,
                            const decode_settings& settings, pixels::scratch_budget& budget, std::uint32_t threads,
-                           io::io_threads& loops, async::posted_functions& posted, const run_flags& flags)
+                           io::io_threads& loops, async::posted_functions& posted, const run_flags& flags,
+                           const timeline& seen)
     : placement_(dataset, programs, settings.digests || settings.names),
       threads_(threads),
       loops_(loops),
@@ -24,11 +25,16 @@ decode_stage::decode_stage(const datasets::dataset_model& dataset,
       decoder_(dataset, programs, layout, settings, budget,
                threads + (placement_.io_threads_write() ? loops.size() : 0)),
       turns_(loops.size()),
+      tracks_(threads),
       decoders_({.thread_count = threads,
                  .name = "leat-decode",
                  .what = "decode thread",
                  .remedy = str_cat("or give fewer ", spelled(option_id::decode_threads))}) {
-  for (std::size_t loop = 0; loop < turns_.size(); ++loop) turns_[loop].loop = loop;
+  for (std::size_t loop = 0; loop < turns_.size(); ++loop) {
+    turns_[loop].loop = loop;
+    turns_[loop].track = seen.io_thread(loop);
+  }
+  for (std::size_t thread = 0; thread < tracks_.size(); ++thread) tracks_[thread].track = seen.decode_thread(thread);
 }
 
 void decode_stage::ready(sample_in_flight& sample, std::size_t loop) noexcept {
@@ -56,7 +62,16 @@ void decode_stage::expand(block_in_flight& block, std::size_t thread) noexcept {
   // Others may wait for what becomes of a shared one.
   const bool is_wanted = block.expands_shared ? !flags_.stopping() : !is_unwanted(*block.owner);
   if (is_wanted && !block.damaged) {
+    timeline_track* const track = tracks_[thread].track;
+    const std::uint64_t begin_ns = track != nullptr ? now_ns() : 0;
     expander_.run(block, decoder_, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
+    if (track != nullptr) {
+      track->add({.of = activity::expand,
+                  .begin_ns = begin_ns,
+                  .end_ns = now_ns(),
+                  .epoch = block.owner->plan.epoch,
+                  .batch = block.owner->plan.index});
+    }
   }
   posted_.post(loops_.executor(static_cast<std::uint32_t>(block.batch_loop)),
                [&block] { block.stage->settle_block(block); });
@@ -68,16 +83,32 @@ void decode_stage::make_ready(turn_of_loop& turn) noexcept {
   if (turn.on_loop.empty()) return;
   const std::uint64_t begin_ns = now_ns();
   for (sample_in_flight* const each : turn.on_loop) make_on_loop(*each, turn.loop);
-  turn.on_loop_ns.add(now_ns() - begin_ns);
+  const std::uint64_t end_ns = now_ns();
+  turn.on_loop_ns.add(end_ns - begin_ns);
+  if (turn.track != nullptr) turn.track->add({.of = activity::write, .begin_ns = begin_ns, .end_ns = end_ns});
   turn.on_loop.clear();
 }
 
 void decode_stage::decode(sample_in_flight& sample, std::size_t thread) noexcept {
+  thread_track& seen = tracks_[thread];
+  const bool is_noted = seen.track != nullptr && seen.rows.is_due();
+  const std::uint64_t begin_ns = is_noted ? now_ns() : 0;
   try {
     if (!is_unwanted(*sample.owner)) decoder_.run(sample, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
   } catch (...) {
     // It ends the run in the batch's turn, and so at the same place with every number of threads.
     sample.in_trouble().failure = std::current_exception();
+  }
+  if (is_noted) {
+    const std::uint64_t end_ns = now_ns();
+    seen.rows.took(end_ns - begin_ns);
+    const batch_plan& of = sample.owner->plan;
+    seen.track->add({.of = activity::decode,
+                     .begin_ns = begin_ns,
+                     .end_ns = end_ns,
+                     .epoch = of.epoch,
+                     .batch = of.index,
+                     .row = sample.row});
   }
   made(sample);
 }

@@ -35,7 +35,8 @@ class decode_stage {
   ///   throws    std::system_error where the system gives no more threads
   decode_stage(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
                const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
-               std::uint32_t threads, io::io_threads& loops, async::posted_functions& posted, const run_flags& flags);
+               std::uint32_t threads, io::io_threads& loops, async::posted_functions& posted, const run_flags& flags,
+               const timeline& seen);
   decode_stage(const decode_stage&) = delete;
   decode_stage& operator=(const decode_stage&) = delete;
   ~decode_stage() { posted_.assert_none(); }
@@ -74,8 +75,15 @@ class decode_stage {
     std::vector<sample_in_flight*> on_loop;
     bool posted = false;
     std::size_t loop = 0;
+    timeline_track* track = nullptr;
     relaxed_counter read;        // samples that became ready
     relaxed_counter on_loop_ns;  // making rows
+  };
+
+  // Of a decode thread.
+  struct alignas(64) thread_track {
+    timeline_track* track = nullptr;
+    span_sampler rows;
   };
 
   void make_ready(turn_of_loop& turn) noexcept;
@@ -94,6 +102,7 @@ class decode_stage {
   expander expander_;
   decoder decoder_;  // for the decode threads, and then for the loops where these write rows
   std::vector<turn_of_loop> turns_;
+  std::vector<thread_track> tracks_;  // of the decode threads
   std::atomic<std::uint64_t> samples_{0};
   async::thread_pool decoders_;
 };

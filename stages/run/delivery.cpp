@@ -242,12 +242,17 @@ void delivery::begin_to_want(std::uint64_t now_ns) {
   held_all_ = holds_all();
   if (returned_ns_ == 0) return;
   const std::uint64_t away_ns = now_ns - returned_ns_;
+  if (track_ != nullptr && returned_batch_) {
+    stepping_.end_ns = now_ns;
+    track_->add(stepping_);
+  }
   counted_.steps += returned_batch_ ? 1 : 0;
   (returned_batch_ ? counted_.step_ns : counted_.pause_ns) += away_ns;
 }
 
 // There is something for it, or it asks no more.
 void delivery::end_to_want(std::uint64_t now_ns) {
+  waited_ = {.of = activity::wait, .begin_ns = wants_since_ns_, .end_ns = now_ns};
   add_wait(counted_, now_ns - std::exchange(wants_since_ns_, 0));
   returned_ns_ = now_ns;
   returned_batch_ = false;
@@ -357,7 +362,15 @@ delivery::taken delivery::hand_out(delivery_item item) {
       if (item.end_of_epoch) ++counted_.epochs_finished;
     }
     if (failure == nullptr) go_on_after(item);
-    if (item.finished != nullptr) item.finished->after = progress_;
+    if (item.finished != nullptr) {
+      item.finished->after = progress_;
+      waited_.epoch = item.epoch;
+      waited_.batch = item.index;
+      stepping_ = waited_;
+      stepping_.of = activity::step;
+      stepping_.begin_ns = waited_.end_ns;
+    }
+    if (track_ != nullptr) track_->add(waited_);
     if (failure != nullptr) {
       closed_ = true;
       if (failure_ == nullptr) failure_ = failure;

@@ -9,6 +9,7 @@
 #include "stages/observe/batches_out.hpp"
 #include "stages/observe/occupancy.hpp"
 #include "stages/observe/run_progress.hpp"
+#include "stages/observe/timeline.hpp"
 #include "stages/run/corrupt_watch.hpp"
 #include "stages/state/journal.hpp"
 
@@ -93,8 +94,15 @@ class delivery final : public detail::turn_giver {
   };
 
   ///   from   what was handed out before, by a run that is resumed
-  explicit delivery(journal log, const delivery_limits& limits = {}, const run_progress& from = {})
-      : limits_(limits), progress_(from), watch_(limits.corrupt, from.epoch, from.counted), journal_(std::move(log)) {}
+  ///   seen   what the trainer does is noted there
+  explicit delivery(journal log, const delivery_limits& limits = {}, const run_progress& from = {},
+                    std::shared_ptr<const timeline> seen = nullptr)
+      : seen_(std::move(seen)),
+        track_(seen_ != nullptr ? seen_->trainer() : nullptr),
+        limits_(limits),
+        progress_(from),
+        watch_(limits.corrupt, from.epoch, from.counted),
+        journal_(std::move(log)) {}
 
   /// Sets what is called when a batch was handed out and counted, before the consumer has it, on the thread that delivers it; with the
   /// time and the number of batches. Before the first put(). Not after close().
@@ -163,6 +171,8 @@ class delivery final : public detail::turn_giver {
   [[nodiscard]] taken hand_out(delivery_item item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(taking_);
   void go_on_after(const delivery_item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_, taking_);
 
+  const std::shared_ptr<const timeline> seen_;
+  timeline_track* const track_;  // of it; null: nothing is noted
   std::function<void(std::uint64_t, std::uint64_t)> handed_out_;
   const delivery_limits limits_;
   std::atomic<std::uint64_t> last_call_{0};
@@ -185,7 +195,9 @@ class delivery final : public detail::turn_giver {
   std::uint64_t wants_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: it has not asked
   std::uint64_t returned_ns_ ABSL_GUARDED_BY(mutex_) = 0;     // when it last got something; 0: never
   bool returned_batch_ ABSL_GUARDED_BY(mutex_) = false;
-  long_range profiled_ ABSL_GUARDED_BY(mutex_);  // while `waiting_` waits
+  timeline_span waited_ ABSL_GUARDED_BY(mutex_);    // of the call that was served, until it is known what it gets
+  timeline_span stepping_ ABSL_GUARDED_BY(mutex_);  // of the batch that it got
+  long_range profiled_ ABSL_GUARDED_BY(mutex_);     // while `waiting_` waits
   counters counted_ ABSL_GUARDED_BY(mutex_);
   run_progress progress_ ABSL_GUARDED_BY(mutex_);
   corrupt_watch watch_ ABSL_GUARDED_BY(taking_);

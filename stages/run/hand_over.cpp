@@ -48,6 +48,8 @@ void hand_over::begin(reader_stage& reads, decode_stage& rows, batch_table& batc
 void hand_over::rows_made(batch_in_flight& batch) noexcept {
   try {
     if (flags_.stopping()) return;
+    const std::uint64_t now = now_ns();
+    batch.note(activity::rows, std::exchange(batch.rows_since_ns, now), now);
     batch.guarding.at = guard_of(batch);
     if (batch.guarding.at != datasets::guard::none) return rows_->post(batch.guarding);
     settle(batch);
@@ -172,13 +174,16 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
     ragged_bytes_.fetch_add(rows.own_bytes, std::memory_order_relaxed);
     ragged_padding_bytes_.fetch_add(row_bytes * item.finished->rows - rows.own_bytes, std::memory_order_relaxed);
   }
-  collate_times_.record(now_ns() - begin_ns);
+  const std::uint64_t end_ns = now_ns();
+  collate_times_.record(end_ns - begin_ns);
+  batch.note(activity::collate, begin_ns, end_ns);
   if (!mixer_.on() && !finishes_) return send(batch);
   rows_->post(batch.finishing);
 }
 
 void hand_over::finish(batch_in_flight& batch, std::size_t thread) noexcept {
   if (flags_.stopping()) return;
+  const std::uint64_t begin_ns = now_ns();
   try {
     if (finishes_) finish_outputs(*batch.outgoing.finished, run_.programs());
   } catch (...) {
@@ -191,6 +196,7 @@ void hand_over::finish(batch_in_flight& batch, std::size_t thread) noexcept {
   } catch (...) {
     return events_.broken(std::current_exception());
   }
+  batch.note(activity::finish, begin_ns, now_ns());
   posted_.post(loops_.executor(0), [this, &batch] { finished(batch); });
 }
 
@@ -289,6 +295,7 @@ void hand_over::count_transfer(const batch_in_flight& batch) noexcept {
   const std::uint64_t now = now_ns();
   const std::uint64_t before = transfer_ended_ns_.exchange(now, std::memory_order_relaxed);
   transfer_times_.record(now - std::min(now, std::max(batch.sent_ns, before)));
+  batch.note(activity::transfer, batch.sent_ns, now);
   transferred_rows_.fetch_add(batch.outgoing.samples, std::memory_order_relaxed);
   transferred_.fetch_add(1, std::memory_order_relaxed);
 }

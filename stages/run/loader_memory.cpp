@@ -238,6 +238,7 @@ memory_needs needs_of(const run_spec& run, const loader_options& options, const 
   const std::uint32_t depth = depth_at(needs.read_bytes_mean);
   const std::uint32_t io_threads = io_threads_of(run, options);
   needs.queue_depth = depth * io_threads;
+  needs.timeline_bytes = options.timeline_bytes;
   needs.batch_bookkeeping_bytes = bookkeeping_of(run, options, needs).bytes();
   const std::uint32_t rows_max = layout.rows_max();
   // In order, a batch's neighbours are few reads; at random each row is one.

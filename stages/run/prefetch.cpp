@@ -1,6 +1,7 @@
 #include "stages/run/prefetch.hpp"
 
 #include "async/turn.hpp"
+#include "base/clock.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
@@ -55,8 +56,8 @@ asio::awaitable<void> prefetch::run() {
 }
 
 asio::awaitable<void> prefetch::run_in(async::scope& children) {
-  const auto& [run, options, span, memory, flags, batch_pool, transfer, delivery, reads, rows, ending, batches,
-               events] = line_;
+  const auto& [run, options, span, memory, flags, batch_pool, transfer, delivery, reads, rows, ending, batches, events,
+               seen] = line_;
   ending.begin(reads, rows, batches, children);
   constexpr std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
   if (run.batches(0) == 0) {
@@ -107,7 +108,15 @@ asio::awaitable<void> prefetch::run_in(async::scope& children) {
 
 // False where the batch cannot be, and ends the run in its turn.
 asio::awaitable<bool> prefetch::start(batch_in_flight& batch, async::scope& children) {
+  batch.rows_since_ns = now_ns();
   if (!choose_rows(batch)) co_return false;
+  if (line_.seen != nullptr) {
+    line_.seen->add({.of = activity::plan,
+                     .begin_ns = batch.rows_since_ns,
+                     .end_ns = now_ns(),
+                     .epoch = batch.plan.epoch,
+                     .batch = batch.plan.index});
+  }
   if (!try_lease_memory(batch)) co_await lease_memory(batch);
   if (line_.flags.is_skipped(batch.plan.epoch)) {  // while this waited for it
     line_.ending.drop(batch);

@@ -45,6 +45,7 @@ class prefetch {
     hand_over& ending;
     batch_table& batches;
     line_events& events;
+    timeline_track* seen;  ///< of the first I/O thread
   };
   explicit prefetch(const parts& given)
       : line_(given), ahead_(given.run, given.reads, given.options.epochs, given.span.batches) {}

@@ -1,0 +1,189 @@
+#include "stages/observe/timeline.hpp"
+
+#include "base/clock.hpp"
+#include "base/text.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+namespace leat::stages {
+namespace {
+
+// Microseconds with three digits behind the point, as Chrome's trace events have them.
+void append_us(std::string& to, std::uint64_t ns) {
+  const std::string thousandths = str_cat(1000 + ns % 1000);
+  str_append(to, ns / 1000, ".", std::string_view(thousandths).substr(1));
+}
+
+bool has_row(const timeline_span& span) { return span.row != timeline_span::no_row; }
+bool has_batch(const timeline_span& span) { return span.batch != timeline_span::no_batch; }
+
+class trace_text {
+ public:
+  explicit trace_text(std::uint32_t rank) : rank_(rank) {}
+
+  void process() { append_name("process_name", 0, str_cat("leat, rank ", rank_, ", process ", ::getpid())); }
+
+  /// A track and its spans.
+  void track(const timeline_track& of, std::uint64_t base_ns, bool takes, bool gives) {
+    ++track_;
+    append_name("thread_name", track_, of.name());
+    begin_event();
+    str_append(text_, R"("name":"thread_sort_index","ph":"M","tid":)", track_, R"(,"args":{"sort_index":)", track_,
+               "}}");
+    for (const timeline_span& span : of.spans()) {
+      begin_event();
+      str_append(text_, R"("name":")", name(span.of), R"(","ph":"X","tid":)", track_, R"(,"ts":)");
+      append_us(text_, span.begin_ns - base_ns);
+      text_ += R"(,"dur":)";
+      append_us(text_, span.end_ns - span.begin_ns);
+      if (has_batch(span)) {
+        str_append(text_, R"(,"args":{"epoch":)", span.epoch, R"(,"batch":)", span.batch);
+        if (has_row(span)) str_append(text_, R"(,"row":)", span.row);
+        text_ += '}';
+      }
+      text_ += '}';
+      if (!has_batch(span)) continue;
+      if (gives && span.of == activity::transfer) append_flow('s', span, span.end_ns - base_ns);
+      if (takes && span.of == activity::wait) append_flow('f', span, span.end_ns - base_ns);
+    }
+  }
+
+  [[nodiscard]] std::string take(std::uint64_t base_system_ns) {
+    return str_cat("{\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":", base_system_ns, ",\"traceEvents\":[\n",
+                   text_, "\n]}\n");
+  }
+
+ private:
+  void begin_event() { str_append(text_, text_.empty() ? "{" : ",\n{", R"("pid":)", rank_, ","); }
+  void append_name(std::string_view what, std::uint64_t track, std::string_view is) {
+    begin_event();
+    str_append(text_, R"("name":")", what, R"(","ph":"M","tid":)", track, R"(,"args":{"name":")", is, R"("}})");
+  }
+  void append_flow(char end, const timeline_span& span, std::uint64_t at_ns) {
+    begin_event();
+    str_append(text_, R"("name":"batch","cat":"batch","ph":")", std::string_view(&end, 1), R"(","bp":"e","id":"r)",
+               rank_, "e", span.epoch, "b", span.batch, R"(","tid":)", track_, R"(,"ts":)");
+    append_us(text_, at_ns);
+    text_ += '}';
+  }
+
+  const std::uint32_t rank_;
+  std::uint64_t track_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string_view name(activity of) noexcept {
+  switch (of) {
+    case activity::rows:
+      return "rows";
+    case activity::collate:
+      return "collate";
+    case activity::finish:
+      return "finish";
+    case activity::transfer:
+      return "transfer";
+    case activity::plan:
+      return "plan";
+    case activity::write:
+      return "write rows";
+    case activity::decode:
+      return "decode";
+    case activity::expand:
+      return "expand";
+    case activity::wait:
+      return "next()";
+    case activity::step:
+      return "step";
+  }
+  return "";
+}
+
+timeline_track::timeline_track(std::string name, std::size_t spans)
+    : name_(std::move(name)),
+      capacity_(std::max<std::size_t>(spans, 1)),
+      words_(std::make_unique<std::atomic<std::uint64_t>[]>(capacity_ * words)) {}
+
+// Who reads one word of a later span in a place sees by `begun_` that the place was given to it: each word is released after `begun_`.
+void timeline_track::add(const timeline_span& span) noexcept {
+  const std::uint64_t number = added_.load(std::memory_order_relaxed);
+  begun_.store(number + 1, std::memory_order_relaxed);
+  std::atomic<std::uint64_t>* const to = words_.get() + number % capacity_ * words;
+  const std::uint64_t row = std::min(span.row, timeline_span::no_row);
+  to[0].store(span.begin_ns, std::memory_order_release);
+  to[1].store(span.end_ns, std::memory_order_release);
+  to[2].store(span.batch, std::memory_order_release);
+  to[3].store(std::uint64_t{span.epoch} << 32U | row << 8U | static_cast<std::uint64_t>(span.of),
+              std::memory_order_release);
+  added_.store(number + 1, std::memory_order_release);
+}
+
+std::vector<timeline_span> timeline_track::spans() const {
+  const std::uint64_t end = added_.load(std::memory_order_acquire);
+  const std::uint64_t first = end - std::min<std::uint64_t>(end, capacity_);
+  std::vector<timeline_span> all;
+  all.reserve(end - first);
+  for (std::uint64_t number = first; number < end; ++number) {
+    const std::atomic<std::uint64_t>* const from = words_.get() + number % capacity_ * words;
+    timeline_span span;
+    span.begin_ns = from[0].load(std::memory_order_acquire);
+    span.end_ns = from[1].load(std::memory_order_acquire);
+    span.batch = from[2].load(std::memory_order_acquire);
+    const std::uint64_t rest = from[3].load(std::memory_order_acquire);
+    span.epoch = static_cast<std::uint32_t>(rest >> 32U);
+    span.row = static_cast<std::uint32_t>(rest >> 8U) & timeline_span::no_row;
+    span.of = static_cast<activity>(rest & 0xff);
+    all.push_back(span);
+  }
+  // Of places that were given to later spans meanwhile nothing is told.
+  const std::uint64_t begun = begun_.load(std::memory_order_relaxed);
+  const std::uint64_t lost = begun - std::min<std::uint64_t>(begun, capacity_);
+  if (lost > first) all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(lost, end) - first));
+  return all;
+}
+
+timeline::timeline(std::size_t bytes, std::uint32_t batches, std::uint32_t io_threads, std::uint32_t decode_threads) {
+  const std::size_t spans = bytes / timeline_track::span_bytes;
+  if (spans == 0) return;
+  // A batch has four spans of its own, and one or two of the trainer; a decode thread has many.
+  const auto add = [](tracks& to, std::string_view what, std::uint32_t count, std::size_t room) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      to.push_back(std::make_unique<timeline_track>(str_cat(what, " ", i), room / count));
+    }
+  };
+  trainer_ = std::make_unique<timeline_track>("trainer", spans / 16);
+  add(batches_, "batch in flight", batches, spans / 8);
+  add(io_threads_, "I/O thread", io_threads, spans / 8);
+  add(decode_threads_, "decode thread", decode_threads, spans / 8 * 5);
+}
+
+std::string timeline::to_json(std::uint32_t rank) const {
+  // The earliest of all, so that no time is before the file's.
+  std::uint64_t base_ns = now_ns();
+  const auto system = std::chrono::system_clock::now().time_since_epoch();
+  const auto system_ns =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(system).count());
+  const std::uint64_t asked_ns = base_ns;
+  std::vector<const timeline_track*> all = {trainer_.get()};
+  for (const tracks* each : {&batches_, &io_threads_, &decode_threads_}) {
+    for (const auto& track : *each) all.push_back(track.get());
+  }
+  if (!on()) all.clear();
+  for (const timeline_track* each : all) {
+    for (const timeline_span& span : each->spans()) base_ns = std::min(base_ns, span.begin_ns);
+  }
+  trace_text text(rank);
+  text.process();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    text.track(*all[i], base_ns, i == 0, i > 0 && i <= batches_.size());
+  }
+  return text.take(system_ns - (asked_ns - base_ns));
+}
+
+}  // namespace leat::stages

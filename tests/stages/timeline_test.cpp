@@ -1,0 +1,136 @@
+// Spans come out as they went in, the latest of them, and whole while somebody writes; the file is one that viewers of traces read.
+#include "stages/observe/timeline.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace leat::stages {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// A span of which each part says the others.
+timeline_span span_of(std::uint64_t number) {
+  return {.of = static_cast<activity>(number % 10),
+          .begin_ns = number,
+          .end_ns = number * 2,
+          .epoch = static_cast<std::uint32_t>(number * 3),
+          .batch = number * 5,
+          .row = static_cast<std::uint32_t>(number * 7) % timeline_span::no_row};
+}
+
+TEST(timeline_track, gives_back_what_was_added_in_its_order) {
+  timeline_track track("decode 0", 4);
+  EXPECT_THAT(track.spans(), IsEmpty());
+  for (std::uint64_t i = 0; i < 3; ++i) track.add(span_of(i));
+  EXPECT_THAT(track.spans(), ElementsAre(span_of(0), span_of(1), span_of(2)));
+}
+
+TEST(timeline_track, keeps_the_latest) {
+  timeline_track track("decode 0", 4);
+  for (std::uint64_t i = 0; i < 11; ++i) track.add(span_of(i));
+  EXPECT_THAT(track.spans(), ElementsAre(span_of(7), span_of(8), span_of(9), span_of(10)));
+}
+
+TEST(timeline_track, tells_no_row_that_is_too_large_for_its_place) {
+  timeline_track track("decode 0", 1);
+  track.add({.begin_ns = 1, .end_ns = 2, .epoch = ~std::uint32_t{0}, .batch = 3, .row = 1U << 25});
+  EXPECT_EQ(track.spans().front().row, timeline_span::no_row);
+  EXPECT_EQ(track.spans().front().epoch, ~std::uint32_t{0});
+}
+
+TEST(timeline_track, gives_whole_spans_while_another_thread_writes) {
+  timeline_track track("decode 0", 16);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (std::uint64_t i = 0; !stop.load(std::memory_order_relaxed); ++i) track.add(span_of(i));
+  });
+  std::uint64_t seen = 0;
+  while (seen < 20'000) {
+    const std::vector<timeline_span> spans = track.spans();
+    ASSERT_LE(spans.size(), 16U);
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      ASSERT_EQ(spans[i], span_of(spans[i].begin_ns));
+      if (i != 0) ASSERT_EQ(spans[i].begin_ns, spans[i - 1].begin_ns + 1);
+    }
+    seen += spans.size();
+    std::this_thread::yield();
+  }
+  stop.store(true);
+  writer.join();
+}
+
+TEST(span_sampler, takes_all_rows_that_are_long_and_few_that_are_short) {
+  const auto taken = [](std::uint64_t ns) {
+    span_sampler rows;
+    int count = 0;
+    for (int i = 0; i < 1'300; ++i) {
+      if (!rows.is_due()) continue;
+      ++count;
+      rows.took(ns);
+    }
+    return count;
+  };
+  EXPECT_EQ(taken(1'000'000), 1'300);
+  EXPECT_EQ(taken(12'000), 1'300);
+  EXPECT_NEAR(taken(1'000), 110, 15);
+  EXPECT_LE(taken(0), 2);
+}
+
+TEST(timeline, without_memory_has_no_tracks) {
+  const timeline none(0, 4, 1, 2);
+  EXPECT_FALSE(none.on());
+  EXPECT_EQ(none.trainer(), nullptr);
+  EXPECT_EQ(none.batch(0), nullptr);
+  EXPECT_EQ(none.decode_thread(0), nullptr);
+  EXPECT_EQ(nlohmann::json::parse(none.to_json(0))["traceEvents"][0]["name"], "process_name");
+}
+
+TEST(timeline, ties_a_batch_to_the_call_that_got_it) {
+  const timeline seen(std::size_t{64} << 10, 2, 1, 1);
+  ASSERT_TRUE(seen.on());
+  seen.batch(1)->add({.of = activity::transfer, .begin_ns = 5'000, .end_ns = 6'500, .epoch = 2, .batch = 9});
+  seen.trainer()->add({.of = activity::wait, .begin_ns = 4'000, .end_ns = 7'001, .epoch = 2, .batch = 9});
+  seen.trainer()->add({.of = activity::wait, .begin_ns = 8'000, .end_ns = 8'001});
+  seen.decode_thread(0)->add(
+      {.of = activity::decode, .begin_ns = 4'100, .end_ns = 4'200, .epoch = 2, .batch = 9, .row = 3});
+
+  const nlohmann::json file = nlohmann::json::parse(seen.to_json(7));
+  std::map<std::string, std::vector<nlohmann::json>> by_kind;
+  std::map<int, std::string> tracks;
+  for (const nlohmann::json& each : file["traceEvents"]) {
+    EXPECT_EQ(each["pid"], 7);
+    by_kind[each["ph"].get<std::string>()].push_back(each);
+    if (each["name"] == "thread_name") tracks[each["tid"].get<int>()] = each["args"]["name"].get<std::string>();
+  }
+  EXPECT_THAT(tracks, SizeIs(5));
+  ASSERT_THAT(by_kind["X"], SizeIs(4));
+  ASSERT_THAT(by_kind["s"], SizeIs(1));
+  ASSERT_THAT(by_kind["f"], SizeIs(1));
+  EXPECT_EQ(by_kind["s"][0]["id"], by_kind["f"][0]["id"]);
+  EXPECT_EQ(tracks[by_kind["s"][0]["tid"].get<int>()], "batch in flight 1");
+  EXPECT_EQ(tracks[by_kind["f"][0]["tid"].get<int>()], "trainer");
+  // Microseconds since the first span.
+  EXPECT_DOUBLE_EQ(by_kind["s"][0]["ts"].get<double>(), 2.5);
+  EXPECT_DOUBLE_EQ(by_kind["f"][0]["ts"].get<double>(), 3.001);
+  for (const nlohmann::json& each : by_kind["X"]) {
+    if (each["name"] != "decode") continue;
+    EXPECT_DOUBLE_EQ(each["ts"].get<double>(), 0.1);
+    EXPECT_DOUBLE_EQ(each["dur"].get<double>(), 0.1);
+    EXPECT_EQ(each["args"], nlohmann::json({{"epoch", 2}, {"batch", 9}, {"row", 3}}));
+  }
+}
+
+}  // namespace
+}  // namespace leat::stages
