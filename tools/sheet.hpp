@@ -1,6 +1,7 @@
 // A contact sheet: what a batch looks like to a person. show.cpp fills it in, sheet_html.cpp and sheet_png.cpp draw it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -39,6 +40,7 @@ struct crop_box {
 
 /// One sample's picture, or what there is instead.
 ///   seen         by the trainer, back from the tensor; unset when the sample is not in the batch
+///   outline      of what the trainer sees, where it is no box: corners in the original's pixels
 ///   decimation   by how much the decoder shrank the original: 1, 2, 4 or 8
 ///   problem      why there is no picture
 ///   texts        the sample's other fields, by name
@@ -50,6 +52,7 @@ struct sheet_cell {
   std::optional<rgb_picture> seen = {};
   original_picture original = {};
   std::optional<crop_box> box = {};
+  std::vector<std::array<double, 2>> outline = {};
   bool flipped = false;
   int decimation = 1;
   std::string problem = {};

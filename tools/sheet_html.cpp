@@ -71,6 +71,12 @@ std::string rectangle_path(double x, double y, double width, double height) {
   return str_cat("M", number(x), " ", number(y), "h", number(width), "v", number(height), "h", number(-width), "z");
 }
 
+std::string outline_path(const std::vector<std::array<double, 2>>& corners) {
+  std::string path;
+  for (const auto& [x, y] : corners) str_append(path, path.empty() ? "M" : "L", number(x), " ", number(y));
+  return path + "z";
+}
+
 // Base64 in a page.
 std::size_t bytes_on_page(std::size_t bytes) { return (bytes + 2) / 3 * 4; }
 
@@ -225,7 +231,8 @@ std::string original_html(const sheet_cell& cell, const page_pictures& pictures)
                              data_address(pictures.original_type(original), pictures.original(original)), "\">");
   if (cell.box) {
     const crop_box& box = *cell.box;
-    const std::string inner = rectangle_path(box.x, box.y, box.width, box.height);
+    const std::string inner =
+        cell.outline.empty() ? rectangle_path(box.x, box.y, box.width, box.height) : outline_path(cell.outline);
     str_append(html, "<svg viewBox=\"0 0 ", width, " ", height,
                "\" preserveAspectRatio=\"none\"><path class=\"shade\" d=\"", rectangle_path(0, 0, width, height), inner,
                "\"/><path class=\"box\" d=\"", inner, "\"/></svg>");

@@ -33,6 +33,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
@@ -174,7 +175,21 @@ class onlooker {
         budget_(arguments.host_bytes_max != 0 ? arguments.host_bytes_max : host_bytes_usual),
         decoder_(budget_) {}
 
-  /// Fills in original, box, flip and decimation, as far as the bytes allow.
+  /// What was drawn behind the crop, step by step: "rotate from (...), brightness(1.25)". Empty where that is nothing.
+  std::string steps_of(const pick& of) {
+    key_.draw = of.draw;
+    key_.epoch = of.epoch;
+    pixels::recipe drawn;
+    steps_.draw_colour(key_, drawn);
+    std::string text;
+    for (const pixels::colour_pass& pass : drawn.drawn()) {
+      str_append(text, text.empty() ? "" : ", ", pixels::text_of(pass));
+    }
+    if (drawn.erased) str_append(text, text.empty() ? "" : ", ", drawn.erased->of->what.name());
+    return text;
+  }
+
+  /// Fills in original, box, outline, flip and decimation, as far as the bytes allow.
   void look_at(const pick& of, std::vector<std::byte> encoded, sheet_cell& cell) {
     const pixels::outcome<pixels::picture_info> info =
         pixels::peek(encoded, options_.exif_orientation ? pixels::look_for::orientation : pixels::look_for::size);
@@ -188,6 +203,7 @@ class onlooker {
         decoder_.decode(encoded, steps_, key_, store_, options_, row.data(), nullptr);
     if (drawn) {
       cell.box = seen_part(drawn->drawn);
+      if (drawn->colour->from_row() != pixels::identity_matrix) cell.outline = outline_of(drawn->from_row());
       cell.flipped = drawn->drawn.flip;
       cell.decimation = drawn->decimation;
     }
@@ -252,14 +268,31 @@ class onlooker {
     return pixels_back(as, shape, row);
   }
 
-  // The window that is the row, scaled back to the original's pixels.
-  static crop_box seen_part(const pixels::geometry& drawn) {
-    const double across = static_cast<double>(drawn.box.width) / static_cast<double>(drawn.scaled_width);
-    const double down = static_cast<double>(drawn.box.height) / static_cast<double>(drawn.scaled_height);
-    return {.x = drawn.box.x + static_cast<double>(drawn.window_x) * across,
-            .y = drawn.box.y + static_cast<double>(drawn.window_y) * down,
-            .width = drawn.out_width * across,
-            .height = drawn.out_height * down};
+  // The row's frame in the original's pixels.
+  static crop_box seen_part(pixels::geometry drawn) {
+    drawn.flip = false;
+    const pixels::warp_matrix m = drawn.from_row();
+    return {.x = m[2], .y = m[5], .width = drawn.out_width * m[0], .height = drawn.out_height * m[4]};
+  }
+
+  // Likewise through warps, as far as it lies before the horizon.
+  [[nodiscard]] std::vector<std::array<double, 2>> outline_of(const pixels::warp_matrix& from_row) const {
+    constexpr double horizon = 1e-3;
+    const double right = steps_.out_width();
+    const double low = steps_.out_height();
+    const std::array<std::array<double, 3>, 4> seen = {
+        pixels::seen_from(from_row, 0, 0), pixels::seen_from(from_row, right, 0),
+        pixels::seen_from(from_row, right, low), pixels::seen_from(from_row, 0, low)};
+    std::vector<std::array<double, 2>> corners;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      const std::array<double, 3>& a = seen[i];
+      const std::array<double, 3>& b = seen[(i + 1) % seen.size()];
+      if (a[2] >= horizon) corners.push_back({a[0] / a[2], a[1] / a[2]});
+      if ((a[2] >= horizon) == (b[2] >= horizon)) continue;
+      const double part = (horizon - a[2]) / (b[2] - a[2]);
+      corners.push_back({(a[0] + part * (b[0] - a[0])) / horizon, (a[1] + part * (b[1] - a[1])) / horizon});
+    }
+    return corners;
   }
 
   void shrink(std::span<const std::byte> encoded, original_picture& original, bool whatever_it_takes) {
@@ -404,6 +437,9 @@ class sheet_maker {
       cell.seen = pixels_back(settings, {all[1], all[2], all[3]}, shown_.delivered->bytes(settings.name, *row));
     }
     try {
+      if (std::string steps = onlookers_[k]->steps_of(shown_.planned[place]); !steps.empty()) {
+        cell.texts.emplace_back("drawn", std::move(steps));
+      }
       onlookers_[k]->look_at(shown_.planned[place], read_picture(samples_, cell.sample, settings.name), cell);
     } catch (const error& failure) {
       // The sample's own trouble, which the loader has met too.

@@ -205,6 +205,15 @@ void geometry_check::check(const tr::random_flip& step) {
   random_ = random_ || (step.probability > 0 && step.probability < 1);
 }
 
+warp_matrix geometry::from_row() const noexcept {
+  const double across = static_cast<double>(box.width) / static_cast<double>(scaled_width);
+  const double down = static_cast<double>(box.height) / static_cast<double>(scaled_height);
+  const double x = box.x + static_cast<double>(window_x) * across;
+  const double y = box.y + static_cast<double>(window_y) * down;
+  if (flip) return {-across, 0, x + out_width * across, 0, down, y, 0, 0, 1};
+  return {across, 0, x, 0, down, y, 0, 0, 1};
+}
+
 geometry_folding::geometry_folding(int width, int height) noexcept
     : picture_width_(width), picture_height_(height), width_(width), height_(height) {
   assert(width > 0 && height > 0);

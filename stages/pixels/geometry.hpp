@@ -1,8 +1,8 @@
-// Which pixels of a picture become a row, and how: the compiled slot "geometry" of the transforms. Crop, scale and flip
-// today; this struct is the place for any 3 x 3 matrix later.
+// Which pixels of a picture become a row, and how: the compiled slot "geometry" of the transforms.
 #pragma once
 
 #include "base/random.hpp"
+#include "stages/pixels/matrix.hpp"
 
 #include <leat/transforms.hpp>
 
@@ -41,6 +41,10 @@ struct geometry {
   filter how = filter::bilinear;
   padding_mode padding = padding_mode::constant;
   std::array<std::uint8_t, 3> fill = {0, 0, 0};
+
+  /// From a place in the row to one in the picture; the inverse says where a pixel of the picture goes. Of mirrored padding it says
+  /// where the picture would go on.
+  [[nodiscard]] warp_matrix from_row() const noexcept;
 
   /// Whether some of the row is padding other than zeros, which a device does not make.
   [[nodiscard]] bool pads_otherwise() const noexcept {

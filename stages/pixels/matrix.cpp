@@ -8,6 +8,32 @@
 
 namespace leat::pixels {
 
+warp_matrix followed(const warp_matrix& first, const warp_matrix& second) noexcept {
+  warp_matrix made{};
+  for (std::size_t row = 0; row < 3; ++row) {
+    for (std::size_t column = 0; column < 3; ++column) {
+      for (std::size_t k = 0; k < 3; ++k) made[3 * row + column] += first[3 * row + k] * second[3 * k + column];
+    }
+  }
+  return made;
+}
+
+std::optional<warp_matrix> inverse(const warp_matrix& of) noexcept {
+  const auto minor = [&](std::size_t a, std::size_t b, std::size_t c, std::size_t d) {
+    return of[a] * of[d] - of[b] * of[c];
+  };
+  warp_matrix made = {minor(4, 5, 7, 8),  -minor(1, 2, 7, 8), minor(1, 2, 4, 5),  -minor(3, 5, 6, 8), minor(0, 2, 6, 8),
+                      -minor(0, 2, 3, 5), minor(3, 4, 6, 7),  -minor(0, 1, 6, 7), minor(0, 1, 3, 4)};
+  const double determinant = of[0] * made[0] + of[1] * made[3] + of[2] * made[6];
+  if (!std::isnormal(determinant)) return std::nullopt;
+  for (double& each : made) each /= determinant;
+  return made;
+}
+
+std::array<double, 3> seen_from(const warp_matrix& m, double x, double y) noexcept {
+  return {m[0] * x + m[1] * y + m[2], m[3] * x + m[4] * y + m[5], m[6] * x + m[7] * y + m[8]};
+}
+
 warp_matrix affine_matrix(const affine_motion& of) noexcept {
   const auto [sine, cosine] = portable_sine_and_cosine(of.degrees);
   const double a = cosine + sine * of.tan_y;

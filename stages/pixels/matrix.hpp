@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 namespace leat::pixels {
 
@@ -9,6 +10,14 @@ namespace leat::pixels {
 using warp_matrix = std::array<double, 9>;
 
 inline constexpr warp_matrix identity_matrix = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+
+/// What looks where `second` does from where `first` does: of a picture made by `first`, and from that another by `second`.
+[[nodiscard]] warp_matrix followed(const warp_matrix& first, const warp_matrix& second) noexcept;
+/// From a place in the old picture to one in the new. Nothing where several places of the new one look at the same.
+[[nodiscard]] std::optional<warp_matrix> inverse(const warp_matrix& of) noexcept;
+
+/// Before the division: x, y and their divisor. What has none above 0 lies behind the horizon.
+[[nodiscard]] std::array<double, 3> seen_from(const warp_matrix& m, double x, double y) noexcept;
 
 /// What affine_matrix() undoes: pictures are sheared, scaled, turned clockwise and moved, in this order.
 ///   tan_x, tan_y   of the shears' angles

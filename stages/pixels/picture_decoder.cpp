@@ -342,6 +342,10 @@ void picture_decoder::state::push(const std::uint8_t* line, int y, const rectang
   }
 }
 
+warp_matrix decoded::from_row() const noexcept {
+  return colour == nullptr ? drawn.from_row() : followed(drawn.from_row(), colour->from_row());
+}
+
 picture_decoder::picture_decoder(scratch_budget& budget) : state_(std::make_unique<state>(budget)) {}
 picture_decoder::~picture_decoder() = default;
 

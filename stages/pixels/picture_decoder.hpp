@@ -63,6 +63,9 @@ struct decoded {
   bool huffman_again = false;
   const recipe* colour = nullptr;
   std::size_t colour_done = 0;
+
+  /// From a place in the row to one in the picture, of all that was drawn: geometry and warps.
+  [[nodiscard]] warp_matrix from_row() const noexcept;
 };
 
 /// One of several rows that are made from a picture: the arguments of decode(), and what was drawn.

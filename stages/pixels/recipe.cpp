@@ -886,6 +886,17 @@ std::size_t recipe::host_count() const noexcept {
   return before;
 }
 
+warp_matrix recipe::from_row() const noexcept {
+  warp_matrix made = identity_matrix;
+  bool in_mix = false;
+  for (const colour_pass& pass : drawn()) {
+    if (pass.what == pass_kind::mix_begin) in_mix = true;
+    if (pass.what == pass_kind::mix_add && pass.number == 1) in_mix = false;
+    if (pass.what == pass_kind::warp && !in_mix) made = followed(made, pass.from);
+  }
+  return made;
+}
+
 std::string text_of(const colour_pass& pass) {
   const double v = pass.value;
   switch (pass.what) {

@@ -113,6 +113,8 @@ struct recipe {
 
   [[nodiscard]] bool empty() const noexcept { return count == 0 && !erased; }
   [[nodiscard]] std::span<const colour_pass> drawn() const noexcept { return {passes.data(), count}; }
+  /// Where a place of the row lies in the picture before these passes. What a mix adds to its picture is not looked at.
+  [[nodiscard]] warp_matrix from_row() const noexcept;
   void add(const colour_pass& pass) noexcept { passes[count++] = pass; }
   /// How many passes come before those that another than the host can do: up to the last edit or warp.
   [[nodiscard]] std::size_t host_count() const noexcept;

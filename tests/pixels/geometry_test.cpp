@@ -21,8 +21,11 @@ namespace {
 
 using pixels::draw_key;
 using pixels::geometry;
+using pixels::inverse;
 using pixels::pipeline;
 using pixels::rectangle;
+using pixels::seen_from;
+using pixels::warp_matrix;
 using ::testing::HasSubstr;
 namespace tr = transforms;
 
@@ -267,6 +270,34 @@ TEST(geometry, folds_crops_and_flips_as_if_done_one_by_one) {
       const std::int64_t column = folded.window_x + (folded.flip ? folded.out_width - 1 - x : x);
       const int expected = column < 0 || column >= width ? -1 : static_cast<int>(column);
       ASSERT_EQ(columns[static_cast<std::size_t>(x)], expected) << "at " << x;
+    }
+  });
+}
+
+TEST(geometry, its_matrix_says_where_each_pixel_comes_from_and_the_inverse_where_it_goes) {
+  testing::for_each_seed(40, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto between = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
+    const int width = between(1, 400);
+    const int height = between(1, 400);
+    const pipeline steps({tr::resize{.height = between(1, 300), .width = between(1, 300)}, tr::random_flip{},
+                          tr::random_crop{between(1, 300), between(1, 300), between(0, 9)}});
+    const geometry g = steps.compile(width, height, {seed, 1, 2});
+    const warp_matrix from = g.from_row();
+    const std::optional<warp_matrix> to = inverse(from);
+    ASSERT_TRUE(to);
+    for (int i = 0; i < 20; ++i) {
+      const int x = between(0, g.out_width - 1);
+      const int y = between(0, g.out_height - 1);
+      const auto scaled_x = static_cast<double>(g.window_x + (g.flip ? g.out_width - 1 - x : x)) + 0.5;
+      const double scaled_y = static_cast<double>(g.window_y + y) + 0.5;
+      const auto [u, v, w] = seen_from(from, x + 0.5, y + 0.5);
+      EXPECT_EQ(w, 1);
+      EXPECT_NEAR(u, scaled_x * width / static_cast<double>(g.scaled_width), 1e-9);
+      EXPECT_NEAR(v, scaled_y * height / static_cast<double>(g.scaled_height), 1e-9);
+      const auto [back_x, back_y, back_w] = seen_from(*to, u, v);
+      EXPECT_NEAR(back_x / back_w, x + 0.5, 1e-9);
+      EXPECT_NEAR(back_y / back_w, y + 0.5, 1e-9);
     }
   });
 }

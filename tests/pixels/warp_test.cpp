@@ -207,6 +207,30 @@ TEST(matrix, has_sines_and_cosines_of_every_angle) {
 
 // torchvision.transforms.v2.functional._geometry._get_inverse_affine_matrix([0, 0], 20, [3, -4], 1.25, [10, -5]) and
 // _get_perspective_coeffs([[0, 0], [99, 0], [99, 49], [0, 49]], [[7, 3], [90, 5], [95, 40], [2, 45]]).
+TEST(matrix, of_two_warps_in_a_row_looks_where_the_second_does_in_what_the_first_has_made) {
+  testing::for_each_seed(20, [&](std::uint64_t seed) {
+    testing::seeded_random random(seed);
+    const warp_matrix first = any_matrix(random, 60, 80);
+    const warp_matrix second = any_matrix(random, 60, 80);
+    const warp_matrix both = followed(first, second);
+    for (const auto& [x, y] : {std::pair(0.5, 0.5), std::pair(79.5, 3.0), std::pair(40.0, 59.5)}) {
+      const auto [u, v, w] = seen_from(second, x, y);
+      if (std::abs(w) < 1e-3) continue;
+      const auto [a, b, c] = seen_from(first, u / w, v / w);
+      const auto [d, e, f] = seen_from(both, x, y);
+      EXPECT_NEAR(d, a * w, 1e-9 * (1 + std::abs(d)));
+      EXPECT_NEAR(e, b * w, 1e-9 * (1 + std::abs(e)));
+      EXPECT_NEAR(f, c * w, 1e-9 * (1 + std::abs(f)));
+    }
+    const std::optional<warp_matrix> back = inverse(first);
+    ASSERT_TRUE(back);
+    const warp_matrix nothing = followed(first, *back);
+    for (std::size_t i = 0; i < nothing.size(); ++i) EXPECT_NEAR(nothing[i], identity_matrix[i], 1e-6);
+  });
+  EXPECT_EQ(inverse({1, 2, 3, 2, 4, 6, 0, 0, 1}), std::nullopt);
+  EXPECT_EQ(inverse({}), std::nullopt);
+}
+
 TEST(matrix, is_torchvisions) {
   constexpr double tan_10 = 0.17632698070846498;
   constexpr double tan_5 = 0.08748866352592401;
