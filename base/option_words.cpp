@@ -50,6 +50,7 @@ constexpr option_words in_cpp[] = {
     {order_weighted, "", "order weighted"},
     {tokens_max, "", "bucket_options::tokens_max"},
     {jpeg_decoder, "", "image::decoder()"},
+    {rounding, "", "image::rounding()"},
     {tokens_length, "", "tokens::length"},
     {tokens_type, "", "tokens::type"},
     {backend, "", "reader_options::backend"},
@@ -91,6 +92,8 @@ constexpr option_words in_cpp[] = {
     {decode_on, "device", "decode_on::device"},
     {jpeg_decoder, "nvjpeg", "jpeg_decoder::nvjpeg"},
     {jpeg_decoder, "turbo", "jpeg_decoder::turbo"},
+    {rounding, "exact", "pixel_rounding::exact"},
+    {rounding, "fused", "pixel_rounding::fused"},
     {order_shuffled_blocks, "n", "loader_options::order = shuffled_blocks(n)"},
     {order_node_local, "by node", "loader_options::order = node_local()"},
 };

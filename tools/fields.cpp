@@ -34,13 +34,14 @@ image picture(const std::string& name, const picture_options& options) {
   if (!options.augment.empty()) {
     steps.insert(steps.end(), options.augment.begin(), options.augment.end());
     try {
-      pixels::pipeline{steps};
+      pixels::pipeline{steps, options.rounding};
     } catch (const error& failure) {
       throw error(failure.code(), str_cat("--augment: ", failure.what()));
     }
   }
   image field(name);
   for (const transform& each : steps) field = field.apply(each);
+  if (options.rounding == pixel_rounding::fused) field = field.rounding(options.rounding);
   if (options.type != dtype::u8) field = field.normalize(imagenet);
   if (!options.background.empty()) {
     field = field.background(options.background[0], options.background[1], options.background[2]);
@@ -332,6 +333,8 @@ void add_picture_options(CLI::App& app, picture_options& pictures) {
   add_choice(app, "--transform", pictures.train, {{"train", true}, {"eval", false}},
              "train: random crop and flip; eval: resize and centre crop (train)");
   add_augment_option(app, pictures.augment);
+  add_choice(app, "--rounding", pictures.rounding, {{"exact", pixel_rounding::exact}, {"fused", pixel_rounding::fused}},
+             "fused: crop, flip and warps look pixels up once; exact: each step gives the next whole values (exact)");
   add_number(app, "--size", pictures.size, 1, "pixels of a picture's side (224)", 16384);
   add_choice(app, "--dtype", pictures.type,
              {{"u8", dtype::u8}, {"f16", dtype::f16}, {"bf16", dtype::bf16}, {"f32", dtype::f32}},

@@ -17,6 +17,7 @@ namespace leat::tools {
 /// What becomes of pictures.
 ///   train      random_resized_crop(size), random_flip; else resize(size * 256 / 224), center_crop(size)
 ///   augment    what stands behind that
+///   rounding   of all that
 ///   type       floats are normalised with ImageNet's mean and deviation; u8 is the pixel
 ///   decoder    of JPEG files
 ///   exif_orientation   turned upright before that
@@ -34,6 +35,7 @@ struct picture_options {
   layout order = layout::nchw;
   std::vector<std::int64_t> array_crop = {};
   std::vector<transform> augment = {};
+  pixel_rounding rounding = pixel_rounding::exact;
 };
 
 /// How tokens become samples, and texts tokens.

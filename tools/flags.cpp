@@ -36,6 +36,7 @@ constexpr option_words flags[] = {
     {order_node_local, "by node", "--node-local 0"},
     {tokens_max, "", "TOKENS_MAX"},  // a part of --order bucketed:LENGTH:TOKENS_MAX
     {jpeg_decoder, "", "--jpeg-decoder"},
+    {rounding, "", "--rounding"},
     {tokens_length, "", "--tokens"},
     {tokens_type, "", "--tokens-as"},
     {backend, "", "--reader"},

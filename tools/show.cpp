@@ -166,7 +166,7 @@ class onlooker {
   onlooker(const show_arguments& arguments, const image::settings& settings)
       : key_{.seed = arguments.order.seed, .epoch = 0, .draw = 0},
         settings_(settings),
-        steps_(settings.steps),
+        steps_(settings.steps, settings.rounding),
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
                  .accept_cut = settings.truncated == truncated_jpeg::accept,
@@ -180,7 +180,7 @@ class onlooker {
     key_.draw = of.draw;
     key_.epoch = of.epoch;
     pixels::recipe drawn;
-    steps_.draw_colour(key_, drawn);
+    steps_.draw_steps(key_, drawn);
     std::string text;
     for (const pixels::colour_pass& pass : drawn.drawn()) {
       str_append(text, text.empty() ? "" : ", ", pixels::text_of(pass));
@@ -203,7 +203,8 @@ class onlooker {
         decoder_.decode(encoded, steps_, key_, store_, options_, row.data(), nullptr);
     if (drawn) {
       cell.box = seen_part(drawn->drawn);
-      if (drawn->colour->from_row() != pixels::identity_matrix) cell.outline = outline_of(drawn->from_row());
+      if (drawn->drawn.warp || drawn->colour->from_row() != pixels::identity_matrix)
+        cell.outline = outline_of(drawn->from_row());
       cell.flipped = drawn->drawn.flip;
       cell.decimation = drawn->decimation;
     }
@@ -228,7 +229,15 @@ class onlooker {
     const dimensions size{steps_.out_height(), steps_.out_width(), 3};
     cell.seen = made(encoded, some, store_, size);
     look_at(of, encoded, cell);
-    cell.texts.emplace_back("step 0", "cropped, scaled and flipped");
+    std::string first = "cropped, scaled and flipped";
+    if (settings_.rounding == pixel_rounding::fused) {
+      pixels::recipe all;
+      steps_.draw_steps(key_, all);
+      for (const pixels::colour_pass& pass : all.drawn()) {
+        if (pass.what == pixels::pass_kind::warp) str_append(first, ", ", pixels::text_of(pass));
+      }
+    }
+    cell.texts.emplace_back("step 0", std::move(first));
     cells.push_back(cell);
     sheet_cell next{.sample = cell.sample, .name = cell.name};
     for (std::size_t k = 0; k < drawn.count; ++k) {
@@ -271,6 +280,7 @@ class onlooker {
   // The row's frame in the original's pixels.
   static crop_box seen_part(pixels::geometry drawn) {
     drawn.flip = false;
+    drawn.warp.reset();
     const pixels::warp_matrix m = drawn.from_row();
     return {.x = m[2], .y = m[5], .width = drawn.out_width * m[0], .height = drawn.out_height * m[4]};
   }

@@ -159,6 +159,12 @@ class image {
   /// faster, and slightly other pixels. Default: on if a crop or flip is random, else off (a flip of probability 0 or 1
   /// is not random).
   [[nodiscard]] image decimate(bool on) const;
+  /// How often pixels are rounded. Default: exact, each step as torchvision does it. fused makes one matrix of all crops,
+  /// scalings, flips and warps and looks pixels up once: sharper and faster, with real pixels where exact has corners of
+  /// `fill`, which lies only outside of the picture. Steps of colour are done after it. Rows without a warp are exact's.
+  ///   throws   (when the loader is built) error{errc::usage} for what is no single matrix: AugMix, fills that differ,
+  ///            padding other than a colour, a warp behind a blur, noise or an edit
+  [[nodiscard]] image rounding(pixel_rounding how) const;
   /// What decodes JPEG files. Default: turbo. nvjpeg has to be asked for: its pixels differ slightly from turbo's, and
   /// may differ between GPUs and versions of the library.
   ///   decodes    nvjpeg takes baseline files of one scan, grey or YCbCr, that fit the slot of their row. The host
@@ -188,6 +194,7 @@ class image {
     std::optional<double> white;
     std::optional<bool> decimate;
     jpeg_decoder decoder = jpeg_decoder::turbo;
+    pixel_rounding rounding = pixel_rounding::exact;
     std::int64_t pixels_max = 178'956'970;
   };
   [[nodiscard]] const settings& get() const noexcept { return settings_; }

@@ -45,6 +45,7 @@ enum class option_id : std::uint8_t {
   tokens_max,
   // Fields
   jpeg_decoder,
+  rounding,
   tokens_length,
   tokens_type,
   // reader_options

@@ -31,6 +31,10 @@ enum class filter : std::uint8_t { nearest, bilinear, bicubic };
 /// pixels, which come once.
 enum class padding_mode : std::uint8_t { constant, edge, reflect };
 
+/// How often a picture is rounded on its way. exact: each step gives u8 to the next, as torchvision does. fused: the crops,
+/// scalings, flips and warps of a chain are one matrix, and pixels are looked up once.
+enum class pixel_rounding : std::uint8_t { exact, fused };
+
 /// Where a picture lies in a larger one.
 enum class placement : std::uint8_t { center, top_left, top_right, bottom_left, bottom_right };
 

@@ -107,7 +107,7 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
                 std::optional<arrays_of_pixels> arrays, finished_by finished)
       : field_program({}, std::move(fields)),
         arrays_(std::move(arrays)),
-        pipeline_(steps_of(settings, arrays_)),
+        pipeline_(steps_of(settings, arrays_), settings.rounding),
         store_(pixels::store::from(settings.type, settings.order, settings.statistics)),
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
@@ -143,12 +143,13 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
     const bool edits = has_host_passes(pipeline_);
     // u8 without colour is what crosses the bus in any case.
     const bool by_device = finished != finished_by::host && (settings.type != dtype::u8 || pipeline_.has_colour());
-    if (nvjpeg_ && edits) {
-      throw error(errc::usage,
-                  str_cat("image '", settings.name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
-                          " with an edit or a warp, which are the host's: leave it out, or decode with ",
-                          spelled(option_id::jpeg_decoder, "turbo")),
-                  option_id::jpeg_decoder);
+    if (nvjpeg_ && (edits || pipeline_.is_fused())) {
+      throw error(
+          errc::usage,
+          str_cat("image '", settings.name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
+                  " with an edit, a warp or fused rounding, which are the host's: leave it out, or decode with ",
+                  spelled(option_id::jpeg_decoder, "turbo")),
+          option_id::jpeg_decoder);
     }
     if (finished == finished_by::host) passes_stay_ = "pictures are finished on the host";
     const bool photos = finished == finished_by::device_decoding;
@@ -176,6 +177,8 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
       if (programs_) said.row_shape = {static_cast<std::int64_t>(programs_->record_bytes)};
       outputs_.push_back(std::move(said));
     }
+    // What a fused row is looked up in has usually up to twice its sides.
+    if (pipeline_.is_fused()) colour_scratch_bytes_ += std::size_t{12} * static_cast<std::size_t>(height * width);
     facts_.scratch_bytes = usual_scratch_bytes + colour_scratch_bytes_;
     facts_.recodes_packs = pixels::photo_packs_are_recoded();
     facets_.choosing = this;
@@ -330,7 +333,7 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
     const auto [width, height] = pixels::orientation(info->orientation).size(info->width, info->height);
     pixels::geometry drawn =
         pipeline_.compile(width, height, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw});
-    if (drawn.pads_otherwise()) return false;
+    if (drawn.is_of_host()) return false;
     const bool to_mirror = options_.leave_flip && drawn.flip;
     if (to_mirror) drawn.flip = false;
     const std::optional<photo_plan> plan = plan_jpeg(*info, drawn);
@@ -470,8 +473,11 @@ class image_model final : public one_program_field {
       for (const double deviation : settings_.statistics->deviation) out.add("deviation", deviation);
     }
     out.add("exif_orientation", settings_.exif_orientation);
-    out.add("decimate", settings_.decimate.value_or(!keeps_size(settings_.steps) &&
-                                                    pixels::pipeline(settings_.steps).geometry_is_random()));
+    out.add("decimate",
+            settings_.decimate.value_or(!keeps_size(settings_.steps) &&
+                                        pixels::pipeline(settings_.steps, settings_.rounding).geometry_is_random()));
+    // Saved runs without it are exact.
+    if (settings_.rounding == pixel_rounding::fused) out.add("rounding", "fused");
     out.add("pixels_max", settings_.pixels_max);
     // Saved runs without it refuse.
     if (settings_.truncated == truncated_jpeg::accept) out.add("truncated", "accept");
@@ -703,6 +709,11 @@ image image::white(double number) const {
   }
   image changed = *this;
   changed.settings_.white = number;
+  return changed;
+}
+image image::rounding(pixel_rounding how) const {
+  image changed = *this;
+  changed.settings_.rounding = how;
   return changed;
 }
 image image::decimate(bool on) const {

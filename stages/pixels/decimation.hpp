@@ -11,6 +11,14 @@ namespace leat::pixels {
 /// The most by which the box can shrink without becoming smaller than what it is scaled to: 1, 2, 4 or 8. It depends on sizes alone,
 /// so that every machine chooses the same.
 [[nodiscard]] inline int decimation_of(const geometry& drawn) noexcept {
+  if (drawn.warp) {
+    if (drawn.warp->how == filter::nearest) return 1;
+    const pixel_density density = density_of(*drawn.warp);
+    for (const int by : {8, 4, 2}) {
+      if (density.across >= by && density.down >= by) return by;
+    }
+    return 1;
+  }
   if (drawn.how == filter::nearest) return 1;
   for (const int by : {8, 4, 2}) {
     if (drawn.box.width >= by * drawn.scaled_width && drawn.box.height >= by * drawn.scaled_height) return by;

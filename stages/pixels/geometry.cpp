@@ -206,6 +206,7 @@ void geometry_check::check(const tr::random_flip& step) {
 }
 
 warp_matrix geometry::from_row() const noexcept {
+  if (warp) return warp->from;
   const double across = static_cast<double>(box.width) / static_cast<double>(scaled_width);
   const double down = static_cast<double>(box.height) / static_cast<double>(scaled_height);
   const double x = box.x + static_cast<double>(window_x) * across;

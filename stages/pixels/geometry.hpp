@@ -2,11 +2,14 @@
 #pragma once
 
 #include "base/random.hpp"
+#include "stages/pixels/fused.hpp"
 #include "stages/pixels/matrix.hpp"
 
 #include <leat/transforms.hpp>
 
+#include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -29,6 +32,8 @@ struct rectangle {
 ///   window_*, out_*    the part of the scaled box that is the row. It may lie partly or wholly outside the box, where
 ///                      pixels are as padding and fill say
 ///   flip               left and right exchanged, last
+///   warp               of a fused chain that is more than that: the row is looked up by it, what of it lies outside of the picture
+///                      is fill, and `how` is how pixels are shrunk before
 struct geometry {
   rectangle box;
   std::int64_t scaled_width = 0;
@@ -41,12 +46,15 @@ struct geometry {
   filter how = filter::bilinear;
   padding_mode padding = padding_mode::constant;
   std::array<std::uint8_t, 3> fill = {0, 0, 0};
+  std::optional<fused_warp> warp = std::nullopt;
 
   /// From a place in the row to one in the picture; the inverse says where a pixel of the picture goes. Of mirrored padding it says
   /// where the picture would go on.
   [[nodiscard]] warp_matrix from_row() const noexcept;
 
-  /// Whether some of the row is padding other than zeros, which a device does not make.
+  /// Whether no device makes it.
+  [[nodiscard]] bool is_of_host() const noexcept { return warp.has_value() || pads_otherwise(); }
+  /// Whether some of the row is padding other than zeros.
   [[nodiscard]] bool pads_otherwise() const noexcept {
     const bool is_inside = window_x >= 0 && window_y >= 0 && window_x + out_width <= scaled_width &&
                            window_y + out_height <= scaled_height;
@@ -79,12 +87,36 @@ class geometry_check {
   void check(const transforms::random_crop& step);
   void check(const transforms::random_flip& step);
 
+  /// Whether a step can follow only where geometry is fused: a second scaling, a scaling after a crop, a crop that would look outside
+  /// an earlier one.
+  template <class Step>
+  [[nodiscard]] bool needs_fusing(const Step& step) const noexcept {
+    if constexpr (std::same_as<Step, transforms::random_flip>) {
+      return false;
+    } else if constexpr (std::same_as<Step, transforms::random_scale>) {
+      return rescaled_ || cropped_;
+    } else if constexpr (std::same_as<Step, transforms::center_crop> || std::same_as<Step, transforms::random_crop> ||
+                         std::same_as<Step, transforms::pad_to>) {
+      return cropped_ && (step.height > cropped_->first || step.width > cropped_->second || pads(step));
+    } else {
+      return scaled_ || cropped_;
+    }
+  }
+  /// What follows is of the picture as it is now.
+  void begin_again() noexcept {
+    scaled_ = rescaled_ = false;
+    cropped_.reset();
+  }
+
   /// Height and width, where the chain fixes them.
   [[nodiscard]] const std::optional<std::pair<int, int>>& size() const noexcept { return size_; }
   /// Whether two draws of one picture can differ. A flip that is always or never done, and a crop that has one place only, do not.
   [[nodiscard]] bool random() const noexcept { return random_; }
 
  private:
+  static bool pads(const transforms::random_crop& step) noexcept { return step.padding > 0; }
+  static bool pads(const transforms::center_crop&) noexcept { return false; }
+  static bool pads(const transforms::pad_to&) noexcept { return false; }
   void scale(const char* name);
   void crop(const char* name, int height, int width, int padding);
 
@@ -114,6 +146,10 @@ class geometry_folding {
   void fold(const transforms::random_flip& step, random_draws draws) noexcept;
 
   [[nodiscard]] geometry result(int out_width, int out_height) const noexcept;
+  /// What the next transform sees, as a picture of its own: sides of more than side_most are taken for such.
+  static constexpr int side_most = 1 << 30;
+  [[nodiscard]] int width() const noexcept { return static_cast<int>(std::min<std::int64_t>(width_, side_most)); }
+  [[nodiscard]] int height() const noexcept { return static_cast<int>(std::min<std::int64_t>(height_, side_most)); }
 
  private:
   void crop(std::int64_t x, std::int64_t y, int crop_width, int crop_height) noexcept;

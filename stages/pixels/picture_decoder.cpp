@@ -23,10 +23,11 @@
 namespace leat::pixels {
 namespace {
 
-// All passes of colour give the same bits before and after mirroring, but for a user's own and warps.
-bool leaves_flip(const decode_options& options, const recipe& passes) noexcept {
-  return options.leave_flip && std::none_of(passes.drawn().begin(), passes.drawn().end(),
-                                            [](const colour_pass& pass) { return pass.is_of_host(); });
+// All passes of colour give the same bits before and after mirroring, but for a user's own and warps. A fused warp has it in its matrix.
+bool leaves_flip(const decode_options& options, const geometry& drawn, const recipe& passes) noexcept {
+  return options.leave_flip && !drawn.warp &&
+         std::none_of(passes.drawn().begin(), passes.drawn().end(),
+                      [](const colour_pass& pass) { return pass.is_of_host(); });
 }
 
 geometry as_stored(geometry drawn, bool leave_flip) noexcept {
@@ -239,7 +240,7 @@ stages::failure out_of_scratch() {
 outcome<decoded> picture_decoder::state::fill_one(const source& from, const geometry& drawn, const recipe& passes,
                                                   const store& how, const decode_options& options, std::byte* row) {
   const int decimation = choose_decimation(drawn, from.reader, options);
-  const bool leave = leaves_flip(options, passes);
+  const bool leave = leaves_flip(options, drawn, passes);
   const drawn_row only{as_stored(drawn, leave), &passes, &how, row};
   const outcome<bool> again = fill(from, {&only, 1}, decimation);
   if (!again) return again.error();
@@ -269,8 +270,9 @@ outcome<void> picture_decoder::state::fill_once(const source& from, std::span<co
   std::size_t rows_bytes = 0;
   for (const drawn_row& each : rows) {
     const resampler& to = resamplers.emplace_back(each.drawn, decimated_by(decimation, from.info));
-    const row_writer& writer =
+    row_writer& writer =
         writers.emplace_back(*each.how, each.passes, each.drawn.out_height, each.drawn.out_width, each.row);
+    if (to.is_warp()) writer.take_planar();
     region = hull(region, to.region());
     rows_bytes += to.scratch_bytes() + writer.scratch_bytes();
   }
@@ -394,7 +396,7 @@ std::optional<undecoded_photo> picture_decoder::look_at_photo(std::span<const st
   if (!info || !state_->jpeg.open(encoded, *info, {.stop = stop})) return std::nullopt;
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
   const geometry drawn = steps.compile(width, height, key);
-  if (drawn.pads_otherwise()) return std::nullopt;
+  if (drawn.is_of_host()) return std::nullopt;
   const int decimation = choose_decimation(drawn, state_->jpeg, options);
   std::optional<photo_layout> layout = state_->jpeg.layout(decimation);
   if (!layout) return std::nullopt;
@@ -425,7 +427,7 @@ outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, s
     for (std::size_t i = 0; i < rows.size(); ++i) {
       picture_row& each = rows[i];
       if (each.decimation != by) continue;
-      const bool leave = leaves_flip(each.options, state_->recipes[i]);
+      const bool leave = leaves_flip(each.options, each.drawn, state_->recipes[i]);
       each.to_mirror = leave && each.drawn.flip;
       const recipe* const here = each.options.leave_colour ? &state_->of_host[i] : each.colour;
       state_->alike.push_back({as_stored(each.drawn, leave), here, each.how, each.row});

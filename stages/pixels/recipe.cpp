@@ -1,5 +1,6 @@
 #include "stages/pixels/recipe.hpp"
 
+#include "base/option_words.hpp"
 #include "base/portable_math.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
@@ -838,6 +839,120 @@ class colour_drawing {
   const int height_;
 };
 
+/// What of a chain decides how it is fused, or refuses to be.
+class fusing_check {
+ public:
+  /// One after the other.
+  void see(const transform& what) {
+    std::visit(
+        [&]<class Step>(const Step& step) {
+          if constexpr (is_geometry<Step>) {
+            see_geometry(what, step);
+          } else if constexpr (std::same_as<Step, tr::one_of>) {
+            // One of them is drawn: none stands behind another.
+            const std::string before = looks_around_;
+            std::string after = before;
+            for (const transform& each : step.steps) {
+              looks_around_ = before;
+              see(each);
+              if (!looks_around_.empty()) after = looks_around_;
+            }
+            looks_around_ = after;
+          } else if constexpr (is_group<Step>) {
+            // In any order: each also behind those after it.
+            for (int i = 0; i < (std::same_as<Step, tr::in_random_order> ? 2 : 1); ++i) {
+              for (const transform& each : step.steps) see(each);
+            }
+          } else if constexpr (std::same_as<Step, tr::aug_mix> || std::same_as<Step, tr::timm_augmix>) {
+            refuse(what, "mixes pictures that are warped differently, and a fused chain has one matrix");
+          } else if constexpr (std::same_as<Step, tr::vertical_flip>) {
+            see_warp(what);
+          } else if constexpr (is_warp<Step>) {
+            see_warp(what);
+            see_fill(what, step.fill);
+            if constexpr (requires { step.how; }) smooth_ = smooth_ || step.how != filter::nearest;
+          } else if constexpr (pass_looks_around<Step>) {
+            looks_around_ = what.name();
+          }
+        },
+        what.what());
+  }
+
+  [[nodiscard]] filter how() const noexcept { return smooth_ ? filter::bilinear : filter::nearest; }
+  [[nodiscard]] std::array<int, 3> fill() const noexcept { return fill_.value_or(std::array<int, 3>{}); }
+  [[nodiscard]] bool warps() const noexcept { return warps_; }
+
+ private:
+  template <class Step>
+  static constexpr bool is_warp =
+      std::same_as<Step, tr::rotate> || std::same_as<Step, tr::affine> || std::same_as<Step, tr::shear> ||
+      std::same_as<Step, tr::translate> || std::same_as<Step, tr::perspective> ||
+      std::same_as<Step, tr::rand_augment> || std::same_as<Step, tr::trivial_augment> ||
+      std::same_as<Step, tr::auto_augment> || std::same_as<Step, tr::timm_rand_augment>;
+  /// Steps of a pixel's own values. Statistics of the picture change little by where its pixels lie.
+  template <class Step>
+  static constexpr bool pass_looks_around =
+      !(std::same_as<Step, tr::brightness> || std::same_as<Step, tr::contrast> || std::same_as<Step, tr::saturation> ||
+        std::same_as<Step, tr::hue> || std::same_as<Step, tr::gamma> || std::same_as<Step, tr::color_jitter> ||
+        std::same_as<Step, tr::grayscale> || std::same_as<Step, tr::invert> || std::same_as<Step, tr::posterize> ||
+        std::same_as<Step, tr::solarize> || std::same_as<Step, tr::solarize_add> ||
+        std::same_as<Step, tr::autocontrast> || std::same_as<Step, tr::equalize> ||
+        std::same_as<Step, tr::channel_permutation> || std::same_as<Step, tr::lookup> ||
+        std::same_as<Step, tr::random_erasing>);
+
+  [[noreturn]] static void refuse(const transform& what, std::string_view why) {
+    throw error(errc::usage,
+                str_cat(what.name(), ": ", why, "; leave it out, or write ", spelled(option_id::rounding, "exact")),
+                option_id::rounding);
+  }
+
+  template <class Step>
+  void see_geometry(const transform& what, const Step& step) {
+    if constexpr (requires { step.how; }) smooth_ = smooth_ || step.how != filter::nearest;
+    if constexpr (requires { step.mode; }) {
+      if (step.mode != padding_mode::constant) {
+        refuse(what, "pads with more than a colour, and outside of the picture a fused chain has one");
+      }
+    }
+    if constexpr (requires { step.fill; }) {
+      // Of a crop without padding the default says nothing.
+      constexpr bool always = std::same_as<Step, tr::letterbox> || std::same_as<Step, tr::pad_to>;
+      bool pads = always || step.fill != std::array<int, 3>{};
+      if constexpr (requires { step.padding; }) pads = pads || step.padding > 0;
+      if (pads) see_fill(what, step.fill);
+    }
+  }
+  void see_warp(const transform& what) {
+    warps_ = true;
+    if (looks_around_.empty()) return;
+    throw error(
+        errc::usage,
+        str_cat(what.name(), ": stands behind ", looks_around_,
+                ", which looks at more than a pixel, and the warps of a fused chain come first: write it before ",
+                looks_around_, ", or write ", spelled(option_id::rounding, "exact")),
+        option_id::rounding);
+  }
+  void see_fill(const transform& what, const std::array<int, 3>& fill) {
+    if (fill_ && *fill_ != fill) {
+      const auto text = [](const std::array<int, 3>& of) { return str_cat(of[0], "/", of[1], "/", of[2]); };
+      throw error(errc::usage,
+                  str_cat(what.name(), ": fill ", text(fill), " where ", filled_by_, " has ", text(*fill_),
+                          ", and outside of the picture a fused chain has one colour; give both the same, "
+                          "or write ",
+                          spelled(option_id::rounding, "exact")),
+                  option_id::rounding);
+    }
+    fill_ = fill;
+    filled_by_ = what.name();
+  }
+
+  bool smooth_ = false;
+  bool warps_ = false;
+  std::optional<std::array<int, 3>> fill_;
+  std::string filled_by_;
+  std::string looks_around_;
+};
+
 // Of geometry: whether it takes draws, whatever its numbers are.
 bool draws_by_kind(const transform& what) {
   return std::visit(
@@ -984,9 +1099,12 @@ void check_numbers(const transform& what) {
       what.what());
 }
 
-pipeline::pipeline(std::vector<transform> steps) {
+pipeline::pipeline(std::vector<transform> steps, pixel_rounding how) {
   geometry_check geometry;
   colour_check colour(random_, calls_functions_);
+  fusing_check fused;
+  bool warps_are_random = false;
+  if (how == pixel_rounding::fused) fused_.emplace();
   step_names names("");
   for (const transform& what : steps) {
     const bool is_place = is_geometry_step(what);
@@ -1002,12 +1120,27 @@ pipeline::pipeline(std::vector<transform> steps) {
     if (is_place) {
       std::visit(
           [&]<class Step>(const Step& step) {
-            if constexpr (is_geometry<Step>) geometry.check(step);
+            if constexpr (is_geometry<Step>) {
+              if (fused_ && geometry.needs_fusing(step)) {
+                geometry.begin_again();
+                fused_->begins_again.push_back(geometry_.size());
+              }
+              geometry.check(step);
+            }
           },
           what.what());
       if (draws_by_kind(what)) random_ = true;
     } else {
       colour.check(what, 0);
+    }
+    if (fused_) {
+      fusing_check alone;
+      alone.see(what);
+      if (alone.warps()) {
+        bool ignored = false;
+        colour_check(warps_are_random, ignored).check(what, 0);
+      }
+      fused.see(what);
     }
     (is_place ? geometry_ : colour_).push_back(names.take(what));
   }
@@ -1017,7 +1150,12 @@ pipeline::pipeline(std::vector<transform> steps) {
                 "center_crop(size), random_crop(size) or resize(height, width)");
   }
   std::tie(out_height_, out_width_) = *geometry.size();
-  geometry_is_random_ = geometry.random();
+  geometry_is_random_ = geometry.random() || warps_are_random;
+  if (fused_) {
+    fused_->how = fused.how();
+    fused_->fill = fused.fill();
+    fused_->warps = fused.warps();
+  }
   if (colour.passes() > recipe::passes_max) {
     throw error(errc::usage, str_cat("a picture's transforms are ", colour.passes(),
                                      " steps of colour, groups and jitters counted by "
@@ -1042,7 +1180,77 @@ const tr::random_erasing* pipeline::erasing() const noexcept {
   return colour_.empty() ? nullptr : colour_.back().what.get_if<tr::random_erasing>();
 }
 
+namespace {
+
+// What can go on in one resampling without its matrix is a chain like any other: its rows are those of pixel_rounding::exact.
+struct folded_matrix {
+  warp_matrix from = identity_matrix;
+  bool is_used = false;
+
+  void follow(const warp_matrix& next) noexcept {
+    from = followed(from, next);
+    is_used = true;
+  }
+};
+
+}  // namespace
+
+geometry pipeline::compile_fused(int width, int height, const draw_key& key) const {
+  std::optional<geometry_folding> folded(std::in_place, width, height);
+  folded_matrix before;
+  std::size_t segment = 0;
+  for (std::size_t i = 0; i < geometry_.size(); ++i) {
+    const chain_step& step = geometry_[i];
+    if (segment < fused_->begins_again.size() && fused_->begins_again[segment] == i) {
+      const int so_wide = folded->width();
+      const int so_high = folded->height();
+      before.follow(folded->result(so_wide, so_high).from_row());
+      folded.emplace(so_wide, so_high);
+      ++segment;
+    }
+    std::visit(
+        [&]<class Step>(const Step& what) {
+          if constexpr (requires { folded->fold(what); }) {
+            folded->fold(what);
+          } else if constexpr (is_geometry<Step>) {
+            folded->fold(what, draws_of(step, key));
+          }
+        },
+        step.what.what());
+  }
+  geometry made = folded->result(out_width_, out_height_);
+  if (before.is_used) {
+    before.follow(made.from_row());
+    // What is resampled is not one box any more.
+    made.box = {0, 0, width, height};
+    made.scaled_width = width;
+    made.scaled_height = height;
+    made.window_x = made.window_y = 0;
+    made.flip = false;
+  }
+  if (fused_->warps) {
+    recipe drawn;
+    draw_steps(key, drawn);
+    const warp_matrix warped = drawn.from_row();
+    if (warped != identity_matrix) {
+      if (!before.is_used) before.follow(made.from_row());
+      before.follow(warped);
+    }
+  }
+  if (!before.is_used) return made;
+  made.padding = padding_mode::constant;
+  for (std::size_t c = 0; c < 3; ++c) made.fill[c] = static_cast<std::uint8_t>(fused_->fill[c]);
+  made.warp = fused_warp{.from = before.from,
+                         .picture_width = width,
+                         .picture_height = height,
+                         .out_width = out_width_,
+                         .out_height = out_height_,
+                         .how = fused_->how};
+  return made;
+}
+
 geometry pipeline::compile(int width, int height, const draw_key& key) const {
+  if (fused_) return compile_fused(width, height, key);
   geometry_folding folded(width, height);
   for (const chain_step& step : geometry_) {
     std::visit(
@@ -1058,7 +1266,7 @@ geometry pipeline::compile(int width, int height, const draw_key& key) const {
   return folded.result(out_width_, out_height_);
 }
 
-void pipeline::draw_colour(const draw_key& key, recipe& out) const {
+void pipeline::draw_steps(const draw_key& key, recipe& out) const {
   out.key = key;
   out.count = 0;
   out.erased.reset();
@@ -1066,11 +1274,29 @@ void pipeline::draw_colour(const draw_key& key, recipe& out) const {
   for (const chain_step& step : colour_) drawing.draw(step);
 }
 
+namespace {
+
+void leave_out_warps(recipe& of) noexcept {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < of.count; ++i) {
+    if (of.passes[i].what != pass_kind::warp) of.passes[kept++] = of.passes[i];
+  }
+  of.count = kept;
+}
+
+}  // namespace
+
+void pipeline::draw_colour(const draw_key& key, recipe& out) const {
+  draw_steps(key, out);
+  if (fused_) leave_out_warps(out);
+}
+
 recipe pipeline::all_passes() const {
   recipe all;
   colour_drawing drawing(all, true, out_width_, out_height_);
   for (const chain_step& step : colour_) drawing.draw(step);
   all.erased.reset();
+  if (fused_) leave_out_warps(all);
   return all;
 }
 

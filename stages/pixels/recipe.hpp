@@ -126,6 +126,18 @@ void check_numbers(const transform& what);
 /// Whether it crops, scales or mirrors: such steps stand before those of colour.
 [[nodiscard]] bool is_geometry_step(const transform& what);
 
+/// How a chain is fused.
+///   how            the row is looked up
+///   fill           of what lies outside of the picture
+///   begins_again   steps of geometry that see what those before have made as a picture of its own
+///   warps          whether there are any behind the steps of geometry
+struct fusing {
+  filter how = filter::nearest;
+  std::array<int, 3> fill = {0, 0, 0};
+  std::vector<std::size_t> begins_again;
+  bool warps = false;
+};
+
 /// A chain of transforms, checked once and then drawn per sample. Immutable; any number of threads may use it.
 ///
 /// Operations draw from random_draws{seed, epoch, draw, path}, the path being made of the transforms' names
@@ -136,8 +148,9 @@ class pipeline {
  public:
   /// Throws error{errc::usage} for a chain without a fixed output size, for one whose geometry cannot be folded into a single
   /// resampling, for colour before geometry, for more passes than a recipe holds, and for numbers out of range; the message names the
-  /// transform.
-  explicit pipeline(std::vector<transform> steps);
+  /// transform. If fused, also for a warp of a mix, for one behind a step that looks at more than a pixel, for fills that differ, and
+  /// for padding that is no colour.
+  explicit pipeline(std::vector<transform> steps, pixel_rounding how = pixel_rounding::exact);
 
   /// The same chain with the draws of a picture's `number`-th view, from 1. A new pipeline is view 1.
   [[nodiscard]] pipeline as_view(std::uint32_t number) const;
@@ -151,6 +164,8 @@ class pipeline {
   [[nodiscard]] bool geometry_is_random() const noexcept { return geometry_is_random_; }
   /// Whether there is anything behind the geometry.
   [[nodiscard]] bool has_colour() const noexcept { return !colour_.empty(); }
+  /// Whether rows may be looked up by a matrix.
+  [[nodiscard]] bool is_fused() const noexcept { return fused_.has_value(); }
   /// The rectangle that some rows have erased, or null.
   [[nodiscard]] const transforms::random_erasing* erasing() const noexcept;
   /// Whether a function of the user's is called.
@@ -163,12 +178,17 @@ class pipeline {
   [[nodiscard]] geometry compile(int width, int height, const draw_key& key) const;
   /// Likewise draws what follows the geometry. It depends on no picture.
   ///   source   torchvision.transforms.v2: ColorJitter, GaussianBlur, RandomErasing, RandomApply, RandomChoice, RandomOrder
+  ///           Of a fused chain without its warps, which are geometry
   void draw_colour(const draw_key& key, recipe& out) const;
+  /// The same with all warps.
+  void draw_steps(const draw_key& key, recipe& out) const;
 
   /// Every pass that may be drawn, for what they need at most.
   [[nodiscard]] recipe all_passes() const;
 
  private:
+  [[nodiscard]] geometry compile_fused(int width, int height, const draw_key& key) const;
+
   std::vector<chain_step> geometry_;
   std::vector<chain_step> colour_;
   int out_width_ = 0;
@@ -176,6 +196,7 @@ class pipeline {
   bool random_ = false;
   bool geometry_is_random_ = false;
   bool calls_functions_ = false;
+  std::optional<fusing> fused_;  // pixel_rounding::fused
 };
 
 }  // namespace leat::pixels

@@ -255,6 +255,10 @@ geometry without_padding(const geometry& drawn, const padded_axis& across, const
 
 resampler::resampler(const geometry& drawn, const decimated& by) noexcept
     : drawn_(drawn), down_first_(goes_down_first(drawn)) {
+  if (drawn.warp) {
+    plan_warp(by);
+    return;
+  }
   if (drawn.pads_otherwise()) {
     padded_ = drawn;
     pad_across_ = {drawn.window_x, drawn.out_width, drawn.scaled_width, drawn.padding};
@@ -262,6 +266,29 @@ resampler::resampler(const geometry& drawn, const decimated& by) noexcept
     drawn_ = without_padding(drawn, pad_across_, pad_down_);
   }
   plan(by);
+}
+
+// The region is resampled as a picture of its own.
+void resampler::plan_warp(const decimated& by) noexcept {
+  warp_ = drawn_.warp;
+  const fused_plan looked_at = plan_fused(*warp_, by.by, by.shift_x, by.shift_y);
+  warp_from_ = looked_at.from;
+  geometry inner{.how = drawn_.how, .fill = drawn_.fill};
+  inner.box = {0, 0, looked_at.across.count, looked_at.down.count};
+  inner.scaled_width = inner.out_width = looked_at.across.shrunk_to;
+  inner.scaled_height = inner.out_height = looked_at.down.shrunk_to;
+  drawn_ = inner;
+  down_first_ = goes_down_first(inner);
+  warped_ = {nullptr, inner.out_height, inner.out_width};
+  is_copied_ = inner.box.width == inner.scaled_width && inner.box.height == inner.scaled_height;
+  line_bytes_ = static_cast<std::size_t>(inner.out_width) * 3;
+  if (is_copied_) {
+    region_ = {looked_at.across.begin, looked_at.down.begin, inner.box.width, inner.box.height};
+    return;
+  }
+  plan({});
+  region_.x += looked_at.across.begin;
+  region_.y += looked_at.down.begin;
 }
 
 void resampler::plan(const decimated& by) noexcept {
@@ -288,6 +315,12 @@ void resampler::plan(const decimated& by) noexcept {
 
 std::size_t resampler::scratch_bytes() const noexcept {
   std::size_t bytes = scratch_arena::rounded(line_bytes_);
+  if (warp_) {
+    const std::size_t looked_up = scratch_arena::rounded(static_cast<std::size_t>(warp_->out_width) * 3) +
+                                  scratch_arena::rounded(line_bytes_ * static_cast<std::size_t>(warped_.height));
+    if (is_copied_) return looked_up;
+    bytes += looked_up;
+  }
   if (padded_) {
     const auto width = static_cast<std::size_t>(padded_->out_width);
     const auto height = static_cast<std::size_t>(padded_->out_height);
@@ -304,8 +337,14 @@ std::size_t resampler::scratch_bytes() const noexcept {
 }
 
 bool resampler::start(scratch_arena& arena, layout order, line_sink& to) noexcept {
-  order_ = order;
+  order_ = warp_ ? layout::nchw : order;
   to_ = &to;
+  if (warp_) {
+    warped_line_ = arena.take_array<std::uint8_t>(static_cast<std::size_t>(warp_->out_width) * 3);
+    warped_.first = arena.take_array<std::uint8_t>(line_bytes_ * static_cast<std::size_t>(warped_.height));
+    if (warped_line_ == nullptr || warped_.first == nullptr) return false;
+    if (is_copied_) return true;
+  }
   line_ = arena.take_array<std::uint8_t>(line_bytes_);
   if (line_ == nullptr) return false;
   if (padded_) {
@@ -360,6 +399,10 @@ void resampler::resample_across(const std::uint8_t* line, std::uint8_t* to) cons
 
 void resampler::push(const std::uint8_t* line) noexcept {
   assert(pushed_ < region_.height);
+  if (is_copied_) {
+    split_line(line, static_cast<std::size_t>(region_.width), warped_.line(pushed_++));
+    return;
+  }
   const auto ring_line = [&](int input) {
     return ring_ + static_cast<std::size_t>(input % rows_.taps_max) * ring_line_bytes_;
   };
@@ -391,13 +434,28 @@ void resampler::push(const std::uint8_t* line) noexcept {
 }
 
 void resampler::finish() noexcept {
-  assert(pushed_ == region_.height && made_ == rows_.count);
+  assert(pushed_ == region_.height && (is_copied_ || made_ == rows_.count));
+  if (warp_) return look_up();
   if (emitted_ == drawn_.out_height) return;
   std::memset(line_, 0, line_bytes_);
   while (emitted_ < drawn_.out_height) emit(line_);
 }
 
+void resampler::look_up() noexcept {
+  // Of a picture without pixels all places lie outside.
+  const warper from({.from = warp_from_, .how = warp_->how, .fill = drawn_.fill}, warped_, warp_->out_height,
+                    warp_->out_width);
+  for (int y = 0; y < warp_->out_height; ++y) {
+    from.line(y, warped_line_);
+    to_->take(warped_line_, y);
+  }
+}
+
 void resampler::emit(const std::uint8_t* line) noexcept {
+  if (warp_) {
+    std::memcpy(warped_.line(emitted_++), line, line_bytes_);
+    return;
+  }
   if (padded_) return emit_padded(line);
   to_->take(line, emitted_++);
 }

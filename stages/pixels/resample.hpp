@@ -7,6 +7,7 @@
 #include "stages/pixels/line_sink.hpp"
 #include "stages/pixels/resample_kernels.hpp"
 #include "stages/pixels/scratch.hpp"
+#include "stages/pixels/warp.hpp"
 
 #include <leat/tensor.hpp>
 
@@ -113,6 +114,9 @@ class resampler {
   [[nodiscard]] int at_x() const noexcept { return at_x_; }
   [[nodiscard]] int at_y() const noexcept { return at_y_; }
 
+  /// Whether lines come as three planes whatever is asked for, all of them in finish().
+  [[nodiscard]] bool is_warp() const noexcept { return warp_.has_value(); }
+
   /// Builds tables and lines, and gives what lies above the box. False where the arena has not been reserved for it.
   ///   order   how the lines that go to the sink lie: three planes one after the other (nchw), or interleaved
   ///   to      outlives this
@@ -124,6 +128,8 @@ class resampler {
 
  private:
   void plan(const decimated& by) noexcept;
+  void plan_warp(const decimated& by) noexcept;
+  void look_up() noexcept;
   void emit(const std::uint8_t* line) noexcept;
   void emit_padded(const std::uint8_t* line) noexcept;
   void fill_lines() noexcept;
@@ -131,6 +137,11 @@ class resampler {
 
   geometry drawn_;                  // without padding other than zeros, which is put around it
   std::optional<geometry> padded_;  // what was asked for, if that has some
+  std::optional<fused_warp> warp_;  // of what the lines are put into first
+  bool is_copied_ = false;          // as they are: nothing is shrunk before
+  warp_matrix warp_from_ = identity_matrix;
+  picture warped_;
+  std::uint8_t* warped_line_ = nullptr;
   padded_axis pad_across_;
   padded_axis pad_down_;
   std::int32_t* columns_of_ = nullptr;  // of each pixel of the row: of the line that is made, or -1

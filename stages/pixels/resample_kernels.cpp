@@ -198,6 +198,24 @@ void resample_lines(const std::uint8_t* const* lines, const std::int32_t* weight
   if (count % step != 0) columns_of<4>(wide, lines, weights, taps, count - step, to);
 }
 
+void split_line(const std::uint8_t* line, std::size_t count, std::uint8_t* to) {
+  const hn::CappedTag<std::uint8_t, 64> d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t x = 0;
+  for (; x + lanes <= count; x += lanes) {
+    hn::Vec<decltype(d)> red;
+    hn::Vec<decltype(d)> green;
+    hn::Vec<decltype(d)> blue;
+    hn::LoadInterleaved3(d, line + 3 * x, red, green, blue);
+    hn::StoreU(red, d, to + x);
+    hn::StoreU(green, d, to + count + x);
+    hn::StoreU(blue, d, to + 2 * count + x);
+  }
+  for (; x < count; ++x) {
+    for (std::size_t c = 0; c < 3; ++c) to[c * count + x] = line[3 * x + c];
+  }
+}
+
 }  // namespace leat::pixels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -206,6 +224,7 @@ namespace leat::pixels {
 
 HWY_EXPORT(resample_line);
 HWY_EXPORT(resample_lines);
+HWY_EXPORT(split_line);
 
 void resample_line(const std::uint8_t* line, const line_table& table, const line_target& to) noexcept {
   HWY_DYNAMIC_DISPATCH(resample_line)(line, table, to);
@@ -214,6 +233,10 @@ void resample_line(const std::uint8_t* line, const line_table& table, const line
 void resample_lines(const std::uint8_t* const* lines, const std::int32_t* weights, int taps, std::size_t bytes,
                     std::uint8_t* to) noexcept {
   HWY_DYNAMIC_DISPATCH(resample_lines)(lines, weights, taps, bytes, to);
+}
+
+void split_line(const std::uint8_t* line, std::size_t count, std::uint8_t* to) noexcept {
+  HWY_DYNAMIC_DISPATCH(split_line)(line, count, to);
 }
 
 }  // namespace leat::pixels

@@ -44,4 +44,7 @@ void resample_line(const std::uint8_t* line, const line_table& table, const line
 void resample_lines(const std::uint8_t* const* lines, const std::int32_t* weights, int taps, std::size_t bytes,
                     std::uint8_t* to) noexcept;
 
+/// `count` interleaved pixels as three planes, one behind the other.
+void split_line(const std::uint8_t* line, std::size_t count, std::uint8_t* to) noexcept;
+
 }  // namespace leat::pixels

@@ -130,7 +130,7 @@ bool row_writer::start(scratch_arena& arena) {
 }
 
 void row_writer::take(const std::uint8_t* line, int y) noexcept {
-  if (passes_ == nullptr) return store_line(store_, store_.order, line, y, height_, width_, row_);
+  if (passes_ == nullptr) return store_line(store_, line_order(), line, y, height_, width_, row_);
   if (to_row_ && step_count_ == 0) {
     if (has_table_) return store_line_by(store_, elements_, line, y, height_, width_, row_);
     return store_line(store_, layout::nchw, line, y, height_, width_, row_);

@@ -27,7 +27,11 @@ class row_writer final : public line_sink {
   row_writer(const store& how, const recipe* passes, int height, int width, std::byte* row) noexcept;
 
   /// The layout of the lines that it takes.
-  [[nodiscard]] layout line_order() const noexcept { return passes_ == nullptr ? store_.order : layout::nchw; }
+  [[nodiscard]] layout line_order() const noexcept {
+    return passes_ == nullptr && !is_planar_ ? store_.order : layout::nchw;
+  }
+  /// Lines come as three planes whatever the row's layout is.
+  void take_planar() noexcept { is_planar_ = true; }
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;
   /// The most that a chain's rows can want.
   [[nodiscard]] static std::size_t scratch_bytes_most(const pipeline& steps) noexcept;
@@ -80,6 +84,7 @@ class row_writer final : public line_sink {
   const int height_;
   const int width_;
   std::byte* const row_;
+  bool is_planar_ = false;
 
   picture picture_;
   picture warped_;                 // where there are warps and the like, the other picture: one is read and one is made

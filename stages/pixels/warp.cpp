@@ -7,8 +7,25 @@
 
 namespace leat::pixels {
 
-warper::warper(const warp& how, const picture& from) noexcept
-    : how_(how), from_(from), is_affine_(how.from[6] == 0 && how.from[7] == 0 && how.from[8] == 1) {
+namespace {
+
+// Whether sums of 32 digits before the point and 32 behind it hold every place, and those that are looked at beyond the line's end.
+bool fits(const warp_matrix& m, int height, int width) noexcept {
+  constexpr double most = 2147483648.0;
+  constexpr int beyond = 128;
+  const auto largest = [&](std::size_t row) {
+    return std::abs(m[row]) * (width + beyond) + std::abs(m[row + 1]) * (height + 1) + std::abs(m[row + 2]) + 1;
+  };
+  return largest(0) < most && largest(3) < most;
+}
+
+}  // namespace
+
+warper::warper(const warp& how, const picture& from, int height, int width) noexcept
+    : how_(how),
+      from_(from),
+      width_(width),
+      is_affine_(how.from[6] == 0 && how.from[7] == 0 && how.from[8] == 1 && fits(how.from, height, width)) {
   if (!is_affine_) return;
   // The first pixel's middle, and where a bilinear one's upper left neighbour has its own.
   const warp_matrix& m = how.from;
@@ -24,6 +41,7 @@ void warper::line(int y, std::uint8_t* to) const noexcept {
   const warp_source source{.first = from_.first,
                            .width = from_.width,
                            .height = from_.height,
+                           .to_width = width_,
                            .bilinear = how_.how == filter::bilinear,
                            .fill = {how_.fill[0], how_.fill[1], how_.fill[2]}};
   if (is_affine_) {

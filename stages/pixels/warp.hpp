@@ -21,18 +21,21 @@ struct warp {
 };
 
 /// The same bits on every instruction set. Places are numbers with 32 binary digits behind the point: of an affine matrix
-/// sums of integers, else one division for each pixel, in double precision. Weights have 14 digits: of the upper and lower pair
+/// sums of integers, else (or where those would not fit) one division for each pixel, in double precision. Weights have 14 digits: of the upper and lower pair
 /// 7 are kept, and the sum of both is rounded.
 class warper {
  public:
-  /// Entries of an affine matrix are below 2^14 in absolute value, and sides below 2^16.
-  warper(const warp& how, const picture& from) noexcept;
-  /// Line y of the new picture, of the same size. `to` is no part of the old one.
+  /// Sides of both pictures are below 2^16.
+  ///   height, width   of the new picture
+  warper(const warp& how, const picture& from, int height, int width) noexcept;
+  warper(const warp& how, const picture& from) noexcept : warper(how, from, from.height, from.width) {}
+  /// Line y of the new picture. `to` is no part of the old one.
   void line(int y, std::uint8_t* to) const noexcept;
 
  private:
   warp how_;
   picture from_;
+  int width_;
   bool is_affine_;
   std::array<std::int64_t, 6> fixed_{};  // of an affine one
 };

@@ -140,7 +140,7 @@ HWY_INLINE void look_up_rim(const warp_source& from, const block_places& places,
     const std::int32_t x = places.x[i];
     const std::int32_t y = places.y[i];
     if (x < before || y < before || x >= from.width || y >= from.height) {
-      for (int c = 0; c < 3; ++c) to[c * from.width + i] = from.fill[c];
+      for (int c = 0; c < 3; ++c) to[c * from.to_width + i] = from.fill[c];
       continue;
     }
     for (int c = 0; c < 3; ++c) {
@@ -149,7 +149,7 @@ HWY_INLINE void look_up_rim(const warp_source& from, const block_places& places,
         return from
             .first[static_cast<std::size_t>(at_y) * line_bytes + static_cast<std::size_t>(c * from.width + at_x)];
       };
-      std::uint8_t& made = to[c * from.width + i];
+      std::uint8_t& made = to[c * from.to_width + i];
       if (from.bilinear) {
         made = rounded(between(value(x, y), value(x + 1, y), places.across[i]),
                        between(value(x, y + 1), value(x + 1, y + 1), places.across[i]), places.down[i]);
@@ -172,7 +172,7 @@ HWY_INLINE void look_up_inside(const warp_source& from, const block_places& plac
   alignas(64) std::uint16_t lower[block] = {};
   for (int c = 0; c < 3; ++c) {
     const auto plane = static_cast<std::size_t>(c * from.width);
-    std::uint8_t* const made = to + plane;
+    std::uint8_t* const made = to + static_cast<std::size_t>(c * from.to_width);
     if (!from.bilinear) {
       for (int i = first; i < last; ++i) made[i] = at[i][plane];
       continue;
@@ -193,8 +193,8 @@ HWY_INLINE void look_up_line(const warp_source& from, const Places& all, std::ui
   const std::int32_t width = from.width - (from.bilinear ? 1 : 0);
   const std::int32_t height = from.height - (from.bilinear ? 1 : 0);
   block_places places;
-  for (int start = 0; start < from.width; start += block) {
-    const int count = std::min(block, from.width - start);
+  for (int start = 0; start < from.to_width; start += block) {
+    const int count = std::min(block, from.to_width - start);
     find(all, start, places);
     const auto is_inside = [&](int i) HWY_ATTR {
       return places.x[i] >= 0 && places.y[i] >= 0 && places.x[i] < width && places.y[i] < height;

@@ -6,10 +6,12 @@
 namespace leat::pixels {
 
 /// A picture of lines that are three planes each, one behind the other, and what is done.
+///   to_width   of the lines that are made, of three planes likewise
 struct warp_source {
   const std::uint8_t* first = nullptr;
   int width = 0;
   int height = 0;
+  int to_width = 0;
   bool bilinear = false;
   std::uint8_t fill[3] = {};
 };

@@ -39,11 +39,15 @@ TEST(allocation, none_per_sample_after_warming_up) {
   const auto pictures = some_of_every_kind();
   const pixels::pipeline train({tr::random_resized_crop{.height = 64, .width = 64}, tr::random_flip{}});
   const pixels::pipeline eval({tr::resize{.shorter_side = 72, .how = filter::bicubic}, tr::center_crop{64, 64}});
+  const pixels::pipeline fused(
+      {tr::random_resized_crop{.height = 64, .width = 64}, tr::random_flip{}, tr::affine{.degrees = {-30, 30}},
+       tr::rand_augment{}, tr::perspective{}, tr::color_jitter{0.4, 0.4, 0.4, 0.1}},
+      pixel_rounding::fused);
   const auto how = pixels::store::from(dtype::f16, layout::nchw, imagenet);
   std::vector<std::byte> row(how.row_bytes(64, 64));
   const auto decode_all = [&](std::uint64_t sample) {
     for (const auto& encoded : pictures) {
-      for (const pixels::pipeline* steps : {&train, &eval}) {
+      for (const pixels::pipeline* steps : {&train, &eval, &fused}) {
         const auto result = one.decoder.decode(encoded, *steps, {1, 0, sample}, how,
                                                {.exif_orientation = true, .decimate = true}, row.data(), nullptr);
         ASSERT_TRUE(result) << result.reason();

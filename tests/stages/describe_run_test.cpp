@@ -204,6 +204,9 @@ TEST(each_option_of_a_picture, changed_alone_is_refused_by_name) {
   };
   EXPECT_EQ(with(before), "");
   EXPECT_EQ(with(before.decimate(true)), "") << "as it is where a transform is random";
+  EXPECT_EQ(with(before.rounding(pixel_rounding::exact)), "") << "as it is";
+  EXPECT_THAT(with(before.rounding(pixel_rounding::fused)),
+              HasSubstr("field jpg.rounding is fused, and run.state has none"));
   EXPECT_THAT(with(before.decimate(false)), HasSubstr("field jpg.decimate is false, and was true"));
   EXPECT_EQ(with(before.decoder(jpeg_decoder::turbo)), "");
   EXPECT_THAT(with(before.decoder(jpeg_decoder::nvjpeg)),

@@ -39,13 +39,18 @@ byte_vector random_photo(std::mt19937_64& random, int side_max) {
 pixels::pipeline random_steps(std::mt19937_64& random) {
   const filter how = between(random, 0, 1) == 0 ? filter::bilinear : filter::bicubic;
   const int size = between(random, 1, 40);
-  switch (between(random, 0, 3)) {
+  switch (between(random, 0, 4)) {
     case 0:
       return pixels::pipeline({transforms::resize{.shorter_side = size + 4, .how = how},
                                transforms::center_crop{.height = size, .width = size}});
     case 1:
       return pixels::pipeline({transforms::random_crop{.height = size, .width = size, .padding = between(random, 0, 3)},
                                transforms::random_flip{}});
+    case 2:
+      return pixels::pipeline({transforms::random_resized_crop{.height = size, .width = size, .how = how},
+                               transforms::random_flip{}, transforms::affine{.degrees = {-40, 40}, .scale = {0.5, 2}},
+                               transforms::random_apply{0.5, {transforms::perspective{}}}},
+                              pixel_rounding::fused);
     default:
       return pixels::pipeline({transforms::random_resized_crop{
                                    .height = size, .width = size, .scale = {0.02, 1}, .ratio = {0.5, 2}, .how = how},
