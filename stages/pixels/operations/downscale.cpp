@@ -2,6 +2,8 @@
 #include "stages/pixels/operations/operation.hpp"
 
 #include <cmath>
+#include <cstring>
+#include <utility>
 
 namespace leat::pixels {
 namespace {
@@ -27,9 +29,15 @@ struct rules {
     auto* const columns = static_cast<std::int32_t*>(run.scratch);
     const int width = run.from.width;
     for (int x = 0; x < width; ++x) columns[x] = nearest(x, width, run.numbers[0]);
+    int last = -1;
     for (int y = 0; y < run.from.height; ++y) {
-      const std::uint8_t* const from = run.from.line(nearest(y, run.from.height, run.numbers[0]));
+      const int source = nearest(y, run.from.height, run.numbers[0]);
       std::uint8_t* const to = run.to.line(y);
+      if (source == std::exchange(last, source)) {
+        std::memcpy(to, run.to.line(y - 1), run.to.line_bytes());
+        continue;
+      }
+      const std::uint8_t* const from = run.from.line(source);
       for (int c = 0; c < 3; ++c) {
         for (int x = 0; x < width; ++x) to[c * width + x] = from[c * width + columns[x]];
       }
