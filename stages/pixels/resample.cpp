@@ -273,8 +273,7 @@ void resampler::plan_warp(const decimated& by) noexcept {
   warp_ = drawn_.warp;
   const fused_plan looked_at = plan_fused(*warp_, by.by, by.shift_x, by.shift_y);
   warp_from_ = looked_at.from;
-  geometry inner{.how = drawn_.how, .fill = drawn_.fill};
-  inner.box = {0, 0, looked_at.across.count, looked_at.down.count};
+  geometry inner{.box = {0, 0, looked_at.across.count, looked_at.down.count}, .how = drawn_.how, .fill = drawn_.fill};
   inner.scaled_width = inner.out_width = looked_at.across.shrunk_to;
   inner.scaled_height = inner.out_height = looked_at.down.shrunk_to;
   drawn_ = inner;
