@@ -142,7 +142,7 @@ TEST(timeline_of_a_run, is_refused_where_there_is_none_or_no_file) {
     with.write_timeline("/nowhere/at/all/t.json");
     ADD_FAILURE() << "written";
   } catch (const error& refused) {
-    EXPECT_EQ(refused.code(), errc::io);
+    EXPECT_EQ(refused.code(), errc::not_found);
     EXPECT_THAT(refused.what(), HasSubstr("/nowhere/at/all/t.json"));
   }
 }
