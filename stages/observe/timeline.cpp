@@ -7,11 +7,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
+#include <span>
 #include <utility>
 
 namespace leat::stages {
 namespace {
+
+// torch.profiler's: the files of a run's ranks, and those of the profiler, count from the same moment, unless one of these lies between.
+constexpr std::uint64_t base_every_ns = std::uint64_t{7'889'238} * 1'000'000'000;
+
+// An eighth of a microsecond is the same number as text, as a double and in whole nanoseconds. Perfetto cuts doubles off to these, and
+// leaves out a span that then reaches a nanosecond into the next one.
+std::uint64_t exact_in_double(std::uint64_t ns) { return ns - ns % 125; }
 
 // Microseconds with three digits behind the point, as Chrome's trace events have them.
 void append_us(std::string& to, std::uint64_t ns) {
@@ -29,18 +36,22 @@ class trace_text {
   void process() { append_name("process_name", 0, str_cat("leat, rank ", rank_, ", process ", ::getpid())); }
 
   /// A track and its spans.
-  void track(const timeline_track& of, std::uint64_t base_ns, bool takes, bool gives) {
+  ///   shift_ns   added to their times
+  void track(std::string_view its_name, std::span<const timeline_span> spans, std::uint64_t shift_ns, bool takes,
+             bool gives) {
     ++track_;
-    append_name("thread_name", track_, of.name());
+    append_name("thread_name", track_, its_name);
     begin_event();
     str_append(text_, R"("name":"thread_sort_index","ph":"M","tid":)", track_, R"(,"args":{"sort_index":)", track_,
                "}}");
-    for (const timeline_span& span : of.spans()) {
+    for (const timeline_span& span : spans) {
+      const std::uint64_t begin_ns = exact_in_double(span.begin_ns + shift_ns);
+      const std::uint64_t end_ns = exact_in_double(span.end_ns + shift_ns);
       begin_event();
       str_append(text_, R"("name":")", name(span.of), R"(","ph":"X","tid":)", track_, R"(,"ts":)");
-      append_us(text_, span.begin_ns - base_ns);
+      append_us(text_, begin_ns);
       text_ += R"(,"dur":)";
-      append_us(text_, span.end_ns - span.begin_ns);
+      append_us(text_, end_ns - begin_ns);
       if (has_batch(span)) {
         str_append(text_, R"(,"args":{"epoch":)", span.epoch, R"(,"batch":)", span.batch);
         if (has_row(span)) str_append(text_, R"(,"row":)", span.row);
@@ -48,14 +59,14 @@ class trace_text {
       }
       text_ += '}';
       if (!has_batch(span)) continue;
-      if (gives && span.of == activity::transfer) append_flow('s', span, span.end_ns - base_ns);
-      if (takes && span.of == activity::wait) append_flow('f', span, span.end_ns - base_ns);
+      if (gives && span.of == activity::transfer) append_flow('s', span, end_ns);
+      if (takes && span.of == activity::wait) append_flow('f', span, end_ns);
     }
   }
 
-  [[nodiscard]] std::string take(std::uint64_t base_system_ns) {
-    return str_cat("{\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":", base_system_ns, ",\"traceEvents\":[\n",
-                   text_, "\n]}\n");
+  [[nodiscard]] std::string take(std::uint64_t base_ns) {
+    return str_cat("{\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":", base_ns, ",\"traceEvents\":[\n", text_,
+                   "\n]}\n");
   }
 
  private:
@@ -64,10 +75,11 @@ class trace_text {
     begin_event();
     str_append(text_, R"("name":")", what, R"(","ph":"M","tid":)", track, R"(,"args":{"name":")", is, R"("}})");
   }
+  // Perfetto takes up to 16 hexadecimal digits for an identity, as e and b are, and draws no arrow for others. The category is a part of it.
   void append_flow(char end, const timeline_span& span, std::uint64_t at_ns) {
     begin_event();
-    str_append(text_, R"("name":"batch","cat":"batch","ph":")", std::string_view(&end, 1), R"(","bp":"e","id":"r)",
-               rank_, "e", span.epoch, "b", span.batch, R"(","tid":)", track_, R"(,"ts":)");
+    str_append(text_, R"("name":"batch","cat":"rank )", rank_, R"(","ph":")", std::string_view(&end, 1),
+               R"(","bp":"e","id":"e)", span.epoch, "b", span.batch, R"(","tid":)", track_, R"(,"ts":)");
     append_us(text_, at_ns);
     text_ += '}';
   }
@@ -164,26 +176,28 @@ timeline::timeline(std::size_t bytes, std::uint32_t batches, std::uint32_t io_th
 }
 
 std::string timeline::to_json(std::uint32_t rank) const {
-  // The earliest of all, so that no time is before the file's.
-  std::uint64_t base_ns = now_ns();
-  const auto system = std::chrono::system_clock::now().time_since_epoch();
-  const auto system_ns =
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(system).count());
-  const std::uint64_t asked_ns = base_ns;
   std::vector<const timeline_track*> all = {trainer_.get()};
   for (const tracks* each : {&batches_, &io_threads_, &decode_threads_}) {
     for (const auto& track : *each) all.push_back(track.get());
   }
   if (!on()) all.clear();
+  // Once: a span that comes meanwhile may have begun before all of these.
+  std::vector<std::vector<timeline_span>> spans;
+  std::uint64_t first_ns = now_ns();
   for (const timeline_track* each : all) {
-    for (const timeline_span& span : each->spans()) base_ns = std::min(base_ns, span.begin_ns);
+    for (const timeline_span& span : spans.emplace_back(each->spans())) first_ns = std::min(first_ns, span.begin_ns);
   }
+  const auto system = std::chrono::system_clock::now().time_since_epoch();
+  const auto system_ns =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(system).count());
+  const std::uint64_t to_system_ns = system_ns - now_ns();
+  const std::uint64_t base_ns = (first_ns + to_system_ns) / base_every_ns * base_every_ns;
   trace_text text(rank);
   text.process();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    text.track(*all[i], base_ns, i == 0, i > 0 && i <= batches_.size());
+    text.track(all[i]->name(), spans[i], to_system_ns - base_ns, i == 0, i > 0 && i <= batches_.size());
   }
-  return text.take(system_ns - (asked_ns - base_ns));
+  return text.take(base_ns);
 }
 
 }  // namespace leat::stages

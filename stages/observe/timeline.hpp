@@ -96,7 +96,7 @@ class timeline {
   [[nodiscard]] timeline_track* decode_thread(std::size_t number) const noexcept { return of(decode_threads_, number); }
 
   /// All spans as Chrome's trace events (JSON), which ui.perfetto.dev shows. A batch is tied by an arrow to the call of next() that got it.
-  /// Times are microseconds since "baseTimeNanoseconds" of the system's clock, as torch.profiler has them.
+  /// Times are microseconds since "baseTimeNanoseconds" of the system's clock, in eighths; that moment is torch.profiler's.
   ///   rank   the process in the file
   [[nodiscard]] std::string to_json(std::uint32_t rank) const;
 

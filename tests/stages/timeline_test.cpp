@@ -1,13 +1,17 @@
 // Spans come out as they went in, the latest of them, and whole while somebody writes; the file is one that viewers of traces read.
 #include "stages/observe/timeline.hpp"
 
+#include "base/clock.hpp"
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -104,7 +108,7 @@ TEST(timeline, ties_a_batch_to_the_call_that_got_it) {
   seen.trainer()->add({.of = activity::wait, .begin_ns = 4'000, .end_ns = 7'001, .epoch = 2, .batch = 9});
   seen.trainer()->add({.of = activity::wait, .begin_ns = 8'000, .end_ns = 8'001});
   seen.decode_thread(0)->add(
-      {.of = activity::decode, .begin_ns = 4'100, .end_ns = 4'200, .epoch = 2, .batch = 9, .row = 3});
+      {.of = activity::decode, .begin_ns = 4'500, .end_ns = 5'000, .epoch = 2, .batch = 9, .row = 3});
 
   const nlohmann::json file = nlohmann::json::parse(seen.to_json(7));
   std::map<std::string, std::vector<nlohmann::json>> by_kind;
@@ -118,18 +122,49 @@ TEST(timeline, ties_a_batch_to_the_call_that_got_it) {
   ASSERT_THAT(by_kind["X"], SizeIs(4));
   ASSERT_THAT(by_kind["s"], SizeIs(1));
   ASSERT_THAT(by_kind["f"], SizeIs(1));
-  EXPECT_EQ(by_kind["s"][0]["id"], by_kind["f"][0]["id"]);
+  for (const char* same : {"id", "cat", "name"}) EXPECT_EQ(by_kind["s"][0][same], by_kind["f"][0][same]) << same;
+  // What else there is in it, Perfetto takes for no number, and draws no arrow.
+  EXPECT_EQ(by_kind["s"][0]["id"].get<std::string>().find_first_not_of("0123456789abcdef"), std::string::npos);
+  EXPECT_EQ(by_kind["s"][0]["cat"], "rank 7");
   EXPECT_EQ(tracks[by_kind["s"][0]["tid"].get<int>()], "batch in flight 1");
   EXPECT_EQ(tracks[by_kind["f"][0]["tid"].get<int>()], "trainer");
-  // Microseconds since the first span.
-  EXPECT_DOUBLE_EQ(by_kind["s"][0]["ts"].get<double>(), 2.5);
-  EXPECT_DOUBLE_EQ(by_kind["f"][0]["ts"].get<double>(), 3.001);
+  constexpr double eighth = 0.126;
+  const double first = by_kind["X"][0]["ts"].get<double>();
+  EXPECT_NEAR(by_kind["s"][0]["ts"].get<double>() - first, 2.5, eighth);
+  EXPECT_NEAR(by_kind["f"][0]["ts"].get<double>() - first, 3.001, eighth);
   for (const nlohmann::json& each : by_kind["X"]) {
     if (each["name"] != "decode") continue;
-    EXPECT_DOUBLE_EQ(each["ts"].get<double>(), 0.1);
-    EXPECT_DOUBLE_EQ(each["dur"].get<double>(), 0.1);
+    EXPECT_NEAR(each["ts"].get<double>() - first, 0.5, eighth);
+    EXPECT_EQ(each["dur"].get<double>(), 0.5);
     EXPECT_EQ(each["args"], nlohmann::json({{"epoch", 2}, {"batch", 9}, {"row", 3}}));
   }
+}
+
+TEST(timeline, has_the_base_of_the_profiler_and_times_that_are_the_same_as_doubles) {
+  const timeline seen(std::size_t{64} << 10, 2, 1, 1);
+  std::uint64_t at = now_ns();
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    const std::uint64_t end = at + 1 + i * i * 37;
+    seen.decode_thread(0)->add({.of = activity::decode, .begin_ns = at, .end_ns = end, .batch = i, .row = 0});
+    at = end;
+  }
+  const nlohmann::json file = nlohmann::json::parse(seen.to_json(0));
+  constexpr std::uint64_t quarter_ns = std::uint64_t{7'889'238} * 1'000'000'000;
+  const auto now =
+      static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count());
+  const auto base = file["baseTimeNanoseconds"].get<std::uint64_t>();
+  EXPECT_EQ(base % quarter_ns, 0U);
+  EXPECT_LE(base, now);
+  EXPECT_LE(now - base, quarter_ns);
+  // As Perfetto reads them: where one ends the next begins, and not a nanosecond before.
+  std::optional<std::int64_t> before;
+  for (const nlohmann::json& each : file["traceEvents"]) {
+    if (each["ph"] != "X") continue;
+    const auto begin = static_cast<std::int64_t>(each["ts"].get<double>() * 1000.0);
+    if (before) EXPECT_EQ(begin, *before) << each;
+    before = begin + static_cast<std::int64_t>(each["dur"].get<double>() * 1000.0);
+  }
+  EXPECT_TRUE(before);
 }
 
 }  // namespace
