@@ -1,5 +1,7 @@
 #include "base/unfinished_file.hpp"
 
+#include "base/descriptor.hpp"
+
 #include <sys/file.h>
 #include <sys/stat.h>
 
@@ -11,6 +13,27 @@
 #include <utility>
 
 namespace leat {
+namespace {
+
+// What a rename would replace: a device, a pipe. A directory is refused by open(2).
+bool is_written_in_place(const std::string& path) noexcept {
+  struct stat there{};
+  return ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode);
+}
+
+int write_all(int fd, std::span<const std::byte> bytes) noexcept {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -69,17 +92,7 @@ int unfinished_file::open() noexcept {
   return failure;
 }
 
-int unfinished_file::write(std::span<const std::byte> bytes) noexcept {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-    if (written >= 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    } else if (errno != EINTR) {
-      return errno;
-    }
-  }
-  return 0;
-}
+int unfinished_file::write(std::span<const std::byte> bytes) noexcept { return write_all(fd_, bytes); }
 
 int unfinished_file::sync() noexcept { return ::fsync(fd_) == 0 ? 0 : errno; }
 
@@ -93,6 +106,29 @@ void unfinished_file::remove() noexcept {
   if (fd_ < 0) return;
   ::unlinkat(folder_, temporary_.c_str(), 0);  // Before the lock goes: the next one to lock it finds a file of its own.
   ::close(std::exchange(fd_, -1));
+}
+
+int write_whole(const std::string& path, std::span<const std::byte> bytes) {
+  if (is_written_in_place(path)) {
+    // Without waiting for a reader, and then for as long as one takes.
+    const descriptor there(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    if (there.get() < 0 || ::fcntl(there.get(), F_SETFL, 0) != 0) return errno;
+    return write_all(there.get(), bytes);
+  }
+  unfinished_file begun(path);
+  int failure = begun.open();
+  if (failure == 0) failure = begun.write(bytes);
+  if (failure == 0) failure = begun.take_name(true);
+  return failure;
+}
+
+int can_write_whole(const std::string& path) {
+  // Not opened: who reads a pipe would take it for its end.
+  struct stat there{};
+  if (::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode)) return EISDIR;
+  if (is_written_in_place(path)) return ::access(path.c_str(), W_OK) == 0 ? 0 : errno;
+  unfinished_file begun(path);
+  return begun.open();
 }
 
 }  // namespace leat

@@ -55,6 +55,12 @@ class unfinished_file {
   int fd_ = -1;
 };
 
+/// Writes all of a file, which then is there whole or not at all. A device or a pipe that is there is written to: a rename would put a
+/// file in its place. Returns 0 or the errno; ENXIO of a pipe that nobody reads.
+[[nodiscard]] int write_whole(const std::string& path, std::span<const std::byte> bytes);
+/// Whether write_whole() can begin. Returns 0 or the errno; leaves nothing behind.
+[[nodiscard]] int can_write_whole(const std::string& path);
+
 /// The folder that a path lies in: ".", "/", or what stands before the last slash.
 [[nodiscard]] std::string folder_of(const std::string& path);
 

@@ -301,11 +301,7 @@ void loader::pipeline::write_timeline(const std::string& path) const {
                 option_id::timeline_bytes);
   }
   const std::string text = timeline_->to_json(options_.world.rank);
-  unfinished_file file(path);
-  int failure = file.open();
-  if (failure == 0) failure = file.write(std::as_bytes(std::span(text)));
-  if (failure == 0) failure = file.take_name(true);
-  if (failure != 0) {
+  if (const int failure = write_whole(path, std::as_bytes(std::span(text))); failure != 0) {
     throw explain_write(str_cat(path, ": cannot write the timeline"), failure);
   }
 }

@@ -1,6 +1,8 @@
 // leat epoch: loads, and says how fast, from where and what.
 #include "base/corrupt_kind.hpp"
+#include "base/errno_words.hpp"
 #include "base/text.hpp"
+#include "base/unfinished_file.hpp"
 #include "tools/arguments.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/epoch_arguments.hpp"
@@ -338,10 +340,19 @@ struct made_of {
   clock::time_point opened;
 };
 
+// Before the run: hours later its spans are lost.
+void check_trace(const std::string& path) {
+  if (path.empty()) return;
+  if (const int failure = can_write_whole(path); failure != 0) {
+    throw explain_write(str_cat("cannot write --trace ", path), failure);
+  }
+}
+
 // Opens the sources, and makes the loader of what is in them.
 //   is_open   called once the sources are open
 loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report, made_of& of,
                    const std::function<void()>& is_open) {
+  check_trace(arguments.trace);
   const auto leave = [&] {
     report.interrupted = true;
     report.measure_process();

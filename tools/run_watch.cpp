@@ -90,11 +90,7 @@ json line_of(const loader_stats& now, const loader_stats& before) {
 }  // namespace
 
 int write_beside_and_rename(const std::string& path, std::string_view bytes) {
-  unfinished_file begun(path);
-  int failure = begun.open();
-  if (failure == 0) failure = begun.write(std::as_bytes(std::span(bytes)));
-  if (failure == 0) failure = begun.take_name(true);
-  return failure;
+  return write_whole(path, std::as_bytes(std::span(bytes)));
 }
 
 /// The two files, and the thread that writes them.

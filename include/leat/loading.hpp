@@ -317,7 +317,7 @@ class loader {
   [[nodiscard]] std::vector<loader_window> windows() const;
   /// Writes the latest spans of the run, as Chrome's trace events (JSON), for ui.perfetto.dev: what each batch, I/O
   /// thread and decode thread did, and when the trainer waited. The file is there whole or not at all; one that is
-  /// there is replaced. Files of several ranks are joined by their "traceEvents".
+  /// there is replaced, and a device or a pipe is written to. Files of several ranks are joined by their "traceEvents".
   ///   throws   error: usage (timeline_bytes is 0); not_found, permission, limit (a full disk), io, with the path
   void write_timeline(const std::string& path) const;
   /// The reads that are under way now, the oldest first, each as "file at offset n". stop() waits for them. Waits for

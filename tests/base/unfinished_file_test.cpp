@@ -1,8 +1,13 @@
 #include "base/unfinished_file.hpp"
 
+#include "base/descriptor.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -100,6 +105,34 @@ TEST_F(unfinished, file_in_a_folder_that_is_not_there_says_so) {
   unfinished_file file((folder / "a").string());
   EXPECT_EQ(file.open(), ENOENT);
   EXPECT_EQ(sync_folder_of((folder / "a").string()), ENOENT);
+}
+
+TEST_F(unfinished, whole_file_replaces_a_file_and_leaves_nothing_beside_it) {
+  std::ofstream(path_) << "old";
+  EXPECT_EQ(can_write_whole(path_), 0);
+  EXPECT_EQ(content_of(path_), "old");
+  EXPECT_EQ(write_whole(path_, bytes_of("new")), 0);
+  EXPECT_EQ(content_of(path_), "new");
+  EXPECT_EQ(files(), 1U);
+  const std::string missing = (folder_.path() / "missing" / "a").string();
+  EXPECT_EQ(can_write_whole(missing), ENOENT);
+  EXPECT_EQ(write_whole(missing, bytes_of("new")), ENOENT);
+  EXPECT_EQ(can_write_whole(folder_.path().string()), EISDIR);
+  EXPECT_EQ(write_whole(folder_.path().string(), bytes_of("new")), EISDIR);
+}
+
+TEST_F(unfinished, whole_file_goes_to_who_reads_a_pipe_and_does_not_take_its_place) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_EQ(can_write_whole(path_), 0);
+  EXPECT_EQ(write_whole(path_, bytes_of("new")), ENXIO);
+  const descriptor reader(::open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_GE(reader.get(), 0);
+  ASSERT_EQ(write_whole(path_, bytes_of("new")), 0);
+  char read[8] = {};
+  EXPECT_EQ(::read(reader.get(), read, sizeof(read)), 3);
+  EXPECT_STREQ(read, "new");
+  EXPECT_TRUE(std::filesystem::is_fifo(path_));
+  EXPECT_EQ(files(), 1U);
 }
 
 TEST(folder_of, is_what_stands_before_the_last_slash) {

@@ -615,7 +615,7 @@ TEST(epoch, a_closed_standard_output_is_an_error_and_takes_no_other_file_for_it)
 
 TEST(epoch, files_that_cannot_be_written_are_named_with_what_to_do) {
   const photo_folder photos;
-  for (const char* option : {"--batches", "--journal", "--npy"}) {
+  for (const char* option : {"--batches", "--journal", "--npy", "--trace"}) {
     const ended process = run(epoch(photos, {option, "/proc/no/such/place"}));
     EXPECT_EQ(process.exit_code, 1) << option;
     expect_one_line(process, "leat epoch: cannot ");
