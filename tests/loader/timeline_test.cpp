@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -123,6 +124,21 @@ TEST(timeline_of_a_run, is_a_part_of_the_budget) {
   EXPECT_EQ(with.plan().host_bytes_least, without.plan().host_bytes_least + timeline_bytes);
   EXPECT_LE(with.plan().bytes_total, with.plan().host_bytes_max);
   EXPECT_THAT(with.plan().to_string(), HasSubstr("timeline"));
+}
+
+TEST(timeline_of_a_run, is_refused_where_the_budget_has_no_room_for_it) {
+  const fake_dataset set(testing::make_samples(3, 30));
+  loader_options options = small_options();
+  for (const std::size_t bytes : {std::size_t{1} << 40, std::numeric_limits<std::size_t>::max()}) {
+    options.timeline_bytes = bytes;
+    try {
+      const loader refused(set, options, testing::all_fields());
+      ADD_FAILURE() << "taken";
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::limit);
+      EXPECT_THAT(refused.what(), HasSubstr("the timeline "));
+    }
+  }
 }
 
 TEST(timeline_of_a_run, is_refused_where_there_is_none_or_no_file) {
