@@ -1103,7 +1103,6 @@ pipeline::pipeline(std::vector<transform> steps, pixel_rounding how) {
   geometry_check geometry;
   colour_check colour(random_, calls_functions_);
   fusing_check fused;
-  bool warps_are_random = false;
   if (how == pixel_rounding::fused) fused_.emplace();
   step_names names("");
   for (const transform& what : steps) {
@@ -1133,15 +1132,7 @@ pipeline::pipeline(std::vector<transform> steps, pixel_rounding how) {
     } else {
       colour.check(what, 0);
     }
-    if (fused_) {
-      fusing_check alone;
-      alone.see(what);
-      if (alone.warps()) {
-        bool ignored = false;
-        colour_check(warps_are_random, ignored).check(what, 0);
-      }
-      fused.see(what);
-    }
+    if (fused_) fused.see(what);
     (is_place ? geometry_ : colour_).push_back(names.take(what));
   }
   if (!geometry.size()) {
@@ -1150,7 +1141,7 @@ pipeline::pipeline(std::vector<transform> steps, pixel_rounding how) {
                 "center_crop(size), random_crop(size) or resize(height, width)");
   }
   std::tie(out_height_, out_width_) = *geometry.size();
-  geometry_is_random_ = geometry.random() || warps_are_random;
+  geometry_is_random_ = geometry.random();
   if (fused_) {
     fused_->how = fused.how();
     fused_->fill = fused.fill();
