@@ -125,6 +125,13 @@ elseif(leat_objects)
   endif()
   if(BUILD_SHARED_LIBS AND NOT LEAT_EXPORT_INTERNALS)
     target_link_options(leat PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/exported.map)
+    # Some of its names are there with one Boost, or where nothing is optimised, and not otherwise. Linkers that refuse names that are not
+    # there know this option.
+    include(CheckLinkerFlag)
+    check_linker_flag(CXX LINKER:--undefined-version LEAT_LINKER_HAS_UNDEFINED_VERSION)
+    if(LEAT_LINKER_HAS_UNDEFINED_VERSION)
+      target_link_options(leat PRIVATE LINKER:--undefined-version)
+    endif()
     set_property(TARGET leat APPEND PROPERTY LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exported.map)
   endif()
   set(leat_library leat)
