@@ -108,9 +108,9 @@ inline constexpr bool stands_for_process_pool = false;
 template <class T, class Blocking>
 inline constexpr bool stands_for_process_pool<asio::detail::promise_executor<T, Blocking>> = true;
 
-/// Where a handler completes.
+/// Where a handler completes. Hidden, as what follows: made of a Boost's own types, which no library shows another.
 template <class Handler, class Fallback>
-[[nodiscard]] auto executor_of(const Handler& handler, const Fallback& fallback) {
+[[nodiscard, gnu::visibility("hidden")]] auto executor_of(const Handler& handler, const Fallback& fallback) {
   if constexpr (stands_for_process_pool<asio::associated_executor_t<Handler, Fallback>>) {
     return fallback;
   } else {
@@ -152,7 +152,7 @@ class completion_block {
 };
 
 template <class Handler, class Executor, class... Args>
-class completion_block_of final : public completion_block<Args...> {
+class [[gnu::visibility("hidden")]] completion_block_of final : public completion_block<Args...> {
   using tracked_executor =
       std::decay_t<typename asio::prefer_result<const Executor&, asio::execution::outstanding_work_t::tracked_t>::type>;
   using allocator =
