@@ -24,13 +24,14 @@ import sys
 import tempfile
 import time
 
-SIDE = 224
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers" / "adaptors"))
+from augment_epoch import MEAN, SIDE, STD, files_of, rate_of, rate_of_graph  # noqa: E402
+
 POLICIES = ["rand_augment(2, 9)", "trivial_augment", "auto_augment"]
 CHAINS = {"rotate and jitter": "rotate(-30..30, bilinear) color_jitter(0.4, 0.4, 0.4, 0.1)",
           "affine": "affine(-15..15, 0.1, 0.1, 0.9..1.1, -5..5, 0..0, bilinear)",
           "rand_augment(2, 9)": "rand_augment(2, 9, 31, bilinear)"}
 DAMAGE = ["gaussian_noise", "downscale", "jpeg_quality", "median_blur", "motion_blur"]
-MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
 def torchvision_side(files, policy, count):
@@ -43,13 +44,7 @@ def torchvision_side(files, policy, count):
     steps = v2.Compose([v2.RandomResizedCrop(SIDE, antialias=True), v2.RandomHorizontalFlip(), policies[policy](), v2.PILToTensor(),
                         v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
     torch.manual_seed(1)
-    load = lambda i: steps(Image.open(files[i % len(files)]).convert("RGB"))
-    for i in range(20):
-        load(i)
-    begin = time.process_time()
-    for i in range(count):
-        load(i)
-    return count / (time.process_time() - begin)
+    return rate_of(lambda file: steps(Image.open(file).convert("RGB")), files, count)
 
 
 def dali_side(files, policy, count):
@@ -70,14 +65,7 @@ def dali_side(files, policy, count):
         return fn.crop_mirror_normalize(x, dtype=types.FLOAT, output_layout="CHW", mean=[255 * each for each in MEAN],
                                         std=[255 * each for each in STD])
 
-    made = graph()
-    made.build()
-    made.run()
-    begin = time.process_time()
-    batches = max(1, count // 50)
-    for _ in range(batches):
-        made.run()
-    return 50 * batches / (time.process_time() - begin)
+    return rate_of_graph(graph(), 50, count)
 
 
 def albumentations_side(pictures):
@@ -112,10 +100,6 @@ def cpu_s(command):
 
 def spread(values, digits=0):
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
-
-
-def files_of(folder):
-    return sorted(each for each in pathlib.Path(folder).rglob("*") if each.suffix.lower() in (".jpg", ".jpeg"))
 
 
 def own_side(library, policy, count, given):

@@ -160,7 +160,7 @@ class image {
   /// is not random).
   [[nodiscard]] image decimate(bool on) const;
   /// How often pixels are rounded. Default: exact, each step as torchvision does it. fused makes one matrix of all crops,
-  /// scalings, flips and warps and looks pixels up once: sharper and faster, with real pixels where exact has corners of
+  /// scalings, flips and warps and looks pixels up once: sharper, with real pixels where exact has corners of
   /// `fill`, which lies only outside of the picture. Steps of colour are done after it. Rows without a warp are exact's.
   ///   throws   (when the loader is built) error{errc::usage} for what is no single matrix: AugMix, fills that differ,
   ///            padding other than a colour, a warp behind a blur, noise or an edit

@@ -1,6 +1,5 @@
 #include "stages/observe/timeline.hpp"
 
-#include "base/clock.hpp"
 #include "base/text.hpp"
 
 #include <unistd.h>

@@ -2,6 +2,8 @@
 // viewer of traces shows.
 #pragma once
 
+#include "base/clock.hpp"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -63,6 +65,11 @@ class timeline_track {
   std::atomic<std::uint64_t> begun_{0};  // spans whose place is being written, or was
   std::atomic<std::uint64_t> added_{0};
 };
+
+/// The time, where there is a track to note it on.
+[[nodiscard]] inline std::uint64_t noted_now(const timeline_track* where) noexcept {
+  return where != nullptr ? now_ns() : 0;
+}
 
 /// Which rows of a thread get a span: all where they take 12 us or more, else as many as cost 0.5 % of its time.
 /// Thread: one.

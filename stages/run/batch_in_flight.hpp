@@ -299,10 +299,15 @@ struct batch_in_flight {
     return std::span(ragged_bytes).subspan(row * plan.buffers.size(), plan.buffers.size());
   }
 
-  /// A span of the batch, for the timeline.
+  /// Notes what is done for the batch, on its own track or on a thread's; a null one notes nothing.
+  void note(timeline_track* where, activity of, std::uint64_t begin_ns, std::uint64_t end_ns,
+            std::uint32_t row = timeline_span::no_row) const noexcept {
+    if (where == nullptr) return;
+    where->add(
+        {.of = of, .begin_ns = begin_ns, .end_ns = end_ns, .epoch = plan.epoch, .batch = plan.index, .row = row});
+  }
   void note(activity of, std::uint64_t begin_ns, std::uint64_t end_ns) const noexcept {
-    if (track == nullptr) return;
-    track->add({.of = of, .begin_ns = begin_ns, .end_ns = end_ns, .epoch = plan.epoch, .batch = plan.index});
+    note(track, of, begin_ns, end_ns);
   }
 
   [[nodiscard]] blocks_of_row blocks_of(std::uint32_t row) const noexcept {

@@ -63,15 +63,9 @@ void decode_stage::expand(block_in_flight& block, std::size_t thread) noexcept {
   const bool is_wanted = block.expands_shared ? !flags_.stopping() : !is_unwanted(*block.owner);
   if (is_wanted && !block.damaged) {
     timeline_track* const track = tracks_[thread].track;
-    const std::uint64_t begin_ns = track != nullptr ? now_ns() : 0;
+    const std::uint64_t begin_ns = noted_now(track);
     expander_.run(block, decoder_, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
-    if (track != nullptr) {
-      track->add({.of = activity::expand,
-                  .begin_ns = begin_ns,
-                  .end_ns = now_ns(),
-                  .epoch = block.owner->plan.epoch,
-                  .batch = block.owner->plan.index});
-    }
+    block.owner->note(track, activity::expand, begin_ns, noted_now(track));
   }
   posted_.post(loops_.executor(static_cast<std::uint32_t>(block.batch_loop)),
                [&block] { block.stage->settle_block(block); });
@@ -102,13 +96,7 @@ void decode_stage::decode(sample_in_flight& sample, std::size_t thread) noexcept
   if (is_noted) {
     const std::uint64_t end_ns = now_ns();
     seen.rows.took(end_ns - begin_ns);
-    const batch_plan& of = sample.owner->plan;
-    seen.track->add({.of = activity::decode,
-                     .begin_ns = begin_ns,
-                     .end_ns = end_ns,
-                     .epoch = of.epoch,
-                     .batch = of.index,
-                     .row = sample.row});
+    sample.owner->note(seen.track, activity::decode, begin_ns, end_ns, sample.row);
   }
   made(sample);
 }

@@ -48,7 +48,7 @@ void hand_over::begin(reader_stage& reads, decode_stage& rows, batch_table& batc
 void hand_over::rows_made(batch_in_flight& batch) noexcept {
   try {
     if (flags_.stopping()) return;
-    const std::uint64_t now = now_ns();
+    const std::uint64_t now = noted_now(batch.track);
     batch.note(activity::rows, std::exchange(batch.rows_since_ns, now), now);
     batch.guarding.at = guard_of(batch);
     if (batch.guarding.at != datasets::guard::none) return rows_->post(batch.guarding);
@@ -183,7 +183,7 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
 
 void hand_over::finish(batch_in_flight& batch, std::size_t thread) noexcept {
   if (flags_.stopping()) return;
-  const std::uint64_t begin_ns = now_ns();
+  const std::uint64_t begin_ns = noted_now(batch.track);
   try {
     if (finishes_) finish_outputs(*batch.outgoing.finished, run_.programs());
   } catch (...) {
@@ -196,7 +196,7 @@ void hand_over::finish(batch_in_flight& batch, std::size_t thread) noexcept {
   } catch (...) {
     return events_.broken(std::current_exception());
   }
-  batch.note(activity::finish, begin_ns, now_ns());
+  batch.note(activity::finish, begin_ns, noted_now(batch.track));
   posted_.post(loops_.executor(0), [this, &batch] { finished(batch); });
 }
 

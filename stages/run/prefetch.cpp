@@ -1,7 +1,6 @@
 #include "stages/run/prefetch.hpp"
 
 #include "async/turn.hpp"
-#include "base/clock.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
@@ -108,15 +107,9 @@ asio::awaitable<void> prefetch::run_in(async::scope& children) {
 
 // False where the batch cannot be, and ends the run in its turn.
 asio::awaitable<bool> prefetch::start(batch_in_flight& batch, async::scope& children) {
-  batch.rows_since_ns = now_ns();
+  batch.rows_since_ns = noted_now(line_.seen);
   if (!choose_rows(batch)) co_return false;
-  if (line_.seen != nullptr) {
-    line_.seen->add({.of = activity::plan,
-                     .begin_ns = batch.rows_since_ns,
-                     .end_ns = now_ns(),
-                     .epoch = batch.plan.epoch,
-                     .batch = batch.plan.index});
-  }
+  batch.note(line_.seen, activity::plan, batch.rows_since_ns, noted_now(line_.seen));
   if (!try_lease_memory(batch)) co_await lease_memory(batch);
   if (line_.flags.is_skipped(batch.plan.epoch)) {  // while this waited for it
     line_.ending.drop(batch);

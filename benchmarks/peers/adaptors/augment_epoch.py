@@ -12,6 +12,31 @@ SIDE = 224
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
+def files_of(folder):
+    return sorted(each for each in pathlib.Path(folder).rglob("*") if each.suffix.lower() in (".jpg", ".jpeg"))
+
+
+def rate_of(load, files, count):
+    """Images per CPU-second of a function that takes a file."""
+    for i in range(20):
+        load(files[i % len(files)])
+    begin = time.process_time()
+    for i in range(count):
+        load(files[i % len(files)])
+    return count / (time.process_time() - begin)
+
+
+def rate_of_graph(made, batch, count):
+    """The same of a pipeline of DALI's."""
+    made.build()
+    made.run()
+    begin = time.process_time()
+    batches = max(1, count // batch)
+    for _ in range(batches):
+        made.run()
+    return batch * batches / (time.process_time() - begin)
+
+
 def torchvision(files, count, plain):
     import torch
     from torchvision.io import ImageReadMode, decode_image, read_file
@@ -22,13 +47,7 @@ def torchvision(files, count, plain):
                                v2.RandomApply([v2.GaussianBlur(23, (0.1, 2.0))], 0.5)]
     steps = v2.Compose([v2.RandomResizedCrop(SIDE, antialias=True), v2.RandomHorizontalFlip(), *colour,
                         v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)])
-    load = lambda i: steps(decode_image(read_file(str(files[i % len(files)])), mode=ImageReadMode.RGB))
-    for i in range(20):
-        load(i)
-    begin = time.process_time()
-    for i in range(count):
-        load(i)
-    return count / (time.process_time() - begin)
+    return rate_of(lambda file: steps(decode_image(read_file(str(file)), mode=ImageReadMode.RGB)), files, count)
 
 
 def dali(files, count, plain):
@@ -55,20 +74,12 @@ def dali(files, count, plain):
         return fn.crop_mirror_normalize(x, dtype=types.FLOAT, output_layout="CHW", mean=[255 * each for each in MEAN],
                                         std=[255 * each for each in STD], mirror=fn.random.coin_flip(probability=0.5))
 
-    made = graph()
-    made.build()
-    made.run()
-    begin = time.process_time()
-    batches = max(1, count // 64)
-    for _ in range(batches):
-        made.run()
-    return 64 * batches / (time.process_time() - begin)
+    return rate_of_graph(graph(), 64, count)
 
 
 def main():
     library, folder, count = sys.argv[1:4]
-    files = sorted(each for each in pathlib.Path(folder).rglob("*") if each.suffix.lower() in (".jpg", ".jpeg"))
-    rate = {"torchvision": torchvision, "dali": dali}[library](files, int(count), "--plain" in sys.argv)
+    rate = {"torchvision": torchvision, "dali": dali}[library](files_of(folder), int(count), "--plain" in sys.argv)
     print(json.dumps({"per_cpu_s": rate}))
 
 
