@@ -23,7 +23,7 @@ constexpr double little_stall = 0.01;
 constexpr double much_stall = 0.1;
 // Of the time reads have to be held back for the depth to be what limits them.
 constexpr double held_back = 0.5;
-// Of the samples that there may be at a time; of the time that the next batch waits for a place.
+// Of the samples that may be on their way to the consumer at a time; of the time that the next batch waits for a place.
 constexpr double most = 0.5;
 // A part that does its work in less than this of the time is not worth a capacity.
 constexpr double hardly_busy = 1e-4;
@@ -115,7 +115,7 @@ struct looked_at {
   bool is_timed = false;
   // Of sources that are no files no more is known than what they gave, and that is what the line did, whoever held it up.
   bool depth_is_known = false;
-  bool reads_most = false;   // most of the samples that there may be at a time are being read
+  bool reads_most = false;   // most of the samples that may be on their way to the consumer are being read
   bool waits_place = false;  // the line was full most of the time, of batches that took as long as their parts
   // Without the time between two epochs, in which a line is full because nobody asks.
   [[nodiscard]] double batch_wait_s() const {
@@ -212,7 +212,10 @@ verdict measure(looked_at& seen) {
   seen.depth_is_known = made.io_threads_limit || setting.reads_at_a_time != 0;
   const double rows_reading =
       ratio(number(window.rows_read), number(window.reads)) * ratio(seconds(window.read_ns), seen.span_s);
-  seen.reads_most = rows_reading > most * setting.batches_max * ratio(number(window.planned), number(window.batches));
+  // What the consumer holds nobody can be reading.
+  const double batches_coming =
+      setting.batches_max - std::min(ratio(seconds(window.out_ns), seen.span_s), 1.0 * setting.batches_max);
+  seen.reads_most = rows_reading > most * batches_coming * ratio(number(window.planned), number(window.batches));
   const double place_s = seen.span_s * setting.batches_max / number(window.batches);
   seen.waits_place = seen.batch_wait_s() > most * seen.span_s && batch_s(seen) > most * place_s;
   return made;

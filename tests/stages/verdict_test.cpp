@@ -133,6 +133,20 @@ TEST(verdict, of_sources_whose_depth_nobody_knows_is_read_where_most_samples_are
   EXPECT_EQ(judge(seen, setting).who, bottleneck::unclear) << "few are";
 }
 
+// A consumer that always has two of the eight leaves six to be read, and 3.5 of them are most.
+TEST(verdict, of_sources_whose_depth_nobody_knows_counts_no_samples_that_the_consumer_holds) {
+  line_counts seen = waited_for;
+  seen.decode_ns = 12 * second;
+  line_setting setting = two_threads;
+  setting.reads_at_a_time = 0;
+  seen.read_ns = 35 * second * 64;
+  EXPECT_NE(judge(seen, setting).who, bottleneck::read);
+  seen.out_ns = 20 * second;
+  const verdict found = judge(seen, setting);
+  EXPECT_EQ(found.who, bottleneck::read);
+  EXPECT_NEAR(found.read.per_s, 640, 1);
+}
+
 TEST(verdict, names_a_store_that_is_away_or_throttles_with_its_figures) {
   line_setting setting = two_threads;
   setting.reads_at_a_time = 0;
