@@ -9,8 +9,9 @@
 #       pieces. MODULES ALL links every module of the library. Generator expressions are fine in ENVIRONMENT. TOGETHER and
 #       ALONE as above. WITH_THREADS 'a.*:b.c' names the tests that have threads (as --gtest_filter), where most have none: only
 #       they run under ThreadSanitizer. SANITIZED names likewise what sanitizers look at, where they need not look at all. scripts/soak
-#       runs what these two leave out. SERIAL names tests, in full, that measure time: nothing runs beside them. IN_ONE_PROCESS: all of them
-#       are one test of ctest (scripts/in_one_process), where none needs a process of its own. OWN_COPY: with LEAT_EXPORT_INTERNALS it has its modules in itself all the same, as what stands before functions
+#       runs what these two leave out. All tests of a program run in one process, as one test of ctest (scripts/in_one_process), which takes
+#       two thirds of the time. SERIAL names tests, in full, that measure time: they are tests of ctest, beside which nothing runs. EACH_ALONE:
+#       each test needs a process of its own. LONG 90: what takes many seconds begins first. OWN_COPY: with LEAT_EXPORT_INTERNALS it has its modules in itself all the same, as what stands before functions
 #       that the library calls (--wrap), or in place of some of it, has to.
 #   leat_benchmark(ring_benchmark ARGS <toy size>)
 #       A program of that name from <name>.cpp, and one test that runs it with ARGS.
@@ -153,13 +154,12 @@ function(leat_program target)
 endfunction()
 
 function(leat_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "IN_ONE_PROCESS;OWN_COPY" "TOGETHER;SANITIZED;WITH_THREADS"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "EACH_ALONE;OWN_COPY" "LONG;TOGETHER;SANITIZED;WITH_THREADS"
     "MODULES;SOURCES;ALONE;LINKS;LABELS;ENVIRONMENT;SERIAL")
   leat_existing_sources(sources ${arg_SOURCES} ${arg_ALONE})
   if(NOT sources)
     return()
   endif()
-  list(TRANSFORM arg_SERIAL PREPEND ${name}.)
   set(filter "")
   if(arg_WITH_THREADS AND LEAT_SANITIZE STREQUAL "thread")
     set(filter TEST_FILTER "${arg_WITH_THREADS}")
@@ -178,17 +178,28 @@ function(leat_test name)
     add_test(NAME ${name}.all COMMAND ${name}_tests --gtest_brief=1 CONFIGURATIONS soak)
     set_tests_properties(${name}.all PROPERTIES LABELS "${name};${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}")
   endif()
-  if(arg_IN_ONE_PROCESS)
-    # One test for ctest, which names those that fail; skipped where none was run. The silence is that of one test.
-    set(chosen "")
+  if(NOT arg_EACH_ALONE)
+    set(chosen *)
     if(filter)
       list(GET filter 1 chosen)
-      string(PREPEND chosen --gtest_filter=)
     endif()
+    foreach(serial ${arg_SERIAL})
+      add_test(NAME ${name}.${serial} COMMAND ${name}_tests --gtest_filter=${serial})
+      set_tests_properties(${name}.${serial} PROPERTIES LABELS "${name};${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}" RUN_SERIAL ON)
+      if(chosen MATCHES -)
+        string(APPEND chosen :${serial})
+      else()
+        string(APPEND chosen -${serial})
+      endif()
+    endforeach()
+    # One test for ctest, which names those that fail; skipped where none was run. The silence is that of one test.
     add_test(NAME ${name}.in_one_process COMMAND ${PROJECT_SOURCE_DIR}/scripts/in_one_process 120
-      ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.log $<TARGET_FILE:${name}_tests> ${chosen})
+      ${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.log $<TARGET_FILE:${name}_tests> --gtest_filter=${chosen})
     set_tests_properties(${name}.in_one_process PROPERTIES LABELS "${name};${arg_LABELS}" ENVIRONMENT "${arg_ENVIRONMENT}"
       TIMEOUT 1500 SKIP_REGULAR_EXPRESSION "_tests: 0 passed, 0 failed")
+    if(arg_LONG)
+      set_tests_properties(${name}.in_one_process PROPERTIES COST ${arg_LONG})
+    endif()
     return()
   endif()
   # PRE_TEST: the list of tests is asked for by ctest, so that a build never runs what it has just built.
@@ -200,9 +211,6 @@ function(leat_test name)
   file(GENERATE OUTPUT ${properties} CONTENT
     "if(${name}_tests_TESTS)
   set_tests_properties(\${${name}_tests_TESTS} PROPERTIES LABELS [==[${name};${arg_LABELS}]==] ENVIRONMENT [==[${arg_ENVIRONMENT}]==])
-  foreach(serial ${arg_SERIAL})
-    set_tests_properties(\${serial} PROPERTIES RUN_SERIAL ON)
-  endforeach()
 endif()
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${properties})
