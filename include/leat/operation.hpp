@@ -237,7 +237,8 @@ class resumed_operation {
 ///     co_await train.next().resume_on([&](std::coroutine_handle<> h) { my_loop.post(h); });
 ///     train.next(token);                                // any completion token of Asio
 ///
-/// Awaited by a coroutine of Asio it is what asio::deferred gives, and completes on the coroutine's executor. A coroutine of
+/// Awaited by a coroutine of Asio it is what asio::deferred gives, and completes on the coroutine's executor, whose context has to outlive
+/// the loader: a thread of the loader still holds it when the coroutine goes on. A coroutine of
 /// another kind goes on at once if nothing has to be waited for. Else it goes on, without resume_on(), on a thread that
 /// the loader has for this alone: it may block there, and may end the loader. The function that resume_on() gets runs on
 /// an I/O thread, and must not block.

@@ -121,8 +121,8 @@ TEST(awaiting, needs_no_token_in_a_coroutine_of_asio) {
   const watchdog dog("awaiting, asio");
   const fake_dataset fake(labels(20));
   const auto expected = testing::run_all(fake, small_options(), label_only()).batches;
-  loader train(fake, small_options(), label_only());
   asio::io_context context;
+  loader train(fake, small_options(), label_only());
   std::vector<seen_batch> seen;
   const auto here = std::this_thread::get_id();
   const auto consume = [&]() -> asio::awaitable<void> {
@@ -144,8 +144,8 @@ TEST(awaiting, needs_no_token_in_an_experimental_coro) {
   const watchdog dog("awaiting, coro");
   const fake_dataset fake(labels(20));
   const auto expected = testing::run_all(fake, small_options(), label_only()).batches;
-  loader train(fake, small_options(), label_only());
   asio::io_context context;
+  loader train(fake, small_options(), label_only());
   std::vector<seen_batch> seen;
   const auto consume = [&](asio::any_io_executor) -> asio::experimental::coro<void> {
     for (int epoch = 0; epoch < 2; ++epoch) {
@@ -216,8 +216,8 @@ TEST(awaiting, goes_on_where_it_is_told) {
     running.get();
     EXPECT_EQ(seen, expected);
   }
-  loader train(fake, small_options(), label_only());
   asio::io_context context;
+  loader train(fake, small_options(), label_only());
   auto more = asio::make_work_guard(context);
   std::vector<seen_batch> seen;
   const auto consume = [&]() -> task {
@@ -258,8 +258,8 @@ TEST(awaiting, a_coroutine_that_is_destroyed_has_taken_nothing) {
     fake_dataset_options where;
     where.disk.seed = seed;
     const fake_dataset slow(labels(64), where);
-    loader train(slow, options, label_only());
     asio::io_context context;  // Where it would go on.
+    loader train(slow, options, label_only());
     std::vector<seen_batch> seen;
     std::uint32_t epoch = 0;
     const auto one = [&]() -> task {
@@ -306,6 +306,7 @@ TEST(races, of_two_loaders_by_or_lose_no_batch_and_give_none_twice) {
     where.disk.seed = seed;
     const fake_dataset first(labels(60), where);
     const fake_dataset second(labels(50), where);
+    asio::thread_pool pool(2);  // before the loaders, which hand over to it until they end
     loader a(first, race_options(), label_only());
     loader b(second, race_options(), label_only());
     rows_seen of_a;
@@ -324,7 +325,6 @@ TEST(races, of_two_loaders_by_or_lose_no_batch_and_give_none_twice) {
         if (auto got = co_await b.next()) note(of_b, *got);
       }
     };
-    asio::thread_pool pool(2);
     asio::co_spawn(asio::make_strand(pool), consume(), asio::use_future).get();
     expect_each(of_a, 60, 20);
     expect_each(of_b, 50, 20);
@@ -339,9 +339,9 @@ TEST(races, against_a_timer_lose_no_batch_by_either_way_to_write_them) {
     where.disk.seed = seed;
     const fake_dataset fake(labels(100), where);
     for (const bool by_group : {false, true}) {
+      asio::io_context context;
       loader train(fake, race_options(), label_only());
       rows_seen seen;
-      asio::io_context context;
       const auto consume = [&]() -> asio::awaitable<void> {
         using namespace asio::experimental::awaitable_operators;
         while (!train.finished()) {
@@ -384,6 +384,7 @@ TEST(next_of, gives_every_batch_of_each_in_its_order) {
       for (const fake_dataset* each : {&first, &second, &third}) {
         expected.push_back(testing::run_all(*each, options, label_only()).batches);
       }
+      asio::io_context context;
       loader a(first, options, label_only());
       loader b(second, options, label_only());
       loader c(third, options, label_only());
@@ -396,7 +397,6 @@ TEST(next_of, gives_every_batch_of_each_in_its_order) {
         if (from->finished()) open.erase(open.begin() + static_cast<std::ptrdiff_t>(now.index));
       };
       if (of_asio) {
-        asio::io_context context;
         const auto consume = [&]() -> asio::awaitable<void> {
           while (!open.empty()) take(co_await loader::next_of(open));
         };
@@ -436,8 +436,8 @@ TEST(next_of, is_cancelled_and_refused_as_next_is) {
   fake_dataset stuck(labels(8));
   stuck.damage(0, "cls", testing::read_fault::never);
   loader a(stuck, small_options(), label_only());
-  loader b(stuck, small_options(), label_only());
   asio::io_context context;
+  loader b(stuck, small_options(), label_only());
   asio::cancellation_signal stop;
   std::exception_ptr told;
   const auto ask = [&] {

@@ -73,8 +73,8 @@ TEST(next, can_be_awaited) {
   const watchdog dog("next, awaited");
   const fake_dataset fake(labels(20));
   const auto expected = expected_of(fake, small_options());
-  loader train(fake, small_options(), label_only());
   asio::io_context context;
+  loader train(fake, small_options(), label_only());
   std::vector<seen_batch> seen;
   const auto here = std::this_thread::get_id();
   const auto consume = [&](loader& from) -> asio::awaitable<void> {
@@ -105,8 +105,8 @@ TEST(next, can_be_a_future) {
 TEST(next, can_be_deferred_and_starts_when_it_is_launched) {
   const watchdog dog("next, deferred");
   const fake_dataset fake(labels(5));
-  loader train(fake, small_options(), label_only());
   asio::io_context context;
+  loader train(fake, small_options(), label_only());
   auto later = train.next(asio::deferred);
   EXPECT_EQ(train.stats().next.count, 0U);
   bool completed = false;
@@ -120,8 +120,8 @@ TEST(next, can_be_deferred_and_starts_when_it_is_launched) {
 TEST(next, completes_on_the_associated_executor_and_never_inside_the_call) {
   const watchdog dog("next, executor");
   const fake_dataset fake(labels(40));
-  loader train(fake, small_options(), label_only());
   asio::thread_pool pool(1);
+  loader train(fake, small_options(), label_only());
   std::thread::id pool_thread;
   asio::post(pool, [&] { pool_thread = std::this_thread::get_id(); });
   for (int i = 0; i < 5; ++i) {
@@ -174,8 +174,8 @@ TEST(next, works_with_awaitable_operators) {
   const watchdog dog("next, awaitable operators");
   fake_dataset fake(labels(8));
   fake.damage(0, "cls", testing::read_fault::never);
-  loader train(fake, small_options(), label_only());
   asio::io_context context;
+  loader train(fake, small_options(), label_only());
   bool timed_out = false;
   const auto consume = [&](loader& from) -> asio::awaitable<void> {
     using namespace asio::experimental::awaitable_operators;
@@ -193,8 +193,8 @@ TEST(next, can_be_awaited_by_every_token_that_can_be_awaited) {
   const watchdog dog("next, awaited by other tokens");
   const fake_dataset fake(labels(48));
   const auto expected = expected_of(fake, small_options());
-  loader train(fake, small_options(), label_only());
   asio::io_context context;
+  loader train(fake, small_options(), label_only());
   asio::cancellation_signal unused;
   std::vector<seen_batch> seen;
   const auto consume = [&](loader& from) -> asio::awaitable<void> {
@@ -225,8 +225,8 @@ TEST(next, is_cancelled_through_every_token) {
   const watchdog dog("next, cancelled through every token");
   fake_dataset fake(labels(8));
   fake.damage(0, "cls", testing::read_fault::never);
-  loader train(fake, small_options(), label_only());
   asio::io_context context;
+  loader train(fake, small_options(), label_only());
   const auto aborted = [](auto&& call) {
     try {
       call();
