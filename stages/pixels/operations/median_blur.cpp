@@ -1,4 +1,5 @@
 // median_blur: the middle of all values around each.
+#include "stages/pixels/operations/kernels.hpp"
 #include "stages/pixels/operations/operation.hpp"
 
 #include <cstring>
@@ -7,39 +8,6 @@ namespace leat::pixels {
 namespace {
 
 constexpr int kernel_max = 7;
-constexpr int lanes = 16;
-
-// Values beside one another: of a type that every instruction set has, and is the same on all of them.
-using block = std::uint8_t __attribute__((vector_size(lanes)));
-
-inline void sort(block& low, block& high) noexcept {
-  const block a = low;
-  const block b = high;
-  low = a < b ? a : b;
-  high = a < b ? b : a;
-}
-
-// Of Side * Side blocks the median, by forgetting the least and the most of a few more than half of them, again and again.
-template <int Side>
-block median(const std::uint8_t* const* lines, std::size_t at) noexcept {
-  constexpr int all = Side * Side;
-  constexpr int first = all / 2 + 2;
-  block kept[first];
-  const auto load = [&](int number, block& to) {
-    std::memcpy(&to, lines[number / Side] + at + static_cast<std::size_t>(number % Side), lanes);
-  };
-  for (int i = 0; i < first; ++i) load(i, kept[i]);
-  int next = first;
-  for (int count = first; count > 2; --count) {
-    // The least goes to the front, the most to the end.
-    for (int i = 0; i < count / 2; ++i) sort(kept[i], kept[count - 1 - i]);
-    for (int i = 1; i <= (count - 1) / 2; ++i) sort(kept[0], kept[i]);
-    for (int i = count / 2; i < count - 1; ++i) sort(kept[i], kept[count - 1]);
-    // Both are forgotten; the next one takes the place of the least.
-    if (next < all) load(next++, kept[0]);
-  }
-  return kept[1];
-}
 
 struct rules {
   using step = transforms::median_blur;
@@ -48,8 +16,9 @@ struct rules {
   static void check(const step& what, number_check& to) { to.kernel(what.kernel, kernel_max); }
   static drawn_numbers draw(const step& what, random_draws& draws) { return {drawn_kernel(what.kernel, draws)}; }
   // Lines with what continues them on both sides.
-  static std::size_t padded(int width) noexcept { return static_cast<std::size_t>(width) + kernel_max + lanes; }
-  static std::size_t scratch_bytes(const step&, int, int width) { return kernel_max * padded(width); }
+  static std::size_t padded(int width) noexcept { return static_cast<std::size_t>(width) + kernel_max + median_room; }
+  // As many again are sorted down.
+  static std::size_t scratch_bytes(const step&, int, int width) { return 2 * kernel_max * padded(width); }
 
   template <int Side>
   static void filter(const operation_run& run) noexcept {
@@ -70,11 +39,8 @@ struct rules {
         take(y + reach);
         const std::uint8_t* lines[Side];
         for (int i = 0; i < Side; ++i) lines[i] = ring + static_cast<std::size_t>(i) * stride;
-        std::uint8_t* const to = run.to.line(y) + c * width;
-        for (int x = 0; x < width; x += lanes) {
-          const block made = median<Side>(lines, static_cast<std::size_t>(x));
-          std::memcpy(to + x, &made, static_cast<std::size_t>(std::min(lanes, width - x)));
-        }
+        median_of_lines(lines, Side, static_cast<std::size_t>(width), ring + kernel_max * stride,
+                        run.to.line(y) + c * width);
       }
     }
   }
