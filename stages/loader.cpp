@@ -129,7 +129,7 @@ class loader::pipeline final : public line_events {
                  .decode_threads = memory_.decode_threads}),
         cache_use_(use_of_cache(run_, {.batches = memory_.batches, .io_threads = io_.size()})),
         reads_(run_.dataset(), run_.programs(), connectors(), read_pool_,
-               {.kept_bytes = memory_.kept_bytes, .source_bytes = memory_.source_bytes, .cache = cache_use_.windows},
+               {.kept_bytes = memory_.kept_bytes, .source_bytes = memory_.source_bytes, .cache = cache_use_.pools},
                *this),
         batches_(memory_.batches, rows_, ending_, *timeline_),
         prefetch_({.run = run_,

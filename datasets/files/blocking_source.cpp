@@ -142,23 +142,23 @@ std::vector<std::variant<blocking_source::file_look, error>> blocking_source::tr
 std::span<const std::byte> blocking_source::view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,
                                                  std::uint64_t file_bytes) {
   // The bytes behind a header are read next, or lie in the page cache by then: reading them too costs little.
-  constexpr std::uint64_t window_bytes = 64 << 10;
+  constexpr std::uint64_t buffer_bytes = 64 << 10;
   assert(bytes <= file_bytes && offset <= file_bytes - bytes);
-  const bool seen = file == window_file_ && offset >= window_offset_ && offset - window_offset_ <= window_.size() &&
-                    bytes <= window_.size() - (offset - window_offset_);
+  const bool seen = file == buffer_file_ && offset >= buffer_offset_ && offset - buffer_offset_ <= buffer_.size() &&
+                    bytes <= buffer_.size() - (offset - buffer_offset_);
   if (!seen) {
-    window_.resize(std::min(std::max(bytes, window_bytes), file_bytes - offset));
-    window_file_ = file;
-    window_offset_ = offset;
-    const request all{file, offset, window_};
+    buffer_.resize(std::min(std::max(bytes, buffer_bytes), file_bytes - offset));
+    buffer_file_ = file;
+    buffer_offset_ = offset;
+    const request all{file, offset, buffer_};
     try {
       read({&all, 1});
     } catch (...) {
-      window_.clear();
+      buffer_.clear();
       throw;
     }
   }
-  return std::span(window_).subspan(offset - window_offset_, bytes);
+  return std::span(buffer_).subspan(offset - buffer_offset_, bytes);
 }
 
 blocking_source& blocking_sources::of(const io::source_description& description) {

@@ -86,7 +86,7 @@ class blocking_source {
   /// Opens these files, together: of each what was seen, or why it could not be opened.
   [[nodiscard]] std::vector<std::variant<file_look, error>> try_to_look(std::span<const std::uint32_t> files);
 
-  /// Bytes of a file of `file_bytes` bytes, through a window that moves on with requests in file order: for headers, which
+  /// Bytes of a file of `file_bytes` bytes, through a buffer that moves on with requests in file order: for headers, which
   /// are many and small. Valid until the next call.
   [[nodiscard]] std::span<const std::byte> view(std::uint32_t file, std::uint64_t offset, std::uint64_t bytes,
                                                 std::uint64_t file_bytes);
@@ -96,9 +96,9 @@ class blocking_source {
 
   io::source_set& all_;
   const std::uint32_t number_;
-  std::uint32_t window_file_ = 0;
-  std::uint64_t window_offset_ = 0;
-  std::vector<std::byte> window_;
+  std::uint32_t buffer_file_ = 0;
+  std::uint64_t buffer_offset_ = 0;
+  std::vector<std::byte> buffer_;
 };
 
 /// The sources of a dataset, all on one loop, each connected at its first read. Exists while somebody looks at samples.

@@ -14,7 +14,7 @@
 namespace leat::datasets {
 namespace {
 
-constexpr std::uint64_t window_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t buffer_bytes = std::uint64_t{1} << 20;
 
 template <class T>
 void append(std::span<const std::byte> from, std::vector<std::int64_t>& to) {
@@ -55,17 +55,17 @@ void append_converted(std::span<const std::byte> from, std::vector<double>& to, 
 
 // Calls each(bytes) with the file's numbers, some at a time.
 template <class Each>
-void for_each_window(const file_bytes& file, std::uint64_t offset, dtype type, std::uint64_t count, const Each& each) {
+void for_each_buffer(const file_bytes& file, std::uint64_t offset, dtype type, std::uint64_t count, const Each& each) {
   const std::uint64_t end = offset + count * size_bytes(type);
   while (offset < end) {
-    const std::vector<std::byte> window = file.read(offset, std::min(window_bytes, end - offset));
-    if (window.empty() || window.size() % size_bytes(type) != 0) {
-      throw error(errc::format, str_cat(file.path(), ": ends at ", offset + window.size(), ", where ",
+    const std::vector<std::byte> buffer = file.read(offset, std::min(buffer_bytes, end - offset));
+    if (buffer.empty() || buffer.size() % size_bytes(type) != 0) {
+      throw error(errc::format, str_cat(file.path(), ": ends at ", offset + buffer.size(), ", where ",
                                         is_integer(type) ? "integers" : "numbers", " up to ", end,
                                         " were expected; did it change while it was opened?"));
     }
-    each(std::span<const std::byte>(window));
-    offset += window.size();
+    each(std::span<const std::byte>(buffer));
+    offset += buffer.size();
   }
 }
 
@@ -90,7 +90,7 @@ void append_integers(const file_bytes& file, std::uint64_t offset, dtype type, s
                      std::vector<std::int64_t>& to) {
   const std::size_t first = to.size();
   to.reserve(to.size() + count);
-  for_each_window(file, offset, type, count, [&](std::span<const std::byte> bytes) { append_as(type, bytes, to); });
+  for_each_buffer(file, offset, type, count, [&](std::span<const std::byte> bytes) { append_as(type, bytes, to); });
   check_range(type, file.path(), std::span(to).subspan(first));
 }
 
@@ -141,7 +141,7 @@ void append_to_column(const file_bytes& file, std::uint64_t offset, dtype type, 
   if (is_integer(type)) return append_integers(file, offset, type, count, to.values);
   to.type = type;
   to.reals.reserve(to.reals.size() + count);
-  for_each_window(file, offset, type, count,
+  for_each_buffer(file, offset, type, count,
                   [&](std::span<const std::byte> bytes) { append_reals(bytes, type, to.reals); });
 }
 

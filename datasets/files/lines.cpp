@@ -28,7 +28,7 @@ std::uint64_t mark_bytes(const file_bytes& file) {
   return mark_bytes({reinterpret_cast<const char*>(start.data()), start.size()});
 }
 
-/// What has been seen of a line, or a row, whose beginning may have left the window.
+/// What has been seen of a line, or a row, whose beginning may have left the buffer.
 struct open_line {
   std::uint64_t begin = 0;  // in the file
   bool is_blank = true;
@@ -47,12 +47,12 @@ struct open_line {
 };
 
 // In the second-level cache, where the kernel copies to and lines are looked for.
-constexpr std::size_t window_bytes = std::size_t{256} << 10;
+constexpr std::size_t buffer_bytes = std::size_t{256} << 10;
 
-std::string_view read_window(const file_bytes& file, std::uint64_t at, std::span<std::byte> window) {
-  const std::size_t bytes = file.read(at, window);
+std::string_view read_buffer(const file_bytes& file, std::uint64_t at, std::span<std::byte> buffer) {
+  const std::size_t bytes = file.read(at, buffer);
   if (bytes == 0) fail_at(file.path(), at, "the file ends earlier than it did");
-  return {reinterpret_cast<const char*>(window.data()), bytes};
+  return {reinterpret_cast<const char*>(buffer.data()), bytes};
 }
 
 // Room for as many lines as there will be, if they go on as they began: memory that grows is copied, and is new once more.
@@ -120,10 +120,10 @@ class lines_of_part final : public line_finder {
 std::vector<value_place> lines_from(const file_bytes& file, std::uint64_t begin, std::uint64_t end,
                                     std::uint64_t first) {
   lines_of_part part(file.path(), begin, end, first);
-  std::vector<std::byte> window(window_bytes);
+  std::vector<std::byte> buffer(buffer_bytes);
   while (part.position() < file.size() && part.goes_on()) {
     const bool is_first = part.position() <= begin;
-    const std::string_view text = read_window(file, part.position(), window);
+    const std::string_view text = read_buffer(file, part.position(), buffer);
     part.take(text);
     if (is_first) part.expect(text.size());
   }
@@ -287,10 +287,10 @@ std::vector<value_place> find_lines(const std::function<std::unique_ptr<file_byt
 
 std::vector<value_place> find_csv_rows(const file_bytes& file, char separator) {
   csv_rows rows(file.path(), separator, mark_bytes(file));
-  std::vector<std::byte> window(window_bytes);
+  std::vector<std::byte> buffer(buffer_bytes);
   while (rows.position() < file.size()) {
-    const bool is_first = rows.position() < window_bytes;
-    const std::string_view text = read_window(file, rows.position(), window);
+    const bool is_first = rows.position() < buffer_bytes;
+    const std::string_view text = read_buffer(file, rows.position(), buffer);
     rows.take(text);
     if (is_first) rows.expect(text.size(), file.size());
   }

@@ -5,7 +5,7 @@
 #include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/files/asked_files.hpp"
-#include "datasets/files/file_window.hpp"
+#include "datasets/files/buffered_file.hpp"
 #include "datasets/files/parallel.hpp"
 #include "datasets/files/path_error.hpp"
 #include "datasets/files/patterns.hpp"
@@ -62,13 +62,13 @@ template <class Each>
 void for_each_value(const file_bytes& file, const record_table& table, const record_field& field, const Each& each) {
   const value_picker& picker = *field.picker;
   constexpr std::uint64_t ahead_bytes = std::uint64_t{1} << 20;
-  file_window window(file, ahead_bytes);
+  buffered_file buffer(file, ahead_bytes);
   std::vector<std::byte> room;
   for (const value_place& record : field.places.empty() ? table.records : field.places) {
     room.resize(picker.room(record.bytes));
     std::span<std::byte> value(room);
     std::optional<std::string_view> text;
-    if (!picker.pick(window.view(record.offset, record.bytes), value)) {
+    if (!picker.pick(buffer.view(record.offset, record.bytes), value)) {
       text.emplace(reinterpret_cast<const char*>(value.data()), value.size());
     }
     if (!each(text)) return;

@@ -118,13 +118,13 @@ template <class Handler, class Fallback>
   }
 }
 
-/// One heap block per operation: the handler, its executor with outstanding work, and the gate. Held by the completion
+/// One allocation per operation: the handler, its executor with outstanding work, and the gate. Held by the completion
 /// or by the function it posted, and by the cancellation slot's handler where there is one.
 template <class... Args>
-class completion_block {
+class completion_state {
  public:
-  completion_block(const completion_block&) = delete;
-  completion_block& operator=(const completion_block&) = delete;
+  completion_state(const completion_state&) = delete;
+  completion_state& operator=(const completion_state&) = delete;
 
   virtual void post(std::tuple<Args...>&& arguments) noexcept = 0;
   virtual void abandon() noexcept = 0;
@@ -142,8 +142,8 @@ class completion_block {
   bool cancel_asked = false;
 
  protected:
-  completion_block() = default;
-  ~completion_block() = default;
+  completion_state() = default;
+  ~completion_state() = default;
 
  private:
   virtual void free_memory() noexcept = 0;
@@ -152,37 +152,37 @@ class completion_block {
 };
 
 template <class Handler, class Executor, class... Args>
-class [[gnu::visibility("hidden")]] completion_block_of final : public completion_block<Args...> {
+class [[gnu::visibility("hidden")]] completion_state_of final : public completion_state<Args...> {
   using tracked_executor =
       std::decay_t<typename asio::prefer_result<const Executor&, asio::execution::outstanding_work_t::tracked_t>::type>;
   using allocator =
       typename std::allocator_traits<asio::associated_allocator_t<Handler, asio::recycling_allocator<void>>>::
-          template rebind_alloc<completion_block_of>;
+          template rebind_alloc<completion_state_of>;
 
   /// What runs on the handler's executor.
   class delivery {
    public:
-    delivery(completion_block_of* block, std::tuple<Args...>&& arguments) noexcept
-        : block_(block), arguments_(std::move(arguments)) {}
+    delivery(completion_state_of* state, std::tuple<Args...>&& arguments) noexcept
+        : state_(state), arguments_(std::move(arguments)) {}
     delivery(delivery&& other) noexcept
-        : block_(std::exchange(other.block_, nullptr)), arguments_(std::move(other.arguments_)) {}
+        : state_(std::exchange(other.state_, nullptr)), arguments_(std::move(other.arguments_)) {}
     delivery& operator=(delivery&&) = delete;
     ~delivery() {
-      if (block_ != nullptr) block_->abandon();  // the executor's context went away without running us
+      if (state_ != nullptr) state_->abandon();  // the executor's context went away without running us
     }
-    void operator()() { std::exchange(block_, nullptr)->invoke(std::move(arguments_)); }
+    void operator()() { std::exchange(state_, nullptr)->invoke(std::move(arguments_)); }
 
    private:
-    completion_block_of* block_;
+    completion_state_of* state_;
     std::tuple<Args...> arguments_;
   };
 
  public:
-  static completion_block_of* make(Handler&& handler, const Executor& executor) {
+  static completion_state_of* make(Handler&& handler, const Executor& executor) {
     allocator memory(asio::get_associated_allocator(handler, asio::recycling_allocator<void>()));
-    completion_block_of* const place = std::allocator_traits<allocator>::allocate(memory, 1);
+    completion_state_of* const place = std::allocator_traits<allocator>::allocate(memory, 1);
     try {
-      return ::new (static_cast<void*>(place)) completion_block_of(std::move(handler), executor, memory);
+      return ::new (static_cast<void*>(place)) completion_state_of(std::move(handler), executor, memory);
     } catch (...) {
       std::allocator_traits<allocator>::deallocate(memory, place, 1);
       throw;
@@ -202,7 +202,7 @@ class [[gnu::visibility("hidden")]] completion_block_of final : public completio
   }
 
  private:
-  // Unions, as handler and executor go before the block does: Asio wants memory freed before the handler is called.
+  // Unions, as handler and executor go before the state does: Asio wants memory freed before the handler is called.
   template <class Value>
   union late {
     explicit late(Value&& initial) : value(std::move(initial)) {}
@@ -216,11 +216,11 @@ class [[gnu::visibility("hidden")]] completion_block_of final : public completio
     tracked_executor executor;
   };
 
-  completion_block_of(Handler&& handler, const Executor& from, const allocator& memory)
+  completion_state_of(Handler&& handler, const Executor& from, const allocator& memory)
       : handler_(std::move(handler)), work_(from), allocator_(memory) {
     this->slot = asio::get_associated_cancellation_slot(handler_.value);
   }
-  ~completion_block_of() = default;
+  ~completion_state_of() = default;
 
   void invoke(std::tuple<Args...>&& arguments) {
     // On the handler's executor: the one place besides the initiation where the slot may be touched.
@@ -237,7 +237,7 @@ class [[gnu::visibility("hidden")]] completion_block_of final : public completio
 
   void free_memory() noexcept override {
     allocator memory(allocator_);
-    this->~completion_block_of();
+    this->~completion_state_of();
     std::allocator_traits<allocator>::deallocate(memory, this, 1);
   }
 
@@ -250,21 +250,21 @@ class [[gnu::visibility("hidden")]] completion_block_of final : public completio
 template <class Function, class... Args>
 class completion_cancel {
  public:
-  completion_cancel(completion_block<Args...>* block, Function&& function)
-      : block_(block), function_(std::move(function)) {
-    block_->keep();
+  completion_cancel(completion_state<Args...>* state, Function&& function)
+      : state_(state), function_(std::move(function)) {
+    state_->keep();
   }
   completion_cancel(const completion_cancel&) = delete;
   completion_cancel& operator=(const completion_cancel&) = delete;
-  ~completion_cancel() { block_->release(); }
+  ~completion_cancel() { state_->release(); }
 
   void operator()(asio::cancellation_type type) {
-    block_->cancel_asked = true;
-    block_->gate.run_if_open(function_, type);
+    state_->cancel_asked = true;
+    state_->gate.run_if_open(function_, type);
   }
 
  private:
-  completion_block<Args...>* block_;
+  completion_state<Args...>* state_;
   Function function_;
 };
 
@@ -307,27 +307,27 @@ class completion<void(Args...)> {
   explicit completion(Handler handler, const Executor& fallback = Executor()) {
     const auto executor = detail::executor_of(handler, fallback);
     using chosen = std::remove_const_t<decltype(executor)>;
-    block_ = detail::completion_block_of<Handler, chosen, Args...>::make(std::move(handler), executor);
+    state_ = detail::completion_state_of<Handler, chosen, Args...>::make(std::move(handler), executor);
   }
 
-  completion(completion&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  completion(completion&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
   completion& operator=(completion&& other) noexcept {
     completion(std::move(other)).swap(*this);
     return *this;
   }
   ~completion() {
-    if (block_ == nullptr) return;
-    if (block_->cancellable) block_->gate.close();
-    block_->abandon();
+    if (state_ == nullptr) return;
+    if (state_->cancellable) state_->gate.close();
+    state_->abandon();
   }
-  void swap(completion& other) noexcept { std::swap(block_, other.block_); }
+  void swap(completion& other) noexcept { std::swap(state_, other.state_); }
 
   /// Whether there is a handler that was not completed yet.
-  [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
+  [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
 
   /// The handler's cancellation slot. To be emplaced into during the initiation only, and best through on_cancel().
   [[nodiscard]] asio::cancellation_slot get_cancellation_slot() const noexcept {
-    return block_ != nullptr ? block_->slot : asio::cancellation_slot();
+    return state_ != nullptr ? state_->slot : asio::cancellation_slot();
   }
 
   /// Has `function(cancellation_type)` called, on the handler's executor, when the operation is asked to stop; it may
@@ -336,23 +336,23 @@ class completion<void(Args...)> {
   template <class Function>
     requires std::invocable<Function&, asio::cancellation_type>
   void on_cancel(Function function) {
-    assert(block_ != nullptr && !block_->cancellable);
-    if (!block_->slot.is_connected()) return;
+    assert(state_ != nullptr && !state_->cancellable);
+    if (!state_->slot.is_connected()) return;
     using cancel = detail::completion_cancel<Function, Args...>;
-    block_->slot.template emplace<cancel>(block_, std::move(function));
-    block_->cancellable = true;
+    state_->slot.template emplace<cancel>(state_, std::move(function));
+    state_->cancellable = true;
   }
 
   /// Posts the handler with `args` to its executor. Any thread; afterwards the completion is empty.
   void complete(Args... args) noexcept {
-    assert(block_ != nullptr && "nothing to complete: default-made, moved from or completed before");
-    detail::completion_block<Args...>* const block = std::exchange(block_, nullptr);
-    if (block->cancellable) block->gate.close();
-    block->post(std::tuple<Args...>(std::move(args)...));
+    assert(state_ != nullptr && "nothing to complete: default-made, moved from or completed before");
+    detail::completion_state<Args...>* const state = std::exchange(state_, nullptr);
+    if (state->cancellable) state->gate.close();
+    state->post(std::tuple<Args...>(std::move(args)...));
   }
 
  private:
-  detail::completion_block<Args...>* block_ = nullptr;
+  detail::completion_state<Args...>* state_ = nullptr;
 };
 
 }  // namespace leat

@@ -9,10 +9,10 @@ namespace {
 constexpr std::uint64_t ms = 1'000'000;
 constexpr std::uint64_t second = 1'000 * ms;
 
-constexpr std::uint64_t window_ns = 100 * ms;
-constexpr std::uint64_t window_with_rate_ns = 300 * ms;
-constexpr std::uint64_t window_most_ns = second;
-constexpr std::uint32_t window_least = 24;
+constexpr std::uint64_t interval_ns = 100 * ms;
+constexpr std::uint64_t interval_with_rate_ns = 300 * ms;
+constexpr std::uint64_t interval_most_ns = second;
+constexpr std::uint32_t interval_least = 24;
 // Where more than half are refused, before there is a rate.
 constexpr std::uint64_t flood_ns = 20 * ms;
 constexpr std::uint32_t flood_least = 64;
@@ -46,7 +46,7 @@ std::uint32_t request_rate::in_flight_most() const noexcept {
 std::uint64_t request_rate::wait(std::uint64_t now_ns, std::uint32_t in_flight) {
   if (rate_ == 0) return 0;
   if (in_flight >= in_flight_most()) {
-    window_.was_limiting = true;
+    interval_.was_limiting = true;
     return look_again_ns;
   }
   if (now_ns > tokens_at_ns_) {
@@ -57,7 +57,7 @@ std::uint64_t request_rate::wait(std::uint64_t now_ns, std::uint32_t in_flight) 
     tokens_ -= 1;
     return 0;
   }
-  window_.was_limiting = true;
+  interval_.was_limiting = true;
   return static_cast<std::uint64_t>((1 - tokens_) / rate_ * 1e9) + 1;
 }
 
@@ -68,30 +68,30 @@ request_rate::counted request_rate::count(std::uint64_t asked_ns, std::uint64_t 
   }
   // What was asked before the last decrease says nothing new.
   if (asked_ns < decreased_ns_) return counted::not_at_all;
-  if (window_.began_ns == 0) {
+  if (interval_.began_ns == 0) {
     if (!was_refused && rate_ == 0) return counted::not_at_all;
     // Answers to what was asked since the last decrease begin to come a round trip later.
-    window_.began_ns = rate_ > 0 ? now_ns : std::max(asked_ns, decreased_ns_);
+    interval_.began_ns = rate_ > 0 ? now_ns : std::max(asked_ns, decreased_ns_);
   }
-  ++(was_refused ? window_.refused : window_.answered);
-  const std::uint64_t span_ns = now_ns - std::min(now_ns, window_.began_ns);
-  const std::uint32_t total = window_.answered + window_.refused;
-  const bool is_flood = rate_ == 0 && total >= flood_least && span_ns >= flood_ns && window_.refused > total / 2;
-  const bool is_full = total >= window_least && span_ns >= (rate_ > 0 ? window_with_rate_ns : window_ns);
-  if (!is_full && !is_flood && (span_ns < window_most_ns || total < 2)) return counted::in_a_window;
-  last_ = window_;
-  window_ = {.began_ns = now_ns};
+  ++(was_refused ? interval_.refused : interval_.answered);
+  const std::uint64_t span_ns = now_ns - std::min(now_ns, interval_.began_ns);
+  const std::uint32_t total = interval_.answered + interval_.refused;
+  const bool is_flood = rate_ == 0 && total >= flood_least && span_ns >= flood_ns && interval_.refused > total / 2;
+  const bool is_full = total >= interval_least && span_ns >= (rate_ > 0 ? interval_with_rate_ns : interval_ns);
+  if (!is_full && !is_flood && (span_ns < interval_most_ns || total < 2)) return counted::in_an_interval;
+  last_ = interval_;
+  interval_ = {.began_ns = now_ns};
   evaluate(last_, now_ns);
   return counted::at_its_end;
 }
 
-void request_rate::evaluate(const window& seen, std::uint64_t now_ns) {
+void request_rate::evaluate(const interval& seen, std::uint64_t now_ns) {
   if (seen.refused == 0) {
     alike_ = 0;
     refused_all_ = false;
     if (seen.answered * share_at_first_ > 3) rate_at_first_ = 0;
     if (rate_ > 0) grow(seen, now_ns);
-    if (rate_ == 0) window_ = {};
+    if (rate_ == 0) interval_ = {};
     return;
   }
   // Of a store that serves nothing, silence says how long. What it served when that ended says nothing of a rate.
@@ -105,20 +105,20 @@ void request_rate::evaluate(const window& seen, std::uint64_t now_ns) {
   if (are_not_about_the_rate(sent, share)) {
     rate_ = 0;
     rate_at_first_ = 0;
-    window_ = {};
+    interval_ = {};
     ignored_for_ns_ = std::clamp(2 * ignored_for_ns_, ignored_first_ns, ignored_most_ns);
     ignored_until_ns_ = now_ns + ignored_for_ns_;
     return;
   }
-  // Of a moment that is known too little of, more than that, and the next window tells.
-  const bool is_short = now_ns - seen.began_ns < window_ns;
+  // Of a moment that is known too little of, more than that, and the next interval tells.
+  const bool is_short = now_ns - seen.began_ns < interval_ns;
   const double served = (is_short ? 2 : served_share) * seen.answered / span_s;
   refused_at_ = sent;
   rate_ = std::max(rate_least, rate_ > 0 ? std::min(decrease * rate_, served) : served);
   tokens_ = 0;
   tokens_at_ns_ = now_ns;
   decreased_ns_ = now_ns;
-  window_ = {};
+  interval_ = {};
 }
 
 // Much fewer requests, and hardly fewer refusals among them, twice in a row.
@@ -140,7 +140,7 @@ bool request_rate::are_not_about_the_rate(double sent, double share) {
 }
 
 // Slowly at first, and ever faster, as a store that had a bad minute comes back.
-void request_rate::grow(const window& seen, std::uint64_t now_ns) {
+void request_rate::grow(const interval& seen, std::uint64_t now_ns) {
   const std::uint64_t since_ns = now_ns - decreased_ns_;
   if (!seen.was_limiting) {
     if (since_ns > rate_forgotten_ns) rate_ = 0;

@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* looking_at_a_consumer = "cudaStreamIsCapturing or cuStreamGetCtx of a consumer's stream";
 
-// How often it is looked whether somebody's capture is over, while the line waits for the block that it keeps from use. Nothing tells.
+// How often it is looked whether somebody's capture is over, while the line waits for the buffer that it keeps from use. Nothing tells.
 constexpr std::chrono::milliseconds between_retries{1};
 
 }  // namespace
@@ -33,8 +33,8 @@ constexpr std::chrono::milliseconds between_retries{1};
 /// What a batch holds of the device. Thread: one at a time, as the batch.
 class device_transfer::sent_batch final : public device_batch {
  public:
-  sent_batch(std::shared_ptr<device_transfer> owner, device_block& block)
-      : owner_(std::move(owner)), block_(block), made_(block.memory), data_(block.memory + owner_->made_bytes_) {}
+  sent_batch(std::shared_ptr<device_transfer> owner, device_buffer& buffer)
+      : owner_(std::move(owner)), buffer_(buffer), made_(buffer.memory), data_(buffer.memory + owner_->made_bytes_) {}
   ~sent_batch() override {
     if (owner_->forked_.in_child()) {
       // Neither thread nor driver nor, perhaps, the mutex is there: all of it goes with the process. What would be the
@@ -42,10 +42,10 @@ class device_transfer::sent_batch final : public device_batch {
       static_cast<void>(new std::shared_ptr<device_transfer>(std::move(owner_)));
       return;
     }
-    if (copy_ != nullptr) owner_->release(block_, *copy_, consumers_, end_);
+    if (copy_ != nullptr) owner_->release(buffer_, *copy_, consumers_, end_);
   }
 
-  /// From here on block and copy are ours to give back.
+  /// From here on buffer and copy are ours to give back.
   void hold(copy_in_flight& copy, timed_end* end) noexcept {
     copy_ = &copy;
     end_ = end;
@@ -69,14 +69,14 @@ class device_transfer::sent_batch final : public device_batch {
     consumers_.reserve(consumers_.size() + 1);
     owner_->check_consumer(of_consumer, "release_on()");
     for (const consumer& each : consumers_) {
-      owner_->check_consumer(owner_->blocks_.as_seen_here(each), "release_on()");
+      owner_->check_consumer(owner_->buffers_.as_seen_here(each), "release_on()");
     }
     // What is copied here next waits for consumers alone: so one of them waits for this batch's operations, also where
     // nobody looked at it. Without that wait the memory would be written too early, so that a failure of it is the loader's.
     if (consumers_.empty()) owner_->wait_until_released(*copy_, of_consumer);
     add(of_consumer);
     made_ = data_ = nullptr;
-    owner_->release(block_, *std::exchange(copy_, nullptr), consumers_, end_);
+    owner_->release(buffer_, *std::exchange(copy_, nullptr), consumers_, end_);
     if (const std::exception_ptr failure = owner_->failure_.why()) std::rethrow_exception(failure);
   }
 
@@ -106,7 +106,7 @@ class device_transfer::sent_batch final : public device_batch {
   }
 
   std::shared_ptr<device_transfer> owner_;  // the batch may outlive the loader
-  device_block& block_;
+  device_buffer& buffer_;
   std::byte* made_;
   std::byte* data_;
   copy_in_flight* copy_ = nullptr;
@@ -119,7 +119,7 @@ device_transfer::device_transfer(std::shared_ptr<device_calls> calls, const devi
       options_(options),
       failure_(*calls_),
       pinned_(*calls_),
-      blocks_(*calls_, failure_),
+      buffers_(*calls_, failure_),
       copies_(*calls_, failure_),
       timing_(*calls_, failure_) {
   failure_.on_first([this] { failure_noted(); });
@@ -127,7 +127,7 @@ device_transfer::device_transfer(std::shared_ptr<device_calls> calls, const devi
 
 device_transfer::~device_transfer() {
   drain();
-  blocks_.free_all(side_);
+  buffers_.free_all(side_);
   copies_.free_all();
   timing_.free_all();
   if (scratch_ != nullptr && !failure_.happened()) static_cast<void>(calls_->free_memory(scratch_, side_));
@@ -145,15 +145,15 @@ void device_transfer::prepare(transfer_needs needs) {
     if (call.status != device_ok) throw failure_.describe(call);
   };
   made_bytes_ = align_tensor(needs.made_bytes_max);
-  block_bytes_ = made_bytes_ + align_tensor(std::max<std::size_t>(needs.batch_bytes_max, 1));
+  buffer_bytes_ = made_bytes_ + align_tensor(std::max<std::size_t>(needs.batch_bytes_max, 1));
   scratch_bytes_ = needs.scratch_bytes_max;
-  std::size_t blocks = std::max<std::uint32_t>(options_.batches, 1);
+  std::size_t buffers = std::max<std::uint32_t>(options_.batches, 1);
   if (options_.bytes_max != 0) {
-    blocks = std::min(blocks, (options_.bytes_max - std::min(options_.bytes_max, scratch_bytes_)) / block_bytes_);
+    buffers = std::min(buffers, (options_.bytes_max - std::min(options_.bytes_max, scratch_bytes_)) / buffer_bytes_);
   }
-  if (blocks == 0) {
+  if (buffers == 0) {
     throw io::budget_refusal(str_cat(spelled(option_id::device_bytes_max), " of ", options_.bytes_max,
-                                     " bytes is too small: one batch takes ", block_bytes_ + scratch_bytes_,
+                                     " bytes is too small: one batch takes ", buffer_bytes_ + scratch_bytes_,
                                      "; give at least that, or a smaller batch"),
                              option_id::device_bytes_max);
   }
@@ -167,13 +167,13 @@ void device_transfer::prepare(transfer_needs needs) {
   name_of_ = std::move(needs.name_of);
   host_memory_ = std::move(needs.host_memory);
   pinned_.prepare(std::move(needs.pinning_done));
-  blocks_.prepare(blocks, block_bytes_, side_, has_working_);
+  buffers_.prepare(buffers, buffer_bytes_, side_, has_working_);
   if (scratch_bytes_ != 0) {
     check({calls_->take_memory(scratch_bytes_, scratch_, side_), "device memory for the scratch of operations",
            scratch_bytes_});
   }
-  // One for each copy whose host memory is out and one for each batch in its block, which may be another's.
-  copies_.prepare(blocks + needs.host_batches);
+  // One for each copy whose host memory is out and one for each batch in its buffer, which may be another's.
+  copies_.prepare(buffers + needs.host_batches);
   timing_.prepare();
   const mutex_lock lock(mutex_);
   pending_.reserve(needs.host_batches);
@@ -201,13 +201,13 @@ void device_transfer::send_in_order() noexcept {
       continue;
     }
     if (!next_can_go()) {
-      const bool lacks_block = !pending_.empty() && pending_.front()->number == next_number_;
-      if (!lacks_block || !blocks_.has_parked()) {
+      const bool lacks_buffer = !pending_.empty() && pending_.front()->number == next_number_;
+      if (!lacks_buffer || !buffers_.has_parked()) {
         something_to_send_.wait(mutex_);
         continue;
       }
       lock.unlock();
-      blocks_.retry_parked();
+      buffers_.retry_parked();
       lock.lock();
       if (!drained_ && !next_can_go()) {
         static_cast<void>(something_to_send_.wait_until(mutex_, std::chrono::steady_clock::now() + between_retries));
@@ -232,7 +232,7 @@ void device_transfer::send_in_order() noexcept {
 // A batch that does not go to the device passes at once.
 bool device_transfer::next_can_go() const {
   if (pending_.empty() || pending_.front()->number != next_number_) return false;
-  return pending_.front()->memory == nullptr || failure_.happened() || blocks_.has_free();
+  return pending_.front()->memory == nullptr || failure_.happened() || buffers_.has_free();
 }
 
 // A copy from memory that is not pinned waits for what its stream holds, on the thread that asks for it: the consumers are waited for
@@ -242,15 +242,15 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
   if (operation.failure != nullptr || operation.memory == nullptr) return;
   const range profiled(work_of::transfer);
   try {
-    device_block& to = blocks_.take();
-    assert(operation.bytes <= block_bytes_ - made_bytes_);
+    device_buffer& to = buffers_.take();
+    assert(operation.bytes <= buffer_bytes_ - made_bytes_);
     auto on_device = std::make_unique<sent_batch>(shared_from_this(), to);
     const bool is_pinned = pinned_.pin(*operation.memory);
     timed_end* const end = timing_.begin(operation);
     copy_in_flight& copy = copies_.take();
     bool may_be_read = false;
     failed_call failed;
-    if (!is_pinned) failed = blocks_.synchronize_with_consumers(to);
+    if (!is_pinned) failed = buffers_.synchronize_with_consumers(to);
     if (failed.status == device_ok) failed = queue(operation, to, copy, may_be_read);
     to.operated = !operation.steps.empty();
     if (failed.status != device_ok && !failed.picture) {
@@ -262,7 +262,7 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
     copies_.add(copy, std::move(*operation.memory));
     on_device->hold(copy, end);
     if (failed.picture) {
-      operation.failure = refusal(failed, operation);  // the block goes back
+      operation.failure = refusal(failed, operation);  // the buffer goes back
     } else {
       operation.on_device = std::move(on_device);
     }
@@ -294,9 +294,9 @@ std::exception_ptr device_transfer::refusal(const failed_call& failed, const tra
 // Exactly: wait for each consumer of what lay here, copy, write the word, record; where there are operations, on their own stream wait for the
 // copy, run them, record. The word says that the host's memory is free, so that it comes behind an operation that reads there. Where a picture
 // is refused, what is queued by then ends as ever.
-failed_call device_transfer::queue(transfer_operation& operation, const device_block& to, const copy_in_flight& copy,
+failed_call device_transfer::queue(transfer_operation& operation, const device_buffer& to, const copy_in_flight& copy,
                                    bool& may_be_read) noexcept {
-  failed_call failed = blocks_.wait_for_consumers(to, side_);
+  failed_call failed = buffers_.wait_for_consumers(to, side_);
   // Operations on what lay here, where nobody has waited for them.
   if (failed.status == device_ok && to.operated && to.recorded == 0) {
     failed = {calls_->record(to.copied, working_), "cudaEventRecord of operations", {}};
@@ -331,7 +331,7 @@ failed_call device_transfer::queue(transfer_operation& operation, const device_b
   return failed.status == device_ok ? refused : failed;
 }
 
-failed_call device_transfer::run_operations(const transfer_operation& operation, const device_block& in) noexcept {
+failed_call device_transfer::run_operations(const transfer_operation& operation, const device_buffer& in) noexcept {
   if (operation.rows == 0) return {};
   const std::byte* const copied = in.memory + made_bytes_;
   for (const device_step& step : operation.steps) {
@@ -396,10 +396,10 @@ error device_transfer::failure_of_caller(const failed_call& call) const {
   return failure_.describe(call);
 }
 
-void device_transfer::release(device_block& block, copy_in_flight& copy, std::span<const consumer> consumers,
+void device_transfer::release(device_buffer& buffer, copy_in_flight& copy, std::span<const consumer> consumers,
                               timed_end* end) noexcept {
-  block.timed = end;
-  blocks_.give_back(block, consumers);
+  buffer.timed = end;
+  buffers_.give_back(buffer, consumers);
   copies_.leave(copy);
   const mutex_lock lock(mutex_);
   something_to_send_.notify_one();
@@ -437,8 +437,8 @@ void device_transfer::drain() noexcept {
 device_report device_transfer::report() const {
   return {.use = {str_cat("cuda:", calls_->where().index), calls_->name()},
           .pinned = pinned_.report(),
-          .batches = static_cast<std::uint32_t>(blocks_.count()),
-          .bytes = blocks_.count() * block_bytes_ + scratch_bytes_};
+          .batches = static_cast<std::uint32_t>(buffers_.count()),
+          .bytes = buffers_.count() * buffer_bytes_ + scratch_bytes_};
 }
 
 }  // namespace leat::stages

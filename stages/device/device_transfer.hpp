@@ -12,7 +12,7 @@
 //
 //   word        tells the host that the copy has read its memory, which then goes home
 //   arrived     one event per copy. wait_on() has the consumer's stream wait for it
-//   consumed    one event per block of device memory and stream that read it, recorded when the batch ends. The block goes
+//   consumed    one event per buffer of device memory and stream that read it, recorded when the batch ends. The buffer goes
 //               back to the pool at that moment, since the next copy into it waits on the device; where nobody has waited for the batch,
 //               for what the working stream then holds
 #pragma once
@@ -22,7 +22,7 @@
 #include "stages/batch/transfer.hpp"
 #include "stages/device/copies_in_flight.hpp"
 #include "stages/device/device.hpp"
-#include "stages/device/device_blocks.hpp"
+#include "stages/device/device_buffers.hpp"
 #include "stages/device/device_failure.hpp"
 #include "stages/device/device_timing.hpp"
 #include "stages/device/pinned_memory.hpp"
@@ -38,15 +38,15 @@
 namespace leat::stages {
 
 struct device_transfer_options {
-  std::uint32_t batches = 3;  ///< blocks of device memory
+  std::uint32_t batches = 3;  ///< buffers of device memory
   std::size_t bytes_max = 0;  ///< of them together and of the operations' scratch; 0 is no bound
 };
 
 /// The device's half of the line. Copies are put into the side stream in the batches' turns: a batch that got ahead of
-/// its turn would take the block that the oldest one needs.
+/// its turn would take the buffer that the oldest one needs.
 ///
-///   memory     blocks, events and the stream are made by prepare(); nothing is allocated on the device afterwards. A third
-///              stream that reads a batch has an event made for its block, once
+///   memory     buffers, events and the stream are made by prepare(); nothing is allocated on the device afterwards. A third
+///              stream that reads a batch has an event made for its buffer, once
 ///   pinning    host memory is pinned where a batch first leaves from it; where that fails it stays pageable, which
 ///              report() tells
 ///   threads    the I/O thread makes no call to the device: CUDA's queries and enqueues may wait for the driver's locks, and for room in
@@ -55,7 +55,7 @@ struct device_transfer_options {
 ///   consumers  streams of the same device. A per-thread default stream is the thread's that named it: where the batch ends on
 ///              another one, the device's default stream is recorded in its place, which waits for all of those. Streams that
 ///              are being captured can neither wait for a batch nor end one. Where only the default stream cannot be recorded, because
-///              one that waits for it is being captured, the block waits until that is over
+///              one that waits for it is being captured, the buffer waits until that is over
 ///   fork()     in the child nothing of this is there: batches from before can be destroyed, and whatever else they are
 ///              asked for is a usage error
 ///   errors     the first failing call, in words, is every later batch's failure. From then on no call is made: see device_failure.
@@ -86,11 +86,11 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   [[nodiscard]] bool next_can_go() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ship(transfer_operation& operation) noexcept;
   [[nodiscard]] std::exception_ptr refusal(const failed_call& failed, const transfer_operation& of) const noexcept;
-  [[nodiscard]] failed_call queue(transfer_operation& operation, const device_block& to, const copy_in_flight& copy,
+  [[nodiscard]] failed_call queue(transfer_operation& operation, const device_buffer& to, const copy_in_flight& copy,
                                   bool& may_be_read) noexcept;
-  [[nodiscard]] failed_call run_operations(const transfer_operation& operation, const device_block& in) noexcept;
-  void release(device_block& block, copy_in_flight& copy, std::span<const consumer> consumers, timed_end* end) noexcept
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] failed_call run_operations(const transfer_operation& operation, const device_buffer& in) noexcept;
+  void release(device_buffer& buffer, copy_in_flight& copy, std::span<const consumer> consumers,
+               timed_end* end) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   void check_consumer(stream of_consumer, std::string_view call) const;
   void wait_on(const copy_in_flight& copy, stream of_consumer);
   /// Before a batch ends that no stream has waited for. A failure is noted.
@@ -103,7 +103,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   const device_transfer_options options_;
   mutable device_failure failure_;
   pinned_memory pinned_;
-  device_blocks blocks_;
+  device_buffers buffers_;
   copies_in_flight copies_;
   device_timing timing_;
 
@@ -115,8 +115,8 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   stream working_;
   bool has_stream_ = false;
   bool has_working_ = false;
-  std::size_t block_bytes_ = 0;
-  std::size_t made_bytes_ = 0;    // of a block, at its front
+  std::size_t buffer_bytes_ = 0;
+  std::size_t made_bytes_ = 0;    // of a buffer, at its front
   std::byte* scratch_ = nullptr;  // of all operations, which run one by one
   std::size_t scratch_bytes_ = 0;
 

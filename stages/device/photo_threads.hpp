@@ -671,7 +671,7 @@ LEAT_ON_DEVICE void make_row(const photo_batch& batch, std::uint32_t number, std
     }
     const std::uint32_t out_y = i / batch.out_width;
     const std::uint32_t out_x = i % batch.out_width;
-    // Numbers before the window wrap to large ones.
+    // Numbers before the crop wrap to large ones.
     const std::uint32_t y = out_y - static_cast<std::uint32_t>(photo.down.at);
     const std::uint32_t x =
         (photo.flip ? batch.out_width - 1 - out_x : out_x) - static_cast<std::uint32_t>(photo.across.at);

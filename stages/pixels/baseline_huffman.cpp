@@ -253,28 +253,28 @@ template <int Bits>
 }
 
 // Room for the blocks of an MCU behind `next`, so that no refill has to look where the data ends. False at its end.
-[[gnu::noinline]] bool fill_window(baseline_huffman& h) noexcept {
+[[gnu::noinline]] bool fill_buffer(baseline_huffman& h) noexcept {
   bit_reader& r = h.reader_;
-  if (h.last_window_) return position(r) <= h.end_;
+  if (h.last_buffer_) return position(r) <= h.end_;
   const auto kept = static_cast<std::size_t>(h.end_ - r.next);
-  std::memmove(h.window_, r.next, kept);
-  r.next = h.window_;
-  std::uint8_t* to = h.window_ + kept;
-  h.unstuff_(h.source_, h.source_end_, to, h.window_end_);
+  std::memmove(h.buffer_, r.next, kept);
+  r.next = h.buffer_;
+  std::uint8_t* to = h.buffer_ + kept;
+  h.unstuff_(h.source_, h.source_end_, to, h.buffer_end_);
   h.end_ = to;
-  h.last_window_ = to != h.window_end_;
-  h.limit_ = h.last_window_ ? to
+  h.last_buffer_ = to != h.buffer_end_;
+  h.limit_ = h.last_buffer_ ? to
                             : to - static_cast<std::size_t>(h.blocks_) * baseline_huffman::block_bytes_max -
                                   baseline_huffman::slack_bytes;
   return true;
 }
 
 // After the beginning of the data or a marker.
-void start_window(baseline_huffman& h) noexcept {
-  h.reader_ = {.next = h.window_, .bits = 0, .count = 0};
-  h.end_ = h.window_;
-  h.last_window_ = false;
-  fill_window(h);
+void start_buffer(baseline_huffman& h) noexcept {
+  h.reader_ = {.next = h.buffer_, .bits = 0, .count = 0};
+  h.end_ = h.buffer_;
+  h.last_buffer_ = false;
+  fill_buffer(h);
 }
 
 enum class wish : std::uint8_t { coefficients, nothing, nothing_by_many };
@@ -282,8 +282,8 @@ enum class wish : std::uint8_t { coefficients, nothing, nothing_by_many };
 template <wish Wish>
 [[gnu::always_inline]] inline bool decode_blocks(baseline_huffman& h, JBLOCKROW* mcu) noexcept {
   bit_reader r = h.reader_;
-  // What the next window will be made of, at the pace at which this one is used.
-  __builtin_prefetch(h.source_ + (r.next - h.window_));
+  // What the next buffer will be made of, at the pace at which this one is used.
+  __builtin_prefetch(h.source_ + (r.next - h.buffer_));
   for (int i = 0; i < h.blocks_; ++i) {
     const auto& block = h.block_[i];
     int difference = 0;
@@ -301,7 +301,7 @@ template <wish Wish>
   }
   h.reader_ = r;
   if (position(r) > h.limit_) [[unlikely]]
-    return fill_window(h);
+    return fill_buffer(h);
   return true;
 }
 
@@ -326,10 +326,10 @@ baseline_huffman::decoder choose_decoder() noexcept {
 
 // Nothing may stand between the last bits and the marker but the padding of a byte.
 bool take_restart(baseline_huffman& h) noexcept {
-  if (!h.last_window_ || position(h.reader_) != h.end_) return false;
+  if (!h.last_buffer_ || position(h.reader_) != h.end_) return false;
   if (h.source_end_ - h.source_ < 2 || h.source_[0] != 0xFF || h.source_[1] != 0xD0 + h.restart_next_) return false;
   h.source_ += 2;
-  start_window(h);
+  start_buffer(h);
   std::memset(h.dc_, 0, sizeof(h.dc_));
   h.restart_next_ = (h.restart_next_ + 1) & 7U;
   h.restart_left_ = h.restart_interval_;
@@ -446,11 +446,11 @@ bool baseline_huffman::install(j_decompress_ptr cinfo, void (*give_up)(j_decompr
   static const decoder chosen = choose_decoder();
   plain_ = plain;
   decode_ = plain ? decode_plain : chosen;
-  window_end_ = window_ + (plain ? small_window_bytes : window_bytes);
+  buffer_end_ = buffer_ + (plain ? small_buffer_bytes : buffer_bytes);
   unstuff_ = plain ? unstuff_plainly : unstuff;
   source_ = c.src->next_input_byte;
   source_end_ = source_ + c.src->bytes_in_buffer;
-  start_window(*this);
+  start_buffer(*this);
   std::memset(dc_, 0, sizeof(dc_));
   columns_ = c.MCUs_per_row;
   column_ = 0;

@@ -7,7 +7,7 @@
 // value, and how many bits both took. Where coefficients are not wanted (rows above and columns beside the crop), another
 // table covers as many coefficients as fit. libjpeg looks up the code alone and then computes the value.
 //
-// The scan is copied beforehand without the zeros that follow 0xFF, a window at a time, so that taking the next bits needs no test.
+// The scan is copied beforehand without the zeros that follow 0xFF, a buffer at a time, so that taking the next bits needs no test.
 #pragma once
 
 #include "stages/pixels/entropy_door.hpp"
@@ -51,7 +51,7 @@ struct baseline_huffman {
   /// Takes the place of libjpeg's decoder, after jpeg_start_decompress(), if the scan is one that it can decode. From
   /// then on the source's position is not kept up to date.
   ///   give_up   does not return; what has been decoded so far is right
-  ///   plain     for tests: without vectors and BMI2, as on a processor that lacks them, in small windows and with `many` whenever
+  ///   plain     for tests: without vectors and BMI2, as on a processor that lacks them, in small buffers and with `many` whenever
   ///             something is skipped, so that small pictures show it all; the same coefficients
   bool install(j_decompress_ptr cinfo, void (*give_up)(j_decompress_ptr), bool plain) noexcept;
 
@@ -61,15 +61,15 @@ struct baseline_huffman {
 
   // The rest is its own.
   struct bit_reader {
-    const std::uint8_t* next;  // in window_
+    const std::uint8_t* next;  // in buffer_
     std::uint64_t bits;        // the next ones, from the top; after the first `count` only right bits, or zeros
     int count;
   };
   using decoder = bool (*)(baseline_huffman&, JBLOCKROW*);
   using unstuffer = void (*)(const std::uint8_t*& from, const std::uint8_t* from_end, std::uint8_t*& to,
                              std::uint8_t* to_end);
-  static constexpr std::size_t window_bytes = std::size_t{16} << 10;
-  static constexpr std::size_t small_window_bytes = std::size_t{3} << 10;
+  static constexpr std::size_t buffer_bytes = std::size_t{16} << 10;
+  static constexpr std::size_t small_buffer_bytes = std::size_t{3} << 10;
   // More than the codes of one block can take: 64 of 31 bits.
   static constexpr std::size_t block_bytes_max = 256;
   // What is read ahead, and what an unstuffer writes past its end.
@@ -78,13 +78,13 @@ struct baseline_huffman {
   void (*give_up_)(j_decompress_ptr);
   decoder decode_;
   bit_reader reader_;
-  const std::uint8_t* limit_;  // where the next MCU may begin, at most, in window_
-  const std::uint8_t* end_;    // of what the window holds
+  const std::uint8_t* limit_;  // where the next MCU may begin, at most, in buffer_
+  const std::uint8_t* end_;    // of what the buffer holds
   const std::uint8_t* source_;
   const std::uint8_t* source_end_;
-  std::uint8_t* window_end_;
+  std::uint8_t* buffer_end_;
   bool plain_;
-  bool last_window_;  // before the next marker
+  bool last_buffer_;  // before the next marker
   unstuffer unstuff_;
   int dc_[MAX_COMPS_IN_SCAN];
   int blocks_;
@@ -104,7 +104,7 @@ struct baseline_huffman {
   unsigned restart_next_;
   JBLOCK nowhere_;  // for blocks that are decoded but not wanted
   huffman_lookup tables_[2][NUM_HUFF_TBLS];
-  std::uint8_t window_[window_bytes + D_MAX_BLOCKS_IN_MCU * block_bytes_max + slack_bytes];
+  std::uint8_t buffer_[buffer_bytes + D_MAX_BLOCKS_IN_MCU * block_bytes_max + slack_bytes];
 };
 
 }  // namespace leat::pixels

@@ -27,7 +27,7 @@ std::uint8_t widened(std::uint32_t value, std::uint32_t most) noexcept {
   return static_cast<std::uint8_t>(value * 255 / most);
 }
 
-/// Run lengths as one index per pixel, in stored order, as Pillow's BmpRleDecoder reads them. Only the indices of a window
+/// Run lengths as one index per pixel, in stored order, as Pillow's BmpRleDecoder reads them. Only the indices of a buffer
 /// of the picture are kept.
 class run_expander {
  public:
@@ -39,9 +39,9 @@ class run_expander {
         pixels_(width_ * static_cast<std::size_t>(layout.height)),
         place_(from) {}
 
-  void keep(std::size_t first_pixel, std::span<std::uint8_t> window) noexcept {
+  void keep(std::size_t first_pixel, std::span<std::uint8_t> buffer) noexcept {
     first_kept_ = first_pixel;
-    window_ = window;
+    buffer_ = buffer;
   }
 
   /// Expands the next run or escape; false at the end.
@@ -74,15 +74,15 @@ class run_expander {
  private:
   void put(std::size_t index) noexcept {
     if (is_complete()) return;
-    const std::size_t kept = place_.pixel++ - first_kept_;  // wraps around before the window
-    if (kept < window_.size()) window_[kept] = static_cast<std::uint8_t>(index);
+    const std::size_t kept = place_.pixel++ - first_kept_;  // wraps around before the buffer
+    if (kept < buffer_.size()) buffer_[kept] = static_cast<std::uint8_t>(index);
   }
 
   void fill(std::size_t count) noexcept {
     const std::size_t end = place_.pixel + std::min(count, pixels_ - place_.pixel);
     const std::size_t begin = std::max(place_.pixel, first_kept_);
-    const std::size_t kept_end = std::min(end, first_kept_ + window_.size());
-    if (begin < kept_end) std::memset(window_.data() + (begin - first_kept_), 0, kept_end - begin);
+    const std::size_t kept_end = std::min(end, first_kept_ + buffer_.size());
+    if (begin < kept_end) std::memset(buffer_.data() + (begin - first_kept_), 0, kept_end - begin);
     place_.pixel = end;
   }
 
@@ -125,7 +125,7 @@ class run_expander {
   std::size_t pixels_;
   bmp_run_place place_;
   std::size_t first_kept_ = 0;
-  std::span<std::uint8_t> window_;
+  std::span<std::uint8_t> buffer_;
 };
 
 }  // namespace

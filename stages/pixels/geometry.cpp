@@ -209,8 +209,8 @@ warp_matrix geometry::from_row() const noexcept {
   if (warp) return warp->from;
   const double across = static_cast<double>(box.width) / static_cast<double>(scaled_width);
   const double down = static_cast<double>(box.height) / static_cast<double>(scaled_height);
-  const double x = box.x + static_cast<double>(window_x) * across;
-  const double y = box.y + static_cast<double>(window_y) * down;
+  const double x = box.x + static_cast<double>(crop_x) * across;
+  const double y = box.y + static_cast<double>(crop_y) * down;
   if (flip) return {-across, 0, x + out_width * across, 0, down, y, 0, 0, 1};
   return {across, 0, x, 0, down, y, 0, 0, 1};
 }
@@ -222,11 +222,11 @@ geometry_folding::geometry_folding(int width, int height) noexcept
   scale(width, height, filter::bilinear);
 }
 
-// A window of what there is, `x` counted from the left as the next transform sees it.
+// A crop of what there is, `x` counted from the left as the next transform sees it.
 void geometry_folding::crop(std::int64_t x, std::int64_t y, int crop_width, int crop_height) noexcept {
   if (result_.flip) x = width_ - crop_width - x;
-  result_.window_x += x;
-  result_.window_y += y;
+  result_.crop_x += x;
+  result_.crop_y += y;
   width_ = crop_width;
   height_ = crop_height;
 }

@@ -29,7 +29,7 @@ struct rectangle {
 /// One sample's geometry. Coordinates are of the picture as it stands, after EXIF orientation where that is on.
 ///   box                what is resampled; inside the picture
 ///   scaled_*           to how many pixels; equal to the box's size where nothing is scaled
-///   window_*, out_*    the part of the scaled box that is the row. It may lie partly or wholly outside the box, where
+///   crop_*, out_*      the part of the scaled box that is the row. It may lie partly or wholly outside the box, where
 ///                      pixels are as padding and fill say
 ///   flip               left and right exchanged, last
 ///   warp               of a fused chain that is more than that: the row is looked up by it, what of it lies outside of the picture
@@ -38,8 +38,8 @@ struct geometry {
   rectangle box;
   std::int64_t scaled_width = 0;
   std::int64_t scaled_height = 0;
-  std::int64_t window_x = 0;
-  std::int64_t window_y = 0;
+  std::int64_t crop_x = 0;
+  std::int64_t crop_y = 0;
   int out_width = 0;
   int out_height = 0;
   bool flip = false;
@@ -56,8 +56,8 @@ struct geometry {
   [[nodiscard]] bool is_of_host() const noexcept { return warp.has_value() || pads_otherwise(); }
   /// Whether some of the row is padding other than zeros.
   [[nodiscard]] bool pads_otherwise() const noexcept {
-    const bool is_inside = window_x >= 0 && window_y >= 0 && window_x + out_width <= scaled_width &&
-                           window_y + out_height <= scaled_height;
+    const bool is_inside =
+        crop_x >= 0 && crop_y >= 0 && crop_x + out_width <= scaled_width && crop_y + out_height <= scaled_height;
     return !is_inside && (padding != padding_mode::constant || fill != std::array<std::uint8_t, 3>{});
   }
 

@@ -1216,7 +1216,7 @@ geometry pipeline::compile_fused(int width, int height, const draw_key& key) con
     made.box = {0, 0, width, height};
     made.scaled_width = width;
     made.scaled_height = height;
-    made.window_x = made.window_y = 0;
+    made.crop_x = made.crop_y = 0;
     made.flip = false;
   }
   if (fused_->warps) {

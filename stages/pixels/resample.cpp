@@ -55,11 +55,11 @@ struct nearest_walk {
   explicit nearest_walk(const axis& a) noexcept : step((a.end - a.begin) / static_cast<double>(a.outputs)) {
     position = a.begin + step * 0.5;
     constexpr std::int64_t walk_max = 1 << 20;
-    if (a.window > walk_max) {
-      position += step * static_cast<double>(a.window);
-      output = a.window;
+    if (a.first > walk_max) {
+      position += step * static_cast<double>(a.first);
+      output = a.first;
     }
-    while (output < a.window) next();
+    while (output < a.first) next();
   }
   void next() noexcept {
     position += step;
@@ -87,7 +87,7 @@ axis_needs needs_of(const axis& a) noexcept {
     return needs;
   }
   const reach r(a);
-  axis_needs needs{r.begin(r.center(a, a.window)), r.end(a, r.center(a, a.window + a.count - 1)), 0};
+  axis_needs needs{r.begin(r.center(a, a.first)), r.end(a, r.center(a, a.first + a.count - 1)), 0};
   needs.taps_max =
       static_cast<int>(std::min(std::ceil(r.support) * 2 + 1, static_cast<double>(needs.end - needs.begin)));
   return needs;
@@ -138,7 +138,7 @@ void axis_table::fill(const axis& a, double* exact) const noexcept {
   const auto weigh = a.how == filter::bicubic ? cubic : triangle;
   const double inverse = 1.0 / r.filter_scale;
   for (int i = 0; i < count; ++i) {
-    const double center = r.center(a, a.window + i);
+    const double center = r.center(a, a.first + i);
     int begin = r.begin(center);
     int used = r.end(a, center) - begin;
     assert(used > 0 && used <= taps_max);
@@ -186,14 +186,14 @@ namespace {
 
 // The outputs of one axis that lie inside the scaled box, and where in the row they begin.
 struct overlap {
-  std::int64_t window;
+  std::int64_t first;
   int at;
   int count;
 
-  overlap(std::int64_t first, int wanted, std::int64_t there) noexcept
-      : window(std::clamp<std::int64_t>(first, 0, there)),
-        at(static_cast<int>(std::min<std::int64_t>(window - first, wanted))),
-        count(static_cast<int>(std::max<std::int64_t>(0, std::min(first + wanted, there) - window))) {}
+  overlap(std::int64_t crop, int wanted, std::int64_t there) noexcept
+      : first(std::clamp<std::int64_t>(crop, 0, there)),
+        at(static_cast<int>(std::min<std::int64_t>(first - crop, wanted))),
+        count(static_cast<int>(std::max<std::int64_t>(0, std::min(crop + wanted, there) - first))) {}
 };
 
 axis make_axis(int box_begin, int box_size, std::int64_t scaled, const overlap& part, filter how, int by, double shift,
@@ -206,7 +206,7 @@ axis make_axis(int box_begin, int box_size, std::int64_t scaled, const overlap& 
           .begin = begin - origin,
           .end = end - origin,
           .outputs = scaled,
-          .window = part.window,
+          .first = part.first,
           .count = part.count,
           .how = how};
 }
@@ -214,7 +214,7 @@ axis make_axis(int box_begin, int box_size, std::int64_t scaled, const overlap& 
 }  // namespace
 
 std::int64_t padded_axis::source(int i) const noexcept {
-  const std::int64_t at = window + i;
+  const std::int64_t at = first + i;
   if (at >= 0 && at < size) return at;
   if (how == padding_mode::constant) return -1;
   if (how == padding_mode::edge || size == 1) return std::clamp<std::int64_t>(at, 0, size - 1);
@@ -244,8 +244,8 @@ geometry without_padding(const geometry& drawn, const padded_axis& across, const
   // Nothing of the picture: the row is fill alone.
   if (left == right || top == low) return drawn;
   geometry inner = drawn;
-  inner.window_x = left;
-  inner.window_y = top;
+  inner.crop_x = left;
+  inner.crop_y = top;
   inner.out_width = static_cast<int>(right - left);
   inner.out_height = static_cast<int>(low - top);
   return inner;
@@ -261,8 +261,8 @@ resampler::resampler(const geometry& drawn, const decimated& by) noexcept
   }
   if (drawn.pads_otherwise()) {
     padded_ = drawn;
-    pad_across_ = {drawn.window_x, drawn.out_width, drawn.scaled_width, drawn.padding};
-    pad_down_ = {drawn.window_y, drawn.out_height, drawn.scaled_height, drawn.padding};
+    pad_across_ = {drawn.crop_x, drawn.out_width, drawn.scaled_width, drawn.padding};
+    pad_down_ = {drawn.crop_y, drawn.out_height, drawn.scaled_height, drawn.padding};
     drawn_ = without_padding(drawn, pad_across_, pad_down_);
   }
   plan(by);
@@ -293,8 +293,8 @@ void resampler::plan_warp(const decimated& by) noexcept {
 void resampler::plan(const decimated& by) noexcept {
   const geometry& drawn = drawn_;
   line_bytes_ = ring_line_bytes_ = static_cast<std::size_t>(drawn.out_width) * 3;
-  const overlap across(drawn.window_x, drawn.out_width, drawn.scaled_width);
-  const overlap down(drawn.window_y, drawn.out_height, drawn.scaled_height);
+  const overlap across(drawn.crop_x, drawn.out_width, drawn.scaled_width);
+  const overlap down(drawn.crop_y, drawn.out_height, drawn.scaled_height);
   at_x_ = across.at;
   at_y_ = down.at;
   if (across.count == 0 || down.count == 0) {
@@ -355,7 +355,7 @@ bool resampler::start(scratch_arena& arena, layout order, line_sink& to) noexcep
     for (int x = 0; x < padded_->out_width; ++x) {
       // Both the row and the line that is made are mirrored.
       const std::int64_t source = pad_across_.source(padded_->flip ? padded_->out_width - 1 - x : x);
-      const auto made = static_cast<std::int32_t>(source - drawn_.window_x);
+      const auto made = static_cast<std::int32_t>(source - drawn_.crop_x);
       columns_of_[x] = source < 0 ? -1 : padded_->flip ? drawn_.out_width - 1 - made : made;
     }
   }
@@ -461,7 +461,7 @@ void resampler::emit(const std::uint8_t* line) noexcept {
 
 // To each line of the row that comes from this one.
 void resampler::emit_padded(const std::uint8_t* line) noexcept {
-  const std::int64_t made = drawn_.window_y + emitted_++;
+  const std::int64_t made = drawn_.crop_y + emitted_++;
   const int width = padded_->out_width;
   const bool planar = order_ == layout::nchw;
   for (int c = 0; c < 3; ++c) {
@@ -472,7 +472,7 @@ void resampler::emit_padded(const std::uint8_t* line) noexcept {
     for (int x = 0; x < width; ++x, to += step) *to = columns_of_[x] < 0 ? fill : from[columns_of_[x] * step];
   }
   if (padded_->padding == padding_mode::constant) {
-    return to_->take(padded_line_, static_cast<int>(made - pad_down_.window));
+    return to_->take(padded_line_, static_cast<int>(made - pad_down_.first));
   }
   for (int y = 0; y < padded_->out_height; ++y) {
     if (rows_of_[y] == made) to_->take(padded_line_, y);

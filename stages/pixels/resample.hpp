@@ -21,13 +21,13 @@ namespace leat::pixels {
 /// How one axis is resampled.
 ///   inputs          pixels there are; nothing outside them is looked at
 ///   begin, end      the part of them, in pixels and fractions of pixels, that becomes `outputs` pixels
-///   window, count   the outputs that are wanted
+///   first, count    the outputs that are wanted
 struct axis {
   int inputs = 0;
   double begin = 0;
   double end = 0;
   std::int64_t outputs = 0;
-  std::int64_t window = 0;
+  std::int64_t first = 0;
   int count = 0;
   filter how = filter::bilinear;
 };
@@ -82,10 +82,10 @@ struct decimated {
 };
 
 /// Where the pixels of a row come from along one axis, if some of it is padding other than zeros.
-///   window, count   of the row, in scaled pixels
+///   first, count    of the row, in scaled pixels
 ///   size            of the scaled box
 struct padded_axis {
-  std::int64_t window = 0;
+  std::int64_t first = 0;
   int count = 0;
   std::int64_t size = 0;
   padding_mode how = padding_mode::constant;
@@ -104,7 +104,7 @@ class resampler {
   ///   by   how the decoder has shrunk the picture
   resampler(const geometry& drawn, const decimated& by) noexcept;
 
-  /// What the decoder has to deliver, in its (decimated) pixels; empty where the window lies outside the box.
+  /// What the decoder has to deliver, in its (decimated) pixels; empty where the crop lies outside the box.
   [[nodiscard]] const rectangle& region() const noexcept { return region_; }
   [[nodiscard]] std::size_t scratch_bytes() const noexcept;
   /// For resamplers elsewhere: how the region becomes the part of the row that is not padding, and where in the row that begins, before it

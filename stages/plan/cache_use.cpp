@@ -67,10 +67,10 @@ std::uint64_t span_of(const planner& planner, std::uint64_t first, std::uint64_t
 
 // The spans of what this rank's node reads.
 //   all      in an epoch
-//   window   of as many blocks as samples are taken of at a time, the largest ones; of each node that this rank has rows of
+//   pool   of as many blocks as samples are taken of at a time, the largest ones; of each node that this rank has rows of
 struct spans {
   std::uint64_t all = 0;
-  std::uint64_t window = 0;
+  std::uint64_t pool = 0;
 };
 spans spans_of(const run_spec& run, std::uint64_t block_bytes) {
   const datasets::sample_blocks blocks = run.dataset().blocks();
@@ -84,24 +84,24 @@ spans spans_of(const run_spec& run, std::uint64_t block_bytes) {
   spans sum;
   for (std::uint64_t i = 0; i < bytes.size(); ++i) {
     sum.all += bytes[i];
-    if (i < near) sum.window += bytes[i];
+    if (i < near) sum.pool += bytes[i];
   }
   sum.all = run.share_of_rank(sum.all);
-  sum.window *= run.nodes_of_rank();
+  sum.pool *= run.nodes_of_rank();
   return sum;
 }
 
-// Of expanded blocks a window is kept in memory, and each of them is one read.
-bool has_windows(const run_spec& run) {
+// Of expanded blocks a pool is kept in memory, and each of them is one read.
+bool has_pools(const run_spec& run) {
   return run.order().blocks_near() != 0 && !run.order().in_order() && !run.planner().in_blocks();
 }
 
-// Half a window ahead, or what sources want: then the next window comes while this one is read. What is hinted, and what batches under way
-// read, has to be there together, and with it the windows at both of its ends, whole. All ranks of a node go through them side by side.
-windows_in_cache room_for_windows(const run_spec& run, const line_depth& depth, const spans& read,
-                                  std::uint64_t ahead_bytes_least) {
+// Half a pool ahead, or what sources want: then the next pool comes while this one is read. What is hinted, and what batches under way
+// read, has to be there together, and with it the pools at both of its ends, whole. All ranks of a node go through them side by side.
+pools_in_cache room_for_pools(const run_spec& run, const line_depth& depth, const spans& read,
+                              std::uint64_t ahead_bytes_least) {
   const std::uint64_t ranks = run.ranks_of_node();
-  const std::uint64_t ahead = std::max(ahead_bytes_least * depth.io_threads, read.window / 2 / ranks);
+  const std::uint64_t ahead = std::max(ahead_bytes_least * depth.io_threads, read.pool / 2 / ranks);
   const std::uint64_t epoch_bytes = std::max<std::uint64_t>(run.share_of_rank(run.epoch_bytes()), 1);
   const std::uint64_t batch_bytes =
       run.share_of_rank(run.epoch_bytes() / std::max<std::uint64_t>(run.dataset().size(), 1) * run.order().rows_max());
@@ -109,7 +109,7 @@ windows_in_cache room_for_windows(const run_spec& run, const line_depth& depth, 
   const std::uint64_t reach = ahead * ranks + batch_bytes * (depth.batches + std::uint64_t{1});
   const double of_samples = static_cast<double>(read.all) / static_cast<double>(epoch_bytes);
   const auto in_blocks = static_cast<std::uint64_t>(static_cast<double>(reach) * of_samples);
-  return {.passing_bytes = in_blocks + 2 * read.window, .ahead_bytes = ahead};
+  return {.passing_bytes = in_blocks + 2 * read.pool, .ahead_bytes = ahead};
 }
 
 }  // namespace
@@ -134,23 +134,23 @@ cache_use use_of_cache(const run_spec& run, const line_depth& depth) {
   };
   const std::uint64_t samples = run.epoch_samples();
   std::string more_room;
-  if (has_windows(run)) {
+  if (has_pools(run)) {
     const spans read = spans_of(run, room.block_bytes);
     const std::uint64_t requests = read.all / room.block_bytes;
     constexpr std::uint64_t fewer = 2;
-    if (read.window != 0 && requests <= samples * run.ranks_of_node() / fewer &&
+    if (read.pool != 0 && requests <= samples * run.ranks_of_node() / fewer &&
         read.all / fewer <= run.share_of_rank(run.epoch_bytes())) {
-      const windows_in_cache windows = room_for_windows(run, depth, read, room.ahead_bytes);
-      const std::string passing = bytes_text(windows.passing_bytes, rounding::up);
-      if (windows.passing_bytes <= room.bytes_max) {
-        const double share = 1 - std::min(1.0, static_cast<double>(room.bytes_max - windows.passing_bytes) /
+      const pools_in_cache pools = room_for_pools(run, depth, read, room.ahead_bytes);
+      const std::string passing = bytes_text(pools.passing_bytes, rounding::up);
+      if (pools.passing_bytes <= room.bytes_max) {
+        const double share = 1 - std::min(1.0, static_cast<double>(room.bytes_max - pools.passing_bytes) /
                                                    static_cast<double>(read.all));
-        return {.windows = windows,
+        return {.pools = pools,
                 .warning = str_cat(begin, "fetches about ", bytes_text(share_of(read.all, share), rounding::up), " in ",
                                    share_of(requests, share), " blocks, and writes them to the ", passing,
-                                   " of it through which the order's windows pass", end)};
+                                   " of it through which the order's pools pass", end)};
       }
-      more_room = str_cat(", and with ", passing, " the order's windows are fetched in blocks");
+      more_room = str_cat(", and with ", passing, " the order's pools are fetched in blocks");
     }
   }
   const double missing = 1 - static_cast<double>(room.bytes_max) / static_cast<double>(bytes_read);

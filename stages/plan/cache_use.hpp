@@ -9,18 +9,18 @@ namespace leat::stages {
 
 class run_spec;
 
-/// Of a run whose order goes through the set in windows, so that each block is fetched once an epoch and makes way for others when its
-/// window was read. All zero where that is not to be had.
+/// Of a run whose order goes through the set in pools, so that each block is fetched once an epoch and makes way for others when its
+/// pool was read. All zero where that is not to be had.
 ///   passing_bytes   io::source_terms
 ///   ahead_bytes     how far ahead of this rank's reads somebody says what they will ask for, at least
-struct windows_in_cache {
+struct pools_in_cache {
   std::uint64_t passing_bytes = 0;
   std::uint64_t ahead_bytes = 0;
 };
 
 ///   warning   what a cache with too little room costs, for a person
 struct cache_use {
-  windows_in_cache windows = {};
+  pools_in_cache pools = {};
   std::optional<std::string> warning = {};
 };
 

@@ -42,7 +42,7 @@ class reader_stage {
   struct memory {
     std::size_t kept_bytes = 0;
     std::size_t source_bytes = 0;
-    windows_in_cache cache = {};
+    pools_in_cache cache = {};
   };
 
   /// Connects the dataset's sources to each of the loops.

@@ -179,8 +179,8 @@ TEST_F(tar, sizes_may_be_base_256_or_pax_and_checksums_signed) {
   EXPECT_THAT(samples(opened(shard)), ElementsAre("a: jpg=abc", "b: jpg=defg", "\xc3\xa9: jpg=h", "c: jpg=i"));
 }
 
-TEST_F(tar, headers_across_any_window_border_are_found) {
-  // Long pax records before members of every small size move headers over every border of a page and a window.
+TEST_F(tar, headers_across_any_border_of_a_buffer_are_found) {
+  // Long pax records before members of every small size move headers over every border of a page and a buffer.
   archive shard;
   std::vector<std::string> expected;
   for (std::size_t i = 0; i < 600; ++i) {

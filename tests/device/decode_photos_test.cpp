@@ -179,8 +179,8 @@ pixels::geometry some_geometry(std::mt19937_64& random, int width, int height, i
   if (between(random, 0, 2) == 0) {  // A window of what is scaled, which may lie outside.
     drawn.scaled_width = between(random, 1, 2 * out_width);
     drawn.scaled_height = between(random, 1, 2 * out_height);
-    drawn.window_x = between(random, -out_width, out_width);
-    drawn.window_y = between(random, -out_height, out_height);
+    drawn.crop_x = between(random, -out_width, out_width);
+    drawn.crop_y = between(random, -out_height, out_height);
   }
   drawn.flip = between(random, 0, 1) == 1;
   return drawn;
@@ -209,8 +209,8 @@ TEST(decode_photos, gives_the_hosts_bits_for_every_sampling_orientation_and_deci
         row.drawn = testing::scaled_box({0, 0, w, h}, w / decimation, h / decimation, filter::bilinear);
         row.drawn.out_width = 4;
         row.drawn.out_height = 3;
-        row.drawn.window_x = between(random, 0, w / decimation - 4);
-        row.drawn.window_y = between(random, 0, h / decimation - 3);
+        row.drawn.crop_x = between(random, 0, w / decimation - 4);
+        row.drawn.crop_y = between(random, 0, h / decimation - 3);
         ASSERT_NO_FATAL_FAILURE(both.add(row));
       }
     }

@@ -240,7 +240,7 @@ TEST_F(windows, pass_through_a_cache_that_is_smaller_than_the_set) {
   constexpr std::uint32_t epochs = 3;
   const dataset samples = set(room);
   EXPECT_THAT(testing::loader(samples, options(epochs), fields()).plan().warnings,
-              ::testing::Contains(::testing::AllOf(HasSubstr(" of it through which the order's windows pass"),
+              ::testing::Contains(::testing::AllOf(HasSubstr(" of it through which the order's pools pass"),
                                                    HasSubstr("; with remote_options::cache_bytes of "))));
   static_cast<void>(samples_asked_for());  // by opening
   expect_to_pass(samples, epochs, of_files(epochs));
@@ -332,7 +332,7 @@ TEST_F(windows, of_a_nodes_share_pass_through_its_cache) {
     wanted.world = {.rank = node, .size = 2};
     EXPECT_THAT(testing::loader(samples, wanted, fields()).plan().warnings,
                 ::testing::Contains(::testing::AllOf(HasSubstr(", this node's share: each epoch fetches about "),
-                                                     HasSubstr(" of it through which the order's windows pass"))));
+                                                     HasSubstr(" of it through which the order's pools pass"))));
     static_cast<void>(samples_asked_for());
     const seen_run seen = testing::run_all(samples, wanted, fields());
     EXPECT_EQ(seen.failed, std::nullopt) << seen.message;
@@ -380,7 +380,7 @@ TEST_F(windows, of_a_nodes_share_are_fetched_once_for_its_ranks) {
     }
     static_cast<void>(samples_asked_for());  // by opening
     EXPECT_THAT(running.front()->plan().warnings,
-                ::testing::Contains(HasSubstr(" of it through which the order's windows pass")));
+                ::testing::Contains(HasSubstr(" of it through which the order's pools pass")));
     EXPECT_EQ(digests_of(running), digests_of(of_files));
     // A dataset counts for all that read it.
     EXPECT_LE(running.front()->stats().remote.requests, epochs * blocks[node]);
@@ -395,7 +395,7 @@ TEST_F(windows, are_read_by_samples_where_a_cache_has_no_room_for_two_of_them) {
   const dataset samples = set(little);
   EXPECT_THAT(testing::loader(samples, options(2), fields()).plan().warnings,
               ::testing::Contains(::testing::AllOf(HasSubstr(" by samples, in about "),
-                                                   HasSubstr(" the order's windows are fetched in blocks"))));
+                                                   HasSubstr(" the order's pools are fetched in blocks"))));
   const seen_run seen = testing::run_all(samples, options(2), fields());
   EXPECT_EQ(seen.batches, of_files(2).batches);
   EXPECT_GT(seen.stats.remote.requests, seen.stats.remote.cached_blocks);

@@ -56,7 +56,7 @@ TEST(baseline_huffman, makes_the_pixels_that_libjpeg_makes_and_needs_no_second_t
   });
 }
 
-// Scans of several windows, and so many blocks above the crop that the tables for skipping are built: here no side is small.
+// Scans of several buffers, and so many blocks above the crop that the tables for skipping are built: here no side is small.
 TEST(baseline_huffman, makes_the_pixels_of_large_pictures) {
   one_decoder one;
   testing::for_each_seed(6, [&](std::uint64_t seed) {

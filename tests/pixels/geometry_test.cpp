@@ -46,19 +46,19 @@ TEST(geometry, folds_torchvisions_evaluation_chain) {
   EXPECT_EQ(g.box, (rectangle{0, 0, 500, 375}));
   EXPECT_EQ(g.scaled_width, 341);  // int(256 * 500 / 375) truncates 341.33
   EXPECT_EQ(g.scaled_height, 256);
-  EXPECT_EQ(g.window_x, 58);  // round(58.5) goes to the even neighbour
-  EXPECT_EQ(g.window_y, 16);
+  EXPECT_EQ(g.crop_x, 58);  // round(58.5) goes to the even neighbour
+  EXPECT_EQ(g.crop_y, 16);
   EXPECT_EQ(g.out_width, 224);
   EXPECT_EQ(g.out_height, 224);
 
   EXPECT_EQ(eval.compile(375, 500, {}).scaled_height, 341);
-  EXPECT_EQ(eval.compile(383, 256, {}).window_x, 80);  // round(79.5)
+  EXPECT_EQ(eval.compile(383, 256, {}).crop_x, 80);  // round(79.5)
 }
 
 TEST(geometry, pads_a_centre_crop_larger_than_the_picture) {
   const geometry g = pipeline({tr::center_crop{10, 7}}).compile(4, 5, {});
-  EXPECT_EQ(g.window_x, -1);  // (7 - 4) // 2 on the left, one more on the right
-  EXPECT_EQ(g.window_y, -2);
+  EXPECT_EQ(g.crop_x, -1);  // (7 - 4) // 2 on the left, one more on the right
+  EXPECT_EQ(g.crop_y, -2);
   EXPECT_EQ(g.out_width, 7);
   EXPECT_EQ(g.out_height, 10);
 }
@@ -71,14 +71,14 @@ TEST(geometry, letterboxes_as_ultralytics) {
   const geometry wide = chain.compile(1280, 720, {});
   EXPECT_EQ(wide.scaled_width, 640);
   EXPECT_EQ(wide.scaled_height, 360);
-  EXPECT_EQ(wide.window_x, 0);
-  EXPECT_EQ(wide.window_y, -140);
+  EXPECT_EQ(wide.crop_x, 0);
+  EXPECT_EQ(wide.crop_y, -140);
   EXPECT_EQ(wide.out_height, 640);
   EXPECT_EQ(wide.fill, (std::array<std::uint8_t, 3>{114, 114, 114}));
   EXPECT_TRUE(wide.pads_otherwise());
   const geometry odd = chain.compile(333, 500, {});  // 426.24 wide: 213 left over, 106 of them on the left
   EXPECT_EQ(odd.scaled_width, 426);
-  EXPECT_EQ(odd.window_x, -107);
+  EXPECT_EQ(odd.crop_x, -107);
   EXPECT_FALSE(chain.compile(77, 77, {}).pads_otherwise());
 }
 
@@ -87,12 +87,12 @@ TEST(geometry, scales_by_the_longer_or_the_shorter_side_and_by_a_drawn_factor) {
       pipeline({tr::longest_side{100}, tr::pad_to{120, 110, {1, 2, 3}, placement::bottom_right}}).compile(50, 333, {});
   EXPECT_EQ(longer.scaled_height, 100);
   EXPECT_EQ(longer.scaled_width, 15);
-  EXPECT_EQ(longer.window_x, 15 - 110);
-  EXPECT_EQ(longer.window_y, 100 - 120);
+  EXPECT_EQ(longer.crop_x, 15 - 110);
+  EXPECT_EQ(longer.crop_y, 100 - 120);
   const geometry corner =
       pipeline({tr::longest_side{100}, tr::pad_to{120, 110, {}, placement::top_left}}).compile(50, 333, {});
-  EXPECT_EQ(corner.window_x, 0);
-  EXPECT_EQ(corner.window_y, 0);
+  EXPECT_EQ(corner.crop_x, 0);
+  EXPECT_EQ(corner.crop_y, 0);
   const geometry shorter = pipeline({tr::smallest_side{100}, tr::center_crop{64, 64}}).compile(50, 333, {});
   EXPECT_EQ(shorter.scaled_width, 100);
   EXPECT_EQ(shorter.scaled_height, 666);
@@ -149,10 +149,10 @@ TEST(geometry, survives_pictures_of_any_shape) {
   const pipeline train({tr::random_resized_crop{}, tr::random_flip{}});
   for (const auto& [width, height] : {std::pair{1, 1}, {1, 178'956'970}, {178'956'970, 1}, {65'500, 2}}) {
     const geometry g = eval.compile(width, height, {});
-    EXPECT_GE(g.window_x, 0);
-    EXPECT_GE(g.window_y, 0);
-    EXPECT_LE(g.window_x + 224, g.scaled_width);
-    EXPECT_LE(g.window_y + 224, g.scaled_height);
+    EXPECT_GE(g.crop_x, 0);
+    EXPECT_GE(g.crop_y, 0);
+    EXPECT_LE(g.crop_x + 224, g.scaled_width);
+    EXPECT_LE(g.crop_y + 224, g.scaled_height);
     const rectangle box = train.compile(width, height, {}).box;
     EXPECT_GE(box.x, 0);
     EXPECT_GE(box.y, 0);
@@ -211,7 +211,7 @@ TEST(geometry, draws_what_it_drew_when_this_was_written) {
             (std::vector<std::string>{"321x350+20+17 flip", "204x203+199+127 flip", "339x308+159+10", "381x366+41+6"}));
 }
 
-// Chains are folded into one box, one scaling, one window and one flip. Doing the steps one after the other on a picture
+// Chains are folded into one box, one scaling, one crop and one flip. Doing the steps one after the other on a picture
 // of coordinates must end at the same pixels.
 TEST(geometry, folds_crops_and_flips_as_if_done_one_by_one) {
   testing::for_each_seed(40, [&](std::uint64_t seed) {
@@ -253,21 +253,21 @@ TEST(geometry, folds_crops_and_flips_as_if_done_one_by_one) {
       const geometry after = pipeline(prefix).compile(width, crops ? height : 1, key);
       if (after.flip != before.flip) std::reverse(columns.begin(), columns.end());
       if (crops) {
-        // The window as the flipped picture sees it.
+        // The crop as the flipped picture sees it.
         const auto size = static_cast<std::int64_t>(columns.size());
-        const std::int64_t moved = after.window_x - before.window_x;
+        const std::int64_t moved = after.crop_x - before.crop_x;
         const std::int64_t x0 = after.flip ? size - after.out_width - moved : moved;
         std::vector<int> cropped;
         for (std::int64_t x = x0; x < x0 + after.out_width; ++x) {
           cropped.push_back(x < 0 || x >= size ? -1 : columns[static_cast<std::size_t>(x)]);
         }
         columns = cropped;
-        before.window_x = after.window_x;
+        before.crop_x = after.crop_x;
       }
       before.flip = after.flip;
     }
     for (int x = 0; x < folded.out_width; ++x) {
-      const std::int64_t column = folded.window_x + (folded.flip ? folded.out_width - 1 - x : x);
+      const std::int64_t column = folded.crop_x + (folded.flip ? folded.out_width - 1 - x : x);
       const int expected = column < 0 || column >= width ? -1 : static_cast<int>(column);
       ASSERT_EQ(columns[static_cast<std::size_t>(x)], expected) << "at " << x;
     }
@@ -289,8 +289,8 @@ TEST(geometry, its_matrix_says_where_each_pixel_comes_from_and_the_inverse_where
     for (int i = 0; i < 20; ++i) {
       const int x = between(0, g.out_width - 1);
       const int y = between(0, g.out_height - 1);
-      const auto scaled_x = static_cast<double>(g.window_x + (g.flip ? g.out_width - 1 - x : x)) + 0.5;
-      const double scaled_y = static_cast<double>(g.window_y + y) + 0.5;
+      const auto scaled_x = static_cast<double>(g.crop_x + (g.flip ? g.out_width - 1 - x : x)) + 0.5;
+      const double scaled_y = static_cast<double>(g.crop_y + y) + 0.5;
       const auto [u, v, w] = seen_from(from, x + 0.5, y + 0.5);
       EXPECT_EQ(w, 1);
       EXPECT_NEAR(u, scaled_x * width / static_cast<double>(g.scaled_width), 1e-9);
@@ -323,9 +323,9 @@ TEST(geometry, random_crop_reaches_every_place_equally_often) {
   constexpr int samples = 18'000;
   for (std::uint64_t sample = 0; sample < samples; ++sample) {
     const geometry g = p.compile(32, 32, {1, 0, sample});
-    ASSERT_GE(g.window_x, -4);
-    ASSERT_LE(g.window_x, 4);
-    ++seen[static_cast<std::size_t>(g.window_x + 4)];
+    ASSERT_GE(g.crop_x, -4);
+    ASSERT_LE(g.crop_x, 4);
+    ++seen[static_cast<std::size_t>(g.crop_x + 4)];
   }
   double chi = 0;
   for (const int count : seen) chi += (count - 2000.0) * (count - 2000.0) / 2000.0;
@@ -335,8 +335,8 @@ TEST(geometry, random_crop_reaches_every_place_equally_often) {
   const pipeline large({tr::random_crop{40, 40, 1}});
   for (std::uint64_t sample = 0; sample < 200; ++sample) {
     const geometry g = large.compile(30, 30, {1, 0, sample});
-    EXPECT_LE(g.window_x, -1);
-    EXPECT_GE(g.window_x + 40, 30 + 1);
+    EXPECT_LE(g.crop_x, -1);
+    EXPECT_GE(g.crop_x + 40, 30 + 1);
   }
 }
 

@@ -623,11 +623,11 @@ TEST(picture_decoder, refuses_a_crop_outside_the_picture) {
   EXPECT_EQ(one.kind, outcome_kind::unsupported);
 }
 
-TEST(picture_decoder, fills_a_window_outside_the_picture_with_zeros) {
+TEST(picture_decoder, fills_a_crop_outside_the_picture_with_zeros) {
   one_decoder one;
   const auto encoded = testing::make_jpeg(testing::make_texture(6, 20, 20), {});
   geometry drawn = plain_box(0, 0, 20, 20);
-  drawn.window_x = 100;
+  drawn.crop_x = 100;
   const rgb_picture got = one.decode(encoded, drawn);
   EXPECT_EQ(one.reason, "");
   EXPECT_EQ(got.pixels, std::vector<std::uint8_t>(20 * 20 * 3, 0));

@@ -25,8 +25,8 @@ int between(std::mt19937_64& random, int from, int to) { return std::uniform_int
 std::string text_of(const geometry& g) {
   return "box " + std::to_string(g.box.width) + "x" + std::to_string(g.box.height) + "+" + std::to_string(g.box.x) +
          "+" + std::to_string(g.box.y) + " to " + std::to_string(g.scaled_width) + "x" +
-         std::to_string(g.scaled_height) + ", window " + std::to_string(g.out_width) + "x" +
-         std::to_string(g.out_height) + " at " + std::to_string(g.window_x) + "," + std::to_string(g.window_y) +
+         std::to_string(g.scaled_height) + ", crop " + std::to_string(g.out_width) + "x" +
+         std::to_string(g.out_height) + " at " + std::to_string(g.crop_x) + "," + std::to_string(g.crop_y) +
          (g.flip ? " flipped" : "") + " filter " + std::to_string(static_cast<int>(g.how));
 }
 
@@ -77,14 +77,14 @@ geometry random_geometry(std::mt19937_64& random, int width, int height) {
     case 1:  // a part
       g.out_width = between(random, 1, static_cast<int>(g.scaled_width));
       g.out_height = between(random, 1, static_cast<int>(g.scaled_height));
-      g.window_x = between(random, 0, static_cast<int>(g.scaled_width) - g.out_width);
-      g.window_y = between(random, 0, static_cast<int>(g.scaled_height) - g.out_height);
+      g.crop_x = between(random, 0, static_cast<int>(g.scaled_width) - g.out_width);
+      g.crop_y = between(random, 0, static_cast<int>(g.scaled_height) - g.out_height);
       break;
     default:  // partly or wholly outside
       g.out_width = between(random, 1, 40);
       g.out_height = between(random, 1, 40);
-      g.window_x = between(random, -45, static_cast<int>(g.scaled_width) + 5);
-      g.window_y = between(random, -45, static_cast<int>(g.scaled_height) + 5);
+      g.crop_x = between(random, -45, static_cast<int>(g.scaled_width) + 5);
+      g.crop_y = between(random, -45, static_cast<int>(g.scaled_height) + 5);
   }
   g.flip = between(random, 0, 1) == 1;
   g.how = static_cast<filter>(between(random, 0, 2));
@@ -97,10 +97,10 @@ bool nearest_is_ambiguous(const geometry& g) {
     return (2 * output + 1) * box % (2 * scaled) == 0;
   };
   for (int x = 0; x < g.out_width; ++x) {
-    if (tie(g.box.width, g.scaled_width, g.window_x + x)) return true;
+    if (tie(g.box.width, g.scaled_width, g.crop_x + x)) return true;
   }
   for (int y = 0; y < g.out_height; ++y) {
-    if (tie(g.box.height, g.scaled_height, g.window_y + y)) return true;
+    if (tie(g.box.height, g.scaled_height, g.crop_y + y)) return true;
   }
   return false;
 }
@@ -135,13 +135,13 @@ TEST(resample, leaves_the_picture_alone_where_nothing_is_scaled) {
   }
 }
 
-// The decoder may be told to look at the window only; the window must not know.
-TEST(resample, makes_a_window_as_it_makes_the_whole) {
+// The decoder may be told to look at the crop only; the crop must not know.
+TEST(resample, makes_a_crop_as_it_makes_the_whole) {
   testing::for_each_seed(20, [&](std::uint64_t seed) {
     std::mt19937_64 random(seed);
     const rgb_picture picture = testing::make_texture(random(), between(random, 1, 90), between(random, 1, 90));
     geometry all = random_geometry(random, picture.width, picture.height);
-    all.window_x = all.window_y = 0;
+    all.crop_x = all.crop_y = 0;
     all.out_width = static_cast<int>(all.scaled_width);
     all.out_height = static_cast<int>(all.scaled_height);
     all.flip = false;
@@ -150,11 +150,11 @@ TEST(resample, makes_a_window_as_it_makes_the_whole) {
       geometry part = all;
       part.out_width = between(random, 1, all.out_width);
       part.out_height = between(random, 1, all.out_height);
-      part.window_x = between(random, 0, all.out_width - part.out_width);
-      part.window_y = between(random, 0, all.out_height - part.out_height);
+      part.crop_x = between(random, 0, all.out_width - part.out_width);
+      part.crop_y = between(random, 0, all.out_height - part.out_height);
       SCOPED_TRACE(text_of(part));
       ASSERT_EQ(resample(picture, part, layout::nhwc),
-                testing::crop(whole, static_cast<int>(part.window_x), static_cast<int>(part.window_y), part.out_width,
+                testing::crop(whole, static_cast<int>(part.crop_x), static_cast<int>(part.crop_y), part.out_width,
                               part.out_height));
     }
   });
@@ -174,7 +174,7 @@ TEST(resample, pads_with_a_colour_an_edge_or_a_mirror_image) {
     std::mt19937_64 random(seed);
     const rgb_picture picture = testing::make_texture(random(), between(random, 1, 60), between(random, 1, 60));
     geometry all = random_geometry(random, picture.width, picture.height);
-    all.window_x = all.window_y = 0;
+    all.crop_x = all.crop_y = 0;
     all.out_width = static_cast<int>(all.scaled_width);
     all.out_height = static_cast<int>(all.scaled_height);
     all.flip = false;
@@ -186,8 +186,8 @@ TEST(resample, pads_with_a_colour_an_edge_or_a_mirror_image) {
         drawn.fill = {7, 130, 255};
         drawn.out_width = between(random, 1, 90);
         drawn.out_height = between(random, 1, 90);
-        drawn.window_x = between(random, -70, static_cast<int>(all.scaled_width) + 20);
-        drawn.window_y = between(random, -70, static_cast<int>(all.scaled_height) + 20);
+        drawn.crop_x = between(random, -70, static_cast<int>(all.scaled_width) + 20);
+        drawn.crop_y = between(random, -70, static_cast<int>(all.scaled_height) + 20);
         drawn.flip = between(random, 0, 1) == 1;
         SCOPED_TRACE(text_of(drawn) + " mode " + std::to_string(static_cast<int>(mode)));
         for (const layout order : {layout::nhwc, layout::nchw}) {
@@ -195,8 +195,8 @@ TEST(resample, pads_with_a_colour_an_edge_or_a_mirror_image) {
           for (int y = 0; y < drawn.out_height; ++y) {
             for (int x = 0; x < drawn.out_width; ++x) {
               const int column = drawn.flip ? drawn.out_width - 1 - x : x;
-              const int from_x = padded_source(static_cast<int>(drawn.window_x) + column, whole.width, mode);
-              const int from_y = padded_source(static_cast<int>(drawn.window_y) + y, whole.height, mode);
+              const int from_x = padded_source(static_cast<int>(drawn.crop_x) + column, whole.width, mode);
+              const int from_y = padded_source(static_cast<int>(drawn.crop_y) + y, whole.height, mode);
               for (std::size_t c = 0; c < 3; ++c) {
                 const std::uint8_t expected = from_x < 0 || from_y < 0 ? drawn.fill[c] : whole.at(from_x, from_y)[c];
                 ASSERT_EQ(got.at(x, y)[c], expected) << x << ' ' << y << ' ' << c;

@@ -63,13 +63,13 @@ rgb_picture reference_resample(const rgb_picture& picture, const pixels::geometr
   out.pixels.resize(static_cast<std::size_t>(drawn.out_width) * static_cast<std::size_t>(drawn.out_height) * 3);
   std::vector<std::optional<mix>> across, down;  // of each column and line of the row
   for (int x = 0; x < drawn.out_width; ++x) {
-    const std::int64_t scaled_x = drawn.window_x + (drawn.flip ? drawn.out_width - 1 - x : x);
+    const std::int64_t scaled_x = drawn.crop_x + (drawn.flip ? drawn.out_width - 1 - x : x);
     across.emplace_back();
     if (scaled_x < 0 || scaled_x >= drawn.scaled_width) continue;
     across.back() = mix_of(x0, x1, left, right, drawn.scaled_width, scaled_x, drawn.how);
   }
   for (int y = 0; y < drawn.out_height; ++y) {
-    const std::int64_t scaled_y = drawn.window_y + y;
+    const std::int64_t scaled_y = drawn.crop_y + y;
     down.emplace_back();
     if (scaled_y < 0 || scaled_y >= drawn.scaled_height) continue;
     down.back() = mix_of(y0, y1, top, bottom, drawn.scaled_height, scaled_y, drawn.how);

@@ -3,8 +3,8 @@
 #include "base/text.hpp"
 #include "datasets/codecs/lz4.hpp"
 #include "datasets/codecs/zstd.hpp"
+#include "datasets/files/buffered_file.hpp"
 #include "datasets/files/file_bytes.hpp"
-#include "datasets/files/file_window.hpp"
 #include "datasets/files/flat_buffer.hpp"
 
 #include <leat/error.hpp>
@@ -358,7 +358,7 @@ class schema_reader {
 
 class message_walker {
  public:
-  explicit message_walker(const file_bytes& file) : file_(file), window_(file), schema_(out_) {}
+  explicit message_walker(const file_bytes& file) : file_(file), buffer_(file), schema_(out_) {}
 
   arrow_contents read() {
     if (begins_file()) {
@@ -384,15 +384,15 @@ class message_walker {
   message_bytes message_at(std::uint64_t begin, std::uint64_t end) {
     std::uint64_t at = begin;
     if (end - at < 8) return {};
-    auto bytes = std::uint64_t{window_.at(at, 4).number<std::uint32_t>()};
+    auto bytes = std::uint64_t{buffer_.at(at, 4).number<std::uint32_t>()};
     at += 4;
     if (bytes == continuation) {
-      bytes = window_.at(at, 4).number<std::uint32_t>();
+      bytes = buffer_.at(at, 4).number<std::uint32_t>();
       at += 4;
     }
     if (bytes > metadata_bytes_max || bytes > end - at)
       fail_at(file_.path(), begin, str_cat("a message of ", bytes, " bytes"));
-    const std::span<const std::byte> view = window_.view(at, bytes);
+    const std::span<const std::byte> view = buffer_.view(at, bytes);
     return {.metadata = {view.begin(), view.end()}, .at = at};
   }
 
@@ -600,7 +600,7 @@ class message_walker {
   }
 
   const file_bytes& file_;
-  file_window window_;
+  buffered_file buffer_;
   arrow_contents out_;
   schema_reader schema_;
   bool has_schema_ = false;

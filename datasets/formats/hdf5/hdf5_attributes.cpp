@@ -114,28 +114,28 @@ void hdf5_attributes::keep(const std::string& path, std::size_t name, attribute_
 }
 
 void hdf5_attributes::finish(hdf5_bytes& file) {
-  constexpr std::uint64_t window_bytes = std::uint64_t{64} << 10;
+  constexpr std::uint64_t buffer_bytes = std::uint64_t{64} << 10;
   const std::vector<value_place> found = find_values(file, places_, "an attribute");
   std::vector<std::size_t> order(found.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(),
             [&](std::size_t a, std::size_t b) { return found[a].offset < found[b].offset; });
-  std::vector<std::byte> window;
-  std::uint64_t window_at = 0;
+  std::vector<std::byte> buffer;
+  std::uint64_t buffer_at = 0;
   for (const std::size_t i : order) {
     const value_place& place = found[i];
     if (place.bytes > text_bytes_max) {
       file.refuse(place.offset, str_cat("an attribute '", names_[texts_[i].second], "' of ", place.bytes,
                                         " bytes, which is no label"));
     }
-    const bool is_here = place.offset >= window_at && place.offset + place.bytes <= window_at + window.size();
+    const bool is_here = place.offset >= buffer_at && place.offset + place.bytes <= buffer_at + buffer.size();
     if (!is_here) {
       const std::uint64_t left = file.size() - std::min(file.size(), place.offset);
-      window = file.bytes_at(place.offset, std::max(place.bytes, std::min(left, window_bytes)));
-      window_at = place.offset;
+      buffer = file.bytes_at(place.offset, std::max(place.bytes, std::min(left, buffer_bytes)));
+      buffer_at = place.offset;
     }
-    hdf5_cursor at(file, window, window_at);
-    at.skip(place.offset - window_at);
+    hdf5_cursor at(file, buffer, buffer_at);
+    at.skip(place.offset - buffer_at);
     keep(texts_[i].first, texts_[i].second, at.text(place.bytes));
   }
   texts_ = {};

@@ -136,7 +136,7 @@ class header_reader {
 };
 
 // Headers are some 50 bytes, or, with the least and the greatest value in them, some KiB.
-parquet_page read_header(file_window& file, std::uint64_t offset, std::uint64_t end) {
+parquet_page read_header(buffered_file& file, std::uint64_t offset, std::uint64_t end) {
   constexpr std::uint64_t usual_bytes = 512;
   constexpr std::uint64_t bytes_max = std::uint64_t{16} << 20;
   for (std::uint64_t bytes = usual_bytes;; bytes *= 16) {
@@ -322,7 +322,7 @@ class chunk_decoder {
 
 }  // namespace
 
-void for_each_page(file_window& file, const parquet_chunk& chunk,
+void for_each_page(buffered_file& file, const parquet_chunk& chunk,
                    const std::function<void(const parquet_page&)>& page) {
   const std::string& path = file.file().path();
   const std::uint64_t end = chunk.offset + chunk.bytes;
@@ -357,9 +357,9 @@ std::uint64_t decode_chunk(const std::string& path, const parquet_leaf& leaf, co
     throw error(errc::unsupported, str_cat(path, ": the column '", leaf.path, "' ", why));
   }
   const chunk_bytes bytes(path, stored, chunk.offset);
-  file_window window(bytes);
+  buffered_file buffer(bytes);
   chunk_decoder decoder(path, leaf, chunk, stored, sink);
-  for_each_page(window, chunk, [&](const parquet_page& page) { decoder.page(page); });
+  for_each_page(buffer, chunk, [&](const parquet_page& page) { decoder.page(page); });
   return decoder.memory_bytes();
 }
 

@@ -1,8 +1,8 @@
 // Pages of a column of a Parquet file: their headers, levels and values.
 #pragma once
 
+#include "datasets/files/buffered_file.hpp"
 #include "datasets/files/cursor.hpp"
-#include "datasets/files/file_window.hpp"
 #include "datasets/formats/parquet/parquet_footer.hpp"
 
 #include <cstddef>
@@ -38,7 +38,8 @@ struct parquet_page {
 
 /// Calls page(header) for the pages of a chunk, in their order, until they have all of its values.
 ///   throws   error{errc::format}: a damaged header, a page that reaches beyond its chunk, values that do not add up
-void for_each_page(file_window& file, const parquet_chunk& chunk, const std::function<void(const parquet_page&)>& page);
+void for_each_page(buffered_file& file, const parquet_chunk& chunk,
+                   const std::function<void(const parquet_page&)>& page);
 
 /// Who is given values.
 class parquet_sink {

@@ -46,8 +46,8 @@ class bare_values {
     const std::uint64_t body = end_ - values_;
     // Lengths that lie close together are read together.
     constexpr std::uint64_t near_bytes = 2048;
-    constexpr std::uint64_t window_bytes = std::uint64_t{64} << 10;
-    lengths_.read_ahead(page.values != 0 && body / page.values < near_bytes ? std::min(window_bytes, body) : 4);
+    constexpr std::uint64_t buffer_bytes = std::uint64_t{64} << 10;
+    lengths_.read_ahead(page.values != 0 && body / page.values < near_bytes ? std::min(buffer_bytes, body) : 4);
     if (leaf_.levels == 0) return take_values(page.values);
     std::uint64_t levels = page.repetition_bytes + page.offset;
     std::uint64_t levels_bytes = page.definition_bytes;
@@ -99,8 +99,8 @@ class bare_values {
     fail_at(headers_.file().path(), offset, str_cat("the column '", leaf_.path, "': ", what));
   }
 
-  file_window headers_;
-  file_window lengths_;
+  buffered_file headers_;
+  buffered_file lengths_;
   const parquet_leaf& leaf_;
   std::span<value_place> places_;
   bare_pages found_;

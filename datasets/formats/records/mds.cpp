@@ -5,8 +5,8 @@
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "base/xxh64.hpp"
+#include "datasets/files/buffered_file.hpp"
 #include "datasets/files/cursor.hpp"
-#include "datasets/files/file_window.hpp"
 #include "datasets/files/parallel.hpp"
 #include "datasets/files/raw_files.hpp"
 #include "datasets/formats/format_openers.hpp"
@@ -269,13 +269,13 @@ void check_hash(const file_bytes& file, const mds_shard& shard, const std::strin
     throw error(errc::unsupported, str_cat(index, ": it has no hash of ", file.path(), " that leat computes (xxh64); ",
                                            "write it with hashes=['xxh64'], or leave checksums out"));
   }
-  constexpr std::size_t window_bytes = std::size_t{1} << 20;
-  std::vector<std::byte> window(window_bytes);
+  constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+  std::vector<std::byte> buffer(buffer_bytes);
   xxh64 sum;
   for (std::uint64_t at = 0; at < file.size();) {
-    const std::size_t bytes = file.read(at, window);
+    const std::size_t bytes = file.read(at, buffer);
     if (bytes == 0) fail_at(file.path(), at, "the file ends earlier than it did");
-    sum.add(std::span(window).first(bytes));
+    sum.add(std::span(buffer).first(bytes));
     at += bytes;
   }
   std::uint64_t said = 0;
@@ -300,8 +300,8 @@ std::vector<mds_shard> read_mds_index(const std::string& folder, const file_byte
 record_table read_mds_shard(const file_bytes& file, const mds_shard& shard) {
   const std::string& path = file.path();
   constexpr std::uint64_t head_bytes = 4;
-  file_window window(file, std::uint64_t{64} << 10);
-  if (const auto samples = window.at(0, head_bytes).number<std::uint32_t>(); samples != shard.samples) {
+  buffered_file buffer(file, std::uint64_t{64} << 10);
+  if (const auto samples = buffer.at(0, head_bytes).number<std::uint32_t>(); samples != shard.samples) {
     fail_at(path, 0, str_cat("a shard of ", samples, " samples where the index has ", shard.samples));
   }
   const std::uint64_t sizes_bytes =
@@ -313,19 +313,19 @@ record_table read_mds_shard(const file_bytes& file, const mds_shard& shard) {
     fail_at(path, 0, str_cat(shard.samples, " samples, for which the shard has no room"));
   std::vector<std::uint32_t> begins;
   for (std::uint64_t i = 0; i <= shard.samples; ++i) {
-    begins.push_back(window.at(head_bytes + 4 * i, 4).number<std::uint32_t>());
+    begins.push_back(buffer.at(head_bytes + 4 * i, 4).number<std::uint32_t>());
   }
   for (const mds_column& column : shard.columns) {
     table.fields.push_back(field_of(column));
     table.fields.back().places.reserve(shard.samples);
   }
-  window.read_ahead(sizes_bytes);
+  buffer.read_ahead(sizes_bytes);
   for (std::uint64_t i = 0; i < shard.samples; ++i) {
     const std::uint64_t begin = begins[i];
     const std::uint64_t end = begins[i + 1];
     if (end < begin || end > file.size() || end - begin < sizes_bytes)
       fail_at(path, begin, str_cat("sample ", i, " ends at ", end));
-    cursor sizes = window.at(begin, sizes_bytes);
+    cursor sizes = buffer.at(begin, sizes_bytes);
     std::uint64_t at = begin + sizes_bytes;
     for (std::size_t column = 0; column < shard.columns.size(); ++column) {
       const std::uint64_t bytes =

@@ -3,10 +3,10 @@
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
+#include "datasets/files/buffered_file.hpp"
 #include "datasets/files/coded_file.hpp"
 #include "datasets/files/content.hpp"
 #include "datasets/files/cursor.hpp"
-#include "datasets/files/file_window.hpp"
 #include "datasets/files/lines.hpp"
 #include "datasets/files/parallel.hpp"
 #include "datasets/files/patterns.hpp"
@@ -56,10 +56,10 @@ struct text_column {
 
 /// Which line of a file something is in, from 1.
 std::uint64_t line_of(const file_bytes& file, std::uint64_t offset) {
-  constexpr std::uint64_t window = std::uint64_t{1} << 20;
+  constexpr std::uint64_t buffer = std::uint64_t{1} << 20;
   std::uint64_t line = 1;
-  for (std::uint64_t at = 0; at < offset; at += window) {
-    const std::vector<std::byte> bytes = file.read(at, std::min(window, offset - at));
+  for (std::uint64_t at = 0; at < offset; at += buffer) {
+    const std::vector<std::byte> bytes = file.read(at, std::min(buffer, offset - at));
     line += static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), std::byte{'\n'}));
   }
   return line;
@@ -68,9 +68,9 @@ std::uint64_t line_of(const file_bytes& file, std::uint64_t offset) {
 // Calls each(text, place) for the first rows.
 template <class Each>
 void for_first_rows(const file_bytes& file, std::span<const value_place> records, const Each& each) {
-  file_window window(file, std::uint64_t{256} << 10);
+  buffered_file buffer(file, std::uint64_t{256} << 10);
   for (const value_place& place : records.first(std::min(rows_looked_at, records.size()))) {
-    const std::span<const std::byte> row = window.view(place.offset, place.bytes);
+    const std::span<const std::byte> row = buffer.view(place.offset, place.bytes);
     each(std::string_view(reinterpret_cast<const char*>(row.data()), row.size()), place);
   }
 }

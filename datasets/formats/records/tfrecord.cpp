@@ -4,7 +4,7 @@
 #include "base/crc32c.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
-#include "datasets/files/file_window.hpp"
+#include "datasets/files/buffered_file.hpp"
 #include "datasets/files/parallel.hpp"
 #include "datasets/files/patterns.hpp"
 #include "datasets/formats/format_openers.hpp"
@@ -165,13 +165,13 @@ example_file look_at_examples(const file_bytes& file, std::span<const value_plac
   constexpr std::size_t records_max = 1000;
   example_file found;
   std::uint64_t bytes = 0;
-  file_window window(file, std::min<std::uint64_t>(bytes_max, std::uint64_t{256} << 10));
+  buffered_file buffer(file, std::min<std::uint64_t>(bytes_max, std::uint64_t{256} << 10));
   for (const value_place& each : records.first(std::min(records_max, records.size()))) {
     bytes += each.bytes;
     if (found.records != 0 && bytes > bytes_max) break;
     const std::vector<std::byte> first = found.records == 0 ? first_record(file, records) : std::vector<std::byte>();
     const auto features =
-        read_example(found.records == 0 ? std::span<const std::byte>(first) : window.view(each.offset, each.bytes));
+        read_example(found.records == 0 ? std::span<const std::byte>(first) : buffer.view(each.offset, each.bytes));
     if (++found.records == 1) found.are_examples = features.has_value();
     if (!found.are_examples) break;
     if (!features) continue;
@@ -233,11 +233,11 @@ bool is_tfrecord(std::span<const std::byte> start) noexcept {
 
 std::vector<value_place> find_records(const file_bytes& file) {
   std::vector<value_place> records;
-  file_window window(file, head_bytes);
+  buffered_file buffer(file, head_bytes);
   constexpr std::uint64_t near_bytes = 2048;
-  constexpr std::uint64_t window_bytes = std::uint64_t{64} << 10;
+  constexpr std::uint64_t buffer_bytes = std::uint64_t{64} << 10;
   for (std::uint64_t at = 0; at < file.size();) {
-    const std::span<const std::byte> head = window.view(at, head_bytes);
+    const std::span<const std::byte> head = buffer.view(at, head_bytes);
     if (!is_head(head)) fail_at(file.path(), at, "the checksum of a record's length is another one");
     const auto bytes = number_at<std::uint64_t>(head, 0);
     if (bytes > file.size() - at - head_bytes || tail_bytes > file.size() - at - head_bytes - bytes) {
@@ -246,7 +246,7 @@ std::vector<value_place> find_records(const file_bytes& file) {
     records.push_back({.offset = at + head_bytes, .bytes = bytes});
     at += head_bytes + bytes + tail_bytes;
     // Short records' heads are read together.
-    window.read_ahead(at / records.size() < near_bytes ? window_bytes : head_bytes);
+    buffer.read_ahead(at / records.size() < near_bytes ? buffer_bytes : head_bytes);
   }
   return records;
 }

@@ -622,7 +622,7 @@ tar_index_options index_options_of(const tar_options& options) {
 tar_index_options remote_index_options_of(const tar_options& options) {
   tar_index_options index_options = index_options_of(options);
   index_options.stride_read_over_max = std::uint64_t{1} << 20;
-  index_options.window_bytes_max = std::uint64_t{1} << 20;
+  index_options.buffer_bytes_max = std::uint64_t{1} << 20;
   return index_options;
 }
 

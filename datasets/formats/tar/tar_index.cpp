@@ -20,16 +20,16 @@ namespace leat::datasets {
 namespace {
 
 // The first read of a shard: as cheap as one block on any drive, and it shows what the shard is made of.
-constexpr std::uint64_t first_window_bytes = 64 << 10;
+constexpr std::uint64_t first_buffer_bytes = 64 << 10;
 constexpr std::uint64_t page_bytes = 4 << 10;
 // For shards of large members: the header's page, and the next one if this much does not fit. A label behind a
 // photograph and the next photograph's header then take one read a sample instead of 1.25.
-constexpr std::uint64_t window_bytes_min = 2 << 10;
+constexpr std::uint64_t buffer_bytes_min = 2 << 10;
 // Within this distance of a shard's end all is read: the end marker, and the zeros that fill the last record of 10 KiB.
 constexpr std::uint64_t end_bytes = 12 << 10;
 
 // Memory for one read at a time, aligned for any rung.
-class window_memory {
+class buffer_memory {
  public:
   [[nodiscard]] std::span<std::byte> of(std::uint64_t bytes) {
     if (bytes > bytes_) {
@@ -129,7 +129,7 @@ class shard_scan {
   // The next index of photo packs, or the shard's end.
   void read_photos_on();
   void read(const tar_walk::wanted& wanted);
-  [[nodiscard]] std::uint64_t window_bytes() const noexcept;
+  [[nodiscard]] std::uint64_t buffer_bytes() const noexcept;
   void end_shard() noexcept;
   void fail(std::exception_ptr what) noexcept;
   // What throws inside a completion is this shard's failure.
@@ -143,7 +143,7 @@ class shard_scan {
   std::uint32_t file_ = 0;
   open_header open_;
   read_header read_;
-  window_memory memory_;
+  buffer_memory memory_;
   std::optional<tar_walk> walk_;
   std::optional<shard_grouper> grouper_;
   std::uint64_t members_ = 0;
@@ -223,16 +223,16 @@ void shard_scan::read_photos_on() {
 }
 
 // How much to read for a header; bytes around it too if members have been small on average so far.
-std::uint64_t shard_scan::window_bytes() const noexcept {
-  if (members_ == 0) return first_window_bytes;
+std::uint64_t shard_scan::buffer_bytes() const noexcept {
+  if (members_ == 0) return first_buffer_bytes;
   const std::uint64_t stride = walk_->position() / members_;
-  return stride <= all_.options().stride_read_over_max ? all_.options().window_bytes_max : window_bytes_min;
+  return stride <= all_.options().stride_read_over_max ? all_.options().buffer_bytes_max : buffer_bytes_min;
 }
 
 void shard_scan::read(const tar_walk::wanted& wanted) {
   // Whole pages, as the drive and the page cache read them anyway.
   const std::uint64_t begin = wanted.offset / page_bytes * page_bytes;
-  std::uint64_t end = wanted.offset + std::max(wanted.bytes, window_bytes());
+  std::uint64_t end = wanted.offset + std::max(wanted.bytes, buffer_bytes());
   end = (end + page_bytes - 1) / page_bytes * page_bytes;
   if (end + end_bytes >= open_.size_bytes) end = open_.size_bytes;
   read_.file = file_;

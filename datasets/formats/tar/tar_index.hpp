@@ -17,7 +17,7 @@ struct tar_index_options {
   /// Up to this distance from header to header, reading over costs less than skipping. 20 KiB apart, 24,000 headers took 280 ms read over
   /// and 440 ms skipped, on a virtual disk of 3 GiB/s; 55 KiB apart (photographs with labels) skipping won.
   std::uint64_t stride_read_over_max = 24 << 10;
-  std::uint64_t window_bytes_max = 256 << 10;  ///< of what is read over
+  std::uint64_t buffer_bytes_max = 256 << 10;  ///< of what is read over
 };
 
 /// What reading the headers took.

@@ -28,8 +28,8 @@ tar_walk::tar_walk(std::string path, std::uint64_t file_bytes, std::uint64_t off
     : path_(std::move(path)), file_bytes_(file_bytes), position_(offset), at_marker_(what) {}
 
 void tar_walk::feed(std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
-  window_offset_ = offset;
-  window_ = bytes;
+  buffer_offset_ = offset;
+  buffer_ = bytes;
 }
 
 void tar_walk::ends_at(std::uint64_t file_bytes) noexcept {
@@ -52,9 +52,9 @@ void tar_walk::fail_at_start(std::span<const std::byte> block) const {
 }
 
 std::optional<std::span<const std::byte>> tar_walk::at(std::uint64_t offset, std::uint64_t bytes) {
-  if (offset >= window_offset_ && offset - window_offset_ <= window_.size() &&
-      bytes <= window_.size() - (offset - window_offset_)) {
-    return window_.subspan(offset - window_offset_, bytes);
+  if (offset >= buffer_offset_ && offset - buffer_offset_ <= buffer_.size() &&
+      bytes <= buffer_.size() - (offset - buffer_offset_)) {
+    return buffer_.subspan(offset - buffer_offset_, bytes);
   }
   wants_ = {offset, bytes};
   return std::nullopt;

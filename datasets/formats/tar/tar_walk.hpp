@@ -65,7 +65,7 @@ class tar_walk {
   tar_walk(std::string path, std::uint64_t file_bytes, std::uint64_t offset = 0,
            at_end_marker what = at_end_marker::stop);
 
-  /// The window that next() may look at, until the next feed(): bytes of the file from `offset` on.
+  /// The buffer that next() may look at, until the next feed(): bytes of the file from `offset` on.
   void feed(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
 
   /// Goes to the next member.
@@ -103,8 +103,8 @@ class tar_walk {
   std::string path_;
   std::uint64_t file_bytes_;
   std::uint64_t position_;
-  std::uint64_t window_offset_ = 0;
-  std::span<const std::byte> window_;
+  std::uint64_t buffer_offset_ = 0;
+  std::span<const std::byte> buffer_;
   wanted wants_;
   tar_member member_;
   pax_records global_;

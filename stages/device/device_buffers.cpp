@@ -1,4 +1,4 @@
-#include "stages/device/device_blocks.hpp"
+#include "stages/device/device_buffers.hpp"
 
 #include "base/text.hpp"
 #include "base/thread_number.hpp"
@@ -25,19 +25,19 @@ constexpr const char* looking_at_a_consumer = "cudaStreamIsCapturing or cuStream
 
 }  // namespace
 
-void device_blocks::prepare(std::size_t count, std::size_t bytes, stream side, bool operates) {
+void device_buffers::prepare(std::size_t count, std::size_t bytes, stream side, bool operates) {
   // No failure for later: nothing is in use yet, so that all that was taken is given back.
   const auto check = [&](const failed_call& call) {
     if (call.status != device_ok) throw failure_.describe(call);
   };
-  blocks_.reserve(count);
+  buffers_.reserve(count);
   {
     const mutex_lock lock(mutex_);
     free_.reserve(count);
     parked_.reserve(count);
   }
   for (std::size_t i = 0; i < count; ++i) {
-    device_block& added = blocks_.emplace_back();
+    device_buffer& added = buffers_.emplace_back();
     const failed_call taken = {calls_.take_memory(bytes, added.memory, side), "device memory for a batch", bytes};
     if (calls_.is_full(taken.status)) {
       throw error(errc::limit,
@@ -51,9 +51,9 @@ void device_blocks::prepare(std::size_t count, std::size_t bytes, stream side, b
   }
 }
 
-void device_blocks::free_all(stream side) noexcept {
+void device_buffers::free_all(stream side) noexcept {
   retry_parked();
-  for (device_block& each : blocks_) {
+  for (device_buffer& each : buffers_) {
     if (failure_.happened() || !each.unrecorded.empty()) continue;
     if (const failed_call failed = wait_for_consumers(each, side); failed.status != device_ok) {
       static_cast<void>(failure_.note(failed));
@@ -65,63 +65,63 @@ void device_blocks::free_all(stream side) noexcept {
   }
 }
 
-bool device_blocks::has_free() const noexcept {
+bool device_buffers::has_free() const noexcept {
   const mutex_lock lock(mutex_);
   return !free_.empty();
 }
 
-bool device_blocks::has_parked() const noexcept {
+bool device_buffers::has_parked() const noexcept {
   const mutex_lock lock(mutex_);
   return !parked_.empty();
 }
 
-device_block& device_blocks::take() noexcept {
+device_buffer& device_buffers::take() noexcept {
   const mutex_lock lock(mutex_);
   assert(!free_.empty());
-  device_block* const taken = free_.front();
+  device_buffer* const taken = free_.front();
   free_.erase(free_.begin());
   return *taken;
 }
 
-stream device_blocks::as_seen_here(const consumer& from) const noexcept {
+stream device_buffers::as_seen_here(const consumer& from) const noexcept {
   const bool of_another = calls_.is_of_thread(from.which) && from.named_by != thread_number();
   return of_another ? stream() : from.which;
 }
 
-void device_blocks::give_back(device_block& block, std::span<const consumer> consumers) noexcept {
+void device_buffers::give_back(device_buffer& buffer, std::span<const consumer> consumers) noexcept {
   if (failure_.happened()) return;
-  block.recorded = 0;
+  buffer.recorded = 0;
   try {
-    for (const consumer& each : consumers) block.unrecorded.push_back(as_seen_here(each));
+    for (const consumer& each : consumers) buffer.unrecorded.push_back(as_seen_here(each));
   } catch (...) {
     static_cast<void>(failure_.note(std::current_exception()));
     return;
   }
-  const recording now = record(block);
+  const recording now = record(buffer);
   if (now == recording::failed) return;
   const mutex_lock lock(mutex_);
-  (now == recording::done ? free_ : parked_).push_back(&block);
+  (now == recording::done ? free_ : parked_).push_back(&buffer);
 }
 
-void device_blocks::retry_parked() noexcept {
-  for (std::size_t left = blocks_.size(); left != 0 && !failure_.happened(); --left) {
-    device_block* block = nullptr;
+void device_buffers::retry_parked() noexcept {
+  for (std::size_t left = buffers_.size(); left != 0 && !failure_.happened(); --left) {
+    device_buffer* buffer = nullptr;
     {
       const mutex_lock lock(mutex_);
       if (parked_.empty()) return;
-      block = parked_.front();
+      buffer = parked_.front();
       parked_.erase(parked_.begin());
     }
-    const recording now = record(*block);
+    const recording now = record(*buffer);
     if (now == recording::failed) return;
     const mutex_lock lock(mutex_);
-    (now == recording::done ? free_ : parked_).push_back(block);
+    (now == recording::done ? free_ : parked_).push_back(buffer);
   }
 }
 
-// With nothing locked: CUDA makes a caller wait whose stream's queue is full. Until the block is given back it is this batch's alone. What
+// With nothing locked: CUDA makes a caller wait whose stream's queue is full. Until the buffer is given back it is this batch's alone. What
 // can be recorded is recorded now: its stream may be destroyed when the batch has ended. What cannot is the default stream.
-device_blocks::recording device_blocks::record(device_block& on) noexcept {
+device_buffers::recording device_buffers::record(device_buffer& on) noexcept {
   std::size_t left = 0;
   try {
     while (left < on.unrecorded.size()) {
@@ -157,13 +157,13 @@ device_blocks::recording device_blocks::record(device_block& on) noexcept {
   return left == 0 ? recording::done : recording::parked;
 }
 
-failed_call device_blocks::record_timed(timed_end& end, stream in) noexcept {
+failed_call device_buffers::record_timed(timed_end& end, stream in) noexcept {
   const failed_call recorded = {calls_.record(end.event, in), "cudaEventRecord of a batch's end", {}};
   if (recorded.status == device_ok) end.is.store(timed_end::state::recorded, std::memory_order_release);
   return recorded;
 }
 
-failed_call device_blocks::add_event(device_block& to) {
+failed_call device_buffers::add_event(device_buffer& to) {
   to.consumed.reserve(to.consumed.size() + 1);
   device_event consumed = device_event::none;
   const device_status status = calls_.make_event(consumed);
@@ -172,17 +172,17 @@ failed_call device_blocks::add_event(device_block& to) {
   return {};
 }
 
-failed_call device_blocks::wait_for_consumers(const device_block& block, stream in) noexcept {
-  for (std::size_t i = 0; i < block.recorded; ++i) {
-    const device_status status = calls_.wait(in, block.consumed[i]);
+failed_call device_buffers::wait_for_consumers(const device_buffer& buffer, stream in) noexcept {
+  for (std::size_t i = 0; i < buffer.recorded; ++i) {
+    const device_status status = calls_.wait(in, buffer.consumed[i]);
     if (status != device_ok) return {status, "cudaStreamWaitEvent", {}};
   }
   return {};
 }
 
-failed_call device_blocks::synchronize_with_consumers(const device_block& block) noexcept {
-  for (std::size_t i = 0; i < block.recorded; ++i) {
-    const device_status status = calls_.synchronize(block.consumed[i]);
+failed_call device_buffers::synchronize_with_consumers(const device_buffer& buffer) noexcept {
+  for (std::size_t i = 0; i < buffer.recorded; ++i) {
+    const device_status status = calls_.synchronize(buffer.consumed[i]);
     if (status != device_ok) return {status, "cudaEventSynchronize of a batch's end", {}};
   }
   return {};

@@ -1,4 +1,4 @@
-// Bytes of a file, through a window that moves on with requests in file order: for headers and lengths, which are many and small.
+// Bytes of a file, through a buffer that moves on with requests in file order: for headers and lengths, which are many and small.
 #pragma once
 
 #include "datasets/files/cursor.hpp"
@@ -11,10 +11,10 @@
 
 namespace leat::datasets {
 
-class file_window {
+class buffered_file {
  public:
   ///   ahead_bytes   what is read at once, where fewer are asked for
-  explicit file_window(const file_bytes& file, std::uint64_t ahead_bytes = 4096) noexcept
+  explicit buffered_file(const file_bytes& file, std::uint64_t ahead_bytes = 4096) noexcept
       : file_(file), ahead_bytes_(ahead_bytes) {}
 
   void read_ahead(std::uint64_t bytes) noexcept { ahead_bytes_ = bytes; }

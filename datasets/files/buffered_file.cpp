@@ -1,4 +1,4 @@
-#include "datasets/files/file_window.hpp"
+#include "datasets/files/buffered_file.hpp"
 
 #include "base/text.hpp"
 
@@ -6,7 +6,7 @@
 
 namespace leat::datasets {
 
-void file_window::fill(std::uint64_t offset, std::uint64_t bytes) {
+void buffered_file::fill(std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t size = file_.size();
   if (offset > size || bytes > size - offset) {
     fail_at(file_.path(), offset, str_cat(bytes, " bytes are expected here, and the file ends at ", size));
