@@ -81,8 +81,8 @@ enum class replacement : std::uint8_t {
 ///                       it
 [[nodiscard]] order balanced(std::string column, std::uint64_t samples_per_epoch = 0);
 
-///   length   a column with the length of each sample, or a field, whose values are measured in bytes. Values inside
-///            records are read once for it
+///   length   a column with the length of each sample; or a tokenize field of the loader, whose tokens are counted, on all
+///            cores; or a field of the dataset, whose values are measured in bytes. Values inside records are read once for it
 ///   tokens_max   the most elements of a batch after padding: rows x the longest sample of the bucket. Must be set
 ///   rows_max     the most rows of a batch. 0 (default): batch_size
 struct bucket_options {
@@ -100,6 +100,50 @@ struct bucket_options {
 ///   throws   when the loader is built, error{errc::usage}: tokens_max of 0, neither a column nor a field of this name,
 ///            a sample without a length, one with a negative length, one that is longer than tokens_max
 [[nodiscard]] order bucketed(bucket_options how);
+
+/// How packed() puts samples into its rows.
+enum class packed_by : std::uint8_t {
+  stream,    ///< end to end, cut where a row ends: all rows are full but the last
+  best_fit,  ///< whole, of a pool of samples: the longest first, each where it leaves the least
+  first_fit  ///< whole, as they come: each into the first row of the pool that has room
+};
+
+/// What becomes of a sample that is longer than a row and may not be cut where one ends.
+enum class longer_samples : std::uint8_t {
+  cut,    ///< its first tokens fill a row; the others are left out
+  split,  ///< it is several, each as long as a row but the last
+  skip    ///< it is left out
+};
+
+///   by        stream (default), best_fit or first_fit
+///   longer    with best_fit and first_fit. Default: cut
+///   pool      with best_fit and first_fit: as many samples are put into rows together. Rows that they fill badly are taken
+///             apart, and their samples go to the next pool. Default: 4096
+///   shuffle   the samples are shuffled in each epoch (default), or in the dataset's order
+///   pad       the number that stands where no token is. Default: 0
+struct packed_options {
+  packed_by by = packed_by::stream;
+  longer_samples longer = longer_samples::cut;
+  std::uint32_t pool = 4096;
+  bool shuffle = true;
+  std::int64_t pad = 0;
+};
+
+/// Rows of `length` tokens that hold several samples. The loader has a tokenize field, which makes their tokens; batch_size counts
+/// packed rows. A row of the batch's ids, names and digests, and of other fields, is a *piece*: what one sample has in one row.
+///
+///     loader train{texts, {.batch_size = 8, .order = packed(2048)}, tokenize("text", words).eos()};
+///
+///   outputs   `name`: [rows, length]. `name`.positions: i32 [rows, length], from 0 in each piece; 0 where no token is.
+///             `name`.documents: i32 [rows, length], the piece's number in its row, from 0; -1 where no token is.
+///             `name`.cu_seqlens: i32, where pieces begin in all rows together, and their end, as flash attention's calls for sequences
+///             of several lengths take it; what no token fills is a sequence. `name`.max_seqlen: i32 [1], the longest of them
+///   memory    4 bytes a sample. For each epoch that is kept, mostly three, 0.125 bytes a sample more; with best_fit and first_fit 4
+///             bytes (8 above 2^32), and 8 bytes a row
+///   time      tokens of all samples are counted when the loader is built, on all cores
+///   throws    when the loader is built, error{errc::usage}: no tokenize field, or several; one with pad(); last_batch::pad;
+///             corrupt_policy::substitute; mixing; a batch of more than 2^31 tokens
+[[nodiscard]] order packed(std::uint32_t length, packed_options how = {});
 
 /// The parts of a concat() by shares, independent of their sizes: after any number of rows each part has its share of
 /// them, within one row. The samples of a part are shuffled, and all of them come before one comes again: each part

@@ -4,6 +4,7 @@
 #include <leat/compiler.hpp>
 #include <leat/digest.hpp>
 #include <leat/field.hpp>
+#include <leat/index_options.hpp>
 #include <leat/tensor.hpp>
 
 #include <cstddef>
@@ -101,6 +102,11 @@ class tokenize {
   [[nodiscard]] tokenize mask() const {
     return with([](settings& to) { to.mask = true; });
   }
+  /// Where the numbers of tokens that packed() and bucketed() ask for are kept, as an index is: 4 bytes a sample, from 1,000 samples
+  /// on or in a directory that is named, and of files only. Default: they are counted in each run.
+  [[nodiscard]] tokenize keep_counts(index_options where) const {
+    return with([&](settings& to) { to.counts = std::move(where); });
+  }
   operator field() const;  // NOLINT: it is a field.
 
   struct settings {
@@ -114,6 +120,7 @@ class tokenize {
     std::optional<std::int64_t> pad;
     std::int64_t pad_value = 0;
     bool mask = false;
+    index_options counts;
   };
 
  private:

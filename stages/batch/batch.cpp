@@ -128,8 +128,8 @@ std::span<const std::byte> batch::bytes(std::string_view name, std::size_t row) 
   }
   for (const output_place& place : state_->layout->outputs()) {
     if (place.spec.name != name || place.hidden) continue;
-    if (place.spec.of_batch)
-      throw error(errc::usage, str_cat("'", name, "' is made of the whole batch: it has no rows"));
+    if (place.spec.of_batch || place.spec.is_packed())
+      throw error(errc::usage, str_cat("'", name, "' is made of the whole batch: it has no rows; operator[] has it"));
     const std::byte* const base = state_->held().base();
     if (!place.spec.ragged) return {base + place.offset + row * place.row_bytes, place.row_bytes};
     if (place.spec.has_offsets()) return state_->ragged_row(place, row);

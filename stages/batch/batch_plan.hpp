@@ -125,6 +125,8 @@ struct batch_plan {
   std::uint32_t epoch = 0;
   std::uint64_t index = 0;
   std::uint32_t padded = 0;            ///< rows at the end that only fill the batch
+  std::uint64_t packed_first = 0;      ///< where an order packs: the epoch's number of the first packed row
+  std::uint32_t packed_rows = 0;       ///< and how many there are
   std::size_t programs = 0;            ///< fields of the loader
   bool in_blocks = false;              ///< rows may have blocks
   std::vector<pick> picks;             ///< of the rows

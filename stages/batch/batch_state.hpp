@@ -49,13 +49,14 @@ struct batch_hold {
 struct batch::state : batch_hold {
   /// A ragged output of this batch.
   struct ragged {
-    std::size_t offset = 0;     ///< of its buffer in the block
-    std::size_t bytes = 0;      ///< of the tensor, after collate
-    std::size_t row_bytes = 0;  ///< of each row, where they are padded
-    std::size_t own_bytes = 0;  ///< of its rows without padding
-    std::size_t longest = 0;    ///< of its rows without padding
-    std::size_t capacity = 0;   ///< of an output that is of_batch
-    dimensions shape = {};      ///< of an output that is of_batch
+    std::size_t offset = 0;      ///< of its buffer in the block
+    std::size_t bytes = 0;       ///< of the tensor, after collate
+    std::size_t row_bytes = 0;   ///< of each row, where they are padded
+    std::size_t own_bytes = 0;   ///< of its rows without padding
+    std::size_t room_bytes = 0;  ///< of its rows with it; where they are not filled up, as if they were
+    std::size_t longest = 0;     ///< of its rows without padding
+    std::size_t capacity = 0;    ///< of an output that is of_batch
+    dimensions shape = {};       ///< of an output that is of_batch
   };
 
   /// Throws error{errc::usage} after release_on().

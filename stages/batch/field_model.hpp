@@ -14,6 +14,9 @@
 
 namespace leat::stages {
 
+/// Elements of the row of each sample. Of one that has no row, which its decoding says when it comes, 1.
+using row_counts = std::vector<std::uint32_t>;
+
 /// Whether the host makes a row to its end, or leaves what it can to an operation on the device; decoding, too, or not.
 enum class finished_by : std::uint8_t { host, device, device_decoding };
 
@@ -36,6 +39,13 @@ class field_model {
   /// Names what decides the bytes of its rows, but for the dataset's.
   ///   default   nothing has a name: a run with it can neither be saved nor resumed
   virtual void describe(description& out) const { out.add_unnamed(name(), "override field_model::describe()"); }
+  /// How many elements the row of each sample has, where only this field can tell. May read all samples, once for each dataset. Blocks.
+  ///   samples   as bind() has it; shared, since what was counted is kept as long as they are there
+  ///   default   null: it cannot
+  [[nodiscard]] virtual std::shared_ptr<const row_counts> counts(
+      const std::shared_ptr<const datasets::dataset_model>& /*samples*/) const {
+    return nullptr;
+  }
 };
 
 /// A field that is one program.

@@ -6,6 +6,8 @@
 #include "datasets/model/model.hpp"
 #include "stages/batch/output_spec.hpp"
 
+#include <leat/sampler.hpp>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +28,7 @@ namespace leat::stages {
 
 class array_crop;
 class field_program;
+class rank_packing;
 
 /// Where one output of one row goes.
 ///   bytes   the row, dense; of a ragged output as many bytes as its capacity, of a padded one all that is to be filled
@@ -179,11 +182,24 @@ class finished_rows {
   /// The shape of what was written there.
   virtual void made(std::size_t output, const dimensions& shape) = 0;
   [[nodiscard]] virtual std::span<const std::uint64_t> samples() const noexcept = 0;
+  /// Of the rows, where an order packs them.
+  [[nodiscard]] virtual std::span<const pick> picks() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t epoch() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t index() const noexcept = 0;
 
  protected:
   ~finished_rows() = default;
+};
+
+/// Its rows may be pieces that lie in packed rows.
+class packable_facet {
+ public:
+  /// From now on each of its rows is a piece, and lies where that does. Before the program is shared. Its outputs become others.
+  ///   by   lives as long as the program
+  virtual void pack(const rank_packing& by) = 0;
+
+ protected:
+  ~packable_facet() = default;
 };
 
 /// It has outputs that are of_batch.
@@ -205,6 +221,7 @@ struct program_facets {
   const leaving_facet* leaving = nullptr;
   const checking_facet* checking = nullptr;
   const finishing_facet* finishing = nullptr;
+  packable_facet* packable = nullptr;
 };
 
 /// Facts of a program.

@@ -22,6 +22,8 @@ namespace leat::stages {
 ///   offsets_name   of a ragged output, where it is not called `name`.offsets
 ///   of_batch    a ragged output whose tensor is made once a batch, by finish(), in as much room as its rows ask for together, or
 ///               `of_batch_bytes`, where that is not 0. It has no rows of its own, and is in no digest
+///   packed_tokens   of a ragged output, not 0: its tensor is packed rows of so many elements. Each row is a piece, and lies where the order
+///               says; finish() fills what no piece does, and says the shape
 ///   hidden      finish() makes others of it; the trainer does not see it, and it is not copied to a device
 ///   digested    false: of a hidden output, what is made of it is digested instead
 ///   axes        of pictures: where the channels stand
@@ -41,6 +43,7 @@ struct output_spec {
   std::string offsets_name = {};
   bool of_batch = false;
   std::size_t of_batch_bytes = 0;
+  std::size_t packed_tokens = 0;
   bool hidden = false;
   bool digested = true;
   std::optional<layout> axes = {};
@@ -59,7 +62,8 @@ struct output_spec {
   [[nodiscard]] bool is_slot() const noexcept { return !slot.of.empty(); }
 
   [[nodiscard]] bool is_padded() const noexcept { return pad_multiple != 0; }
-  [[nodiscard]] bool has_offsets() const noexcept { return ragged && !is_padded() && !of_batch; }
+  [[nodiscard]] bool is_packed() const noexcept { return packed_tokens != 0; }
+  [[nodiscard]] bool has_offsets() const noexcept { return ragged && !is_padded() && !of_batch && !is_packed(); }
   [[nodiscard]] std::string offsets() const { return offsets_name.empty() ? name + ".offsets" : offsets_name; }
   /// Bytes of each row of a batch whose longest one has so many.
   [[nodiscard]] std::size_t padded_bytes(std::size_t longest_bytes) const noexcept {

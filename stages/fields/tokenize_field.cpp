@@ -1,18 +1,26 @@
 // tokenize: a text as the numbers of its tokens.
+#include "base/hasher.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
+#include "datasets/tables/each_value.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
+#include "stages/fields/kept_counts.hpp"
 #include "stages/fields/padded_row.hpp"
+#include "stages/order/packing.hpp"
 #include "stages/tokenize/tokenizer_state.hpp"
 
 #include <leat/error.hpp>
 #include <leat/tokenizer.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <mutex>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,9 +34,12 @@ struct tokenize_scratch final : field_scratch {
   explicit tokenize_scratch(const text_encoder& of) : encoding(of) {}
   encode_scratch encoding;
   std::vector<std::uint32_t> ids;
+  std::optional<std::uint64_t> sample;  // whose ids these are: its next piece has the same
 };
 
-class tokenize_program final : public field_program, ragged_facet {
+constexpr std::uint64_t row_elements_max = std::numeric_limits<std::uint32_t>::max();
+
+class tokenize_program final : public field_program, ragged_facet, packable_facet, finishing_facet {
  public:
   tokenize_program(const tokenize::settings& settings, tokenizer words, std::vector<std::uint16_t> fields)
       : field_program({}, std::move(fields), {.scratch_bytes = encode_scratch::bytes_least}),
@@ -36,6 +47,7 @@ class tokenize_program final : public field_program, ragged_facet {
         words_(std::move(words)),
         encoder_(words_.get()->encoder),
         around_((settings_.around ? encoder_.ids_around() : 0) + (settings_.eos ? 1 : 0)) {
+    facets_.packable = this;
     if (settings_.pad) {
       outputs_.push_back({.name = settings_.name, .type = settings_.type, .row_shape = {*settings_.pad}});
       outputs_.push_back({.name = settings_.name + ".length", .type = dtype::i64});
@@ -48,7 +60,51 @@ class tokenize_program final : public field_program, ragged_facet {
     facets_.ragged = this;
   }
 
-  std::size_t ragged_bytes(std::size_t /*output*/, std::size_t encoded_bytes) const override {
+  void pack(const rank_packing& by) override {
+    if (settings_.pad) {
+      throw error(errc::usage, str_cat("tokenize '", settings_.name,
+                                       "': rows are packed, and pad() fills rows of one text each; leave it out"));
+    }
+    const std::size_t length = by.of().row_tokens();
+    const std::uint64_t tokens = std::uint64_t{by.rows_max()} * length;
+    if (tokens > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
+      throw error(errc::usage,
+                  str_cat("tokenize '", settings_.name, "': ", by.rows_max(), " packed rows of ", length,
+                          " tokens in a batch, whose places are i32; lower ", spelled(option_id::batch_size)),
+                  option_id::batch_size);
+    }
+    if (settings_.type == dtype::i32 && !std::in_range<std::int32_t>(by.of().pad())) {
+      throw error(errc::usage,
+                  str_cat("tokenize '", settings_.name, "': the order's pad ", by.of().pad(), " is no i32"));
+    }
+    packed_ = &by;
+    const std::size_t all = static_cast<std::size_t>(tokens);
+    constexpr std::size_t place_bytes = sizeof(std::int32_t);
+    outputs_.clear();
+    outputs_.push_back({.name = settings_.name,
+                        .type = settings_.type,
+                        .ragged = true,
+                        .of_batch_bytes = all * size_bytes(settings_.type),
+                        .packed_tokens = length});
+    // Each piece is a sequence, and so is what lies between two, or behind the last of a row.
+    const std::size_t sequences = std::min(2 * std::size_t{by.pieces_max()} + by.rows_max(), all);
+    const auto add = [&](std::string_view name, std::size_t elements) {
+      outputs_.push_back({.name = settings_.name + std::string(name),
+                          .type = dtype::i32,
+                          .ragged = true,
+                          .of_batch = true,
+                          .of_batch_bytes = elements * place_bytes});
+    };
+    add(".positions", all);
+    add(".documents", all);
+    add(".cu_seqlens", sequences + 1);
+    add(".max_seqlen", 1);
+    facets_.ragged = this;
+    facets_.finishing = this;
+  }
+
+  std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
+    if (packed_ != nullptr && output != 0) return 0;
     std::size_t ids = encoder_.ids_most(encoded_bytes) + around_;
     if (settings_.truncate) ids = std::min(ids, static_cast<std::size_t>(*settings_.truncate));
     return ids * size_bytes(settings_.type);
@@ -59,24 +115,15 @@ class tokenize_program final : public field_program, ragged_facet {
 
   outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
     auto& own = static_cast<tokenize_scratch&>(scratch);
+    if (packed_ != nullptr) return decode_piece(own, input, rows.front());
     const std::size_t room = rows.front().bytes.size() / size_bytes(settings_.type);
     // A row has room for as many tokens as bytes. A text that is no UTF-8 may have more, and may not be cut there without a word.
     const bool is_cut = settings_.truncate && static_cast<std::size_t>(*settings_.truncate) <= room;
     const std::size_t limit = is_cut ? static_cast<std::size_t>(*settings_.truncate) : room;
-    const std::size_t eos = settings_.eos ? 1 : 0;
-    own.ids.clear();
-    const std::string_view text(reinterpret_cast<const char*>(input.encoded.data()), input.encoded.size());
-    try {
-      // Where a text may not be cut, one token more than there is room for says that it has to be.
-      const encode_options how{.special_in_text = settings_.special_in_text,
-                               .around = settings_.around,
-                               .ids_max = limit - std::min(limit, eos) + (is_cut ? 0 : 1)};
-      if (auto wrong = encoder_.encode(text, how, own.encoding, own.ids))
-        return corrupt(std::move(*wrong), corrupt_kinds::unsupported);
-    } catch (const error& wrong) {
-      return corrupt(str_cat("the tokenizer cannot cut it into words: ", wrong.what()), corrupt_kinds::unsupported);
+    // Where a text may not be cut, one token more than there is room for says that it has to be.
+    if (auto wrong = encode(own, input.encoded, is_cut ? limit : limit + 1)) {
+      return corrupt(std::move(*wrong), corrupt_kinds::unsupported);
     }
-    if (settings_.eos) own.ids.push_back(static_cast<std::uint32_t>(*settings_.eos));
     if (own.ids.size() > limit) {
       return corrupt(settings_.pad ? str_cat("has more than ", room, " tokens; tokenize::truncate() cuts it")
                                    : std::string("is no UTF-8, and has more tokens than bytes"));
@@ -85,26 +132,147 @@ class tokenize_program final : public field_program, ragged_facet {
     return {};
   }
 
+  void finish(finished_rows& all) const override {
+    const rank_packing::rows mine = packed_->rows_of(all.epoch(), all.index());
+    const std::size_t length = packed_->of().row_tokens();
+    const std::size_t tokens = mine.count * length;
+    packed_tensors to{.ids = all.room(0),
+                      .positions = places_in(all, 1),
+                      .documents = places_in(all, 2),
+                      .cu_seqlens = places_in(all, 3)};
+    std::vector<packed_piece> pieces;
+    packed_->pieces(all.epoch(), all.index(), pieces);
+    to.cu_seqlens[to.sequences++] = 0;
+    std::size_t left = 0;  // of the picks: those of corrupt samples are gone
+    std::uint64_t row = mine.first;
+    std::int32_t document = 0;
+    for (const packed_piece& each : pieces) {
+      if (each.row != row) document = 0;
+      row = each.row;
+      const bool is_there = left < all.picks().size() && all.picks()[left] == each.of;
+      if (is_there) {
+        ++left;
+        const std::size_t begin = (each.row - mine.first) * length + each.offset;
+        fill(to, begin, length);
+        std::iota(to.positions + begin, to.positions + begin + each.count, 0);
+        std::fill_n(to.documents + begin, each.count, document);
+        end_sequence(to, begin + each.count);
+      }
+      ++document;
+    }
+    fill(to, tokens, length);
+    *places_in(all, 4) = to.longest;
+    const dimensions shape{std::int64_t{mine.count}, static_cast<std::int64_t>(length)};
+    all.made(0, shape);
+    all.made(1, shape);
+    all.made(2, shape);
+    all.made(3, {static_cast<std::int64_t>(to.sequences)});
+    all.made(4, {1});
+  }
+
+  /// The tokens of a text that is not packed or filled up: as many as its row has.
+  ///   nothing   there are none, since decode() will say that it is corrupt
+  [[nodiscard]] std::optional<std::size_t> count(tokenize_scratch& own, std::span<const std::byte> text) const {
+    const std::size_t limit = settings_.truncate ? static_cast<std::size_t>(*settings_.truncate) : no_limit;
+    if (encode(own, text, limit)) return std::nullopt;
+    return own.ids.size();
+  }
+
  private:
+  static constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
+
+  /// The tensors of a batch, from its first row on.
+  ///   filled      so many tokens: what they are is said
+  ///   sequences   of cu_seqlens
+  struct packed_tensors {
+    std::span<std::byte> ids;
+    std::int32_t* positions = nullptr;
+    std::int32_t* documents = nullptr;
+    std::int32_t* cu_seqlens = nullptr;
+    std::size_t filled = 0;
+    std::size_t sequences = 0;
+    std::int32_t longest = 0;
+  };
+  static std::int32_t* places_in(finished_rows& all, std::size_t output) {
+    return reinterpret_cast<std::int32_t*>(all.room(output).data());
+  }
+  static void end_sequence(packed_tensors& to, std::size_t end) {
+    to.longest = std::max(to.longest, static_cast<std::int32_t>(end - to.filled));
+    to.filled = end;
+    to.cu_seqlens[to.sequences++] = static_cast<std::int32_t>(end);
+  }
+  /// What no token fills, up to a place: of each row a sequence.
+  void fill(packed_tensors& to, std::size_t end, std::size_t length) const {
+    while (to.filled < end) {
+      const std::size_t until = std::min(end, (to.filled / length + 1) * length);
+      std::byte* at = to.ids.data() + to.filled * size_bytes(settings_.type);
+      for (std::size_t i = to.filled; i < until; ++i) at = put(at, packed_->of().pad());
+      std::fill(to.positions + to.filled, to.positions + until, 0);
+      std::fill(to.documents + to.filled, to.documents + until, -1);
+      end_sequence(to, until);
+    }
+  }
+
+  /// The text's tokens, `limit` of them with those around it, or why there are none.
+  [[nodiscard]] std::optional<std::string> encode(tokenize_scratch& own, std::span<const std::byte> encoded,
+                                                  std::size_t limit) const {
+    const std::size_t eos = settings_.eos ? 1 : 0;
+    own.sample.reset();
+    own.ids.clear();
+    const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+    try {
+      const encode_options how{.special_in_text = settings_.special_in_text,
+                               .around = settings_.around,
+                               .ids_max = limit == no_limit ? limit : limit - std::min(limit, eos)};
+      if (auto wrong = encoder_.encode(text, how, own.encoding, own.ids)) return wrong;
+    } catch (const error& wrong) {
+      return str_cat("the tokenizer cannot cut it into words: ", wrong.what());
+    }
+    if (settings_.eos) own.ids.push_back(static_cast<std::uint32_t>(*settings_.eos));
+    return std::nullopt;
+  }
+
+  outcome<void> decode_piece(tokenize_scratch& own, const decode_input& input, row_target& to) const {
+    const packed_piece piece =
+        packed_->of().piece_of({.sample = input.sample, .draw = input.draw, .epoch = input.epoch});
+    const std::uint32_t counted = packed_->of().tokens_of(input.sample);
+    if (own.sample != input.sample) {
+      const std::size_t limit = settings_.truncate ? static_cast<std::size_t>(*settings_.truncate) : no_limit;
+      if (auto wrong = encode(own, input.encoded, limit)) return corrupt(std::move(*wrong), corrupt_kinds::unsupported);
+      own.sample = input.sample;
+    }
+    if (own.ids.size() != counted) {
+      return corrupt(str_cat("has ", own.ids.size(), " tokens, and had ", counted,
+                             " when they were counted: the texts have changed since, or were damaged"));
+    }
+    assert(piece.first + piece.count <= own.ids.size() && to.bytes.size() == piece.count * size_bytes(settings_.type));
+    std::byte* at = to.bytes.data();
+    for (std::uint32_t i = 0; i < piece.count; ++i) at = put(at, std::int64_t{own.ids[piece.first + i]});
+    to.used = to.bytes.size();
+    return {};
+  }
+
+  /// Returns where the next one goes.
+  std::byte* put(std::byte* at, std::int64_t value) const {
+    const auto narrow = static_cast<std::int32_t>(value);
+    settings_.type == dtype::i64 ? std::memcpy(at, &value, sizeof value) : std::memcpy(at, &narrow, sizeof narrow);
+    return at + size_bytes(settings_.type);
+  }
+
   void write(const std::vector<std::uint32_t>& ids, std::span<row_target> rows) const {
     std::byte* at = rows.front().bytes.data();
-    const auto put = [&](std::int64_t value) {
-      const auto narrow = static_cast<std::int32_t>(value);
-      settings_.type == dtype::i64 ? std::memcpy(at, &value, sizeof value) : std::memcpy(at, &narrow, sizeof narrow);
-      at += size_bytes(settings_.type);
-    };
     if (settings_.type == dtype::i32) {
       if (!ids.empty()) std::memcpy(at, ids.data(), ids.size() * sizeof(std::uint32_t));
       at += ids.size() * sizeof(std::uint32_t);
     } else {
-      for (const std::uint32_t id : ids) put(std::int64_t{id});
+      for (const std::uint32_t id : ids) at = put(at, std::int64_t{id});
     }
     if (!settings_.pad) {
       rows.front().used = ids.size() * size_bytes(settings_.type);
       return;
     }
     const auto length = static_cast<std::int64_t>(ids.size());
-    for (std::int64_t i = length; i < *settings_.pad; ++i) put(settings_.pad_value);
+    for (std::int64_t i = length; i < *settings_.pad; ++i) at = put(at, settings_.pad_value);
     write_length(rows, ids.size(), settings_.mask);
   }
 
@@ -112,6 +280,7 @@ class tokenize_program final : public field_program, ragged_facet {
   const tokenizer words_;
   const text_encoder& encoder_;
   const std::size_t around_;
+  const rank_packing* packed_ = nullptr;
 };
 
 class tokenize_model final : public one_program_field {
@@ -132,8 +301,23 @@ class tokenize_model final : public one_program_field {
       out.add("pad", str_cat(*settings_.pad, " with ", settings_.pad_value, settings_.mask ? ", mask" : ""));
     }
   }
+  std::shared_ptr<const row_counts> counts(
+      const std::shared_ptr<const datasets::dataset_model>& samples) const override {
+    const std::lock_guard lock(counted_.mutex);
+    if (counted_.counts && counted_.of.lock() == samples) return counted_.counts;
+    counted_.counts = std::make_shared<const row_counts>(
+        kept_counts(*samples, settings_.counts, str_cat("tokens of '", settings_.member, "'"), what_counts(),
+                    [&] { return count_all(*samples); }));
+    counted_.of = samples;
+    return counted_.counts;
+  }
+
+ private:
   std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by) const override {
     check();
+    return std::make_unique<tokenize_program>(settings_, words_, members_of(dataset));
+  }
+  [[nodiscard]] std::vector<std::uint16_t> members_of(const datasets::dataset_model& dataset) const {
     const std::string_view names[] = {settings_.member};
     std::vector<std::uint16_t> fields = find_fields(dataset, names);
     if (fields.empty()) throw_no_field(dataset, settings_.member, settings_.name);
@@ -144,10 +328,34 @@ class tokenize_model final : public one_program_field {
         throw_wrong_kind(info, settings_.name);
       }
     }
-    return std::make_unique<tokenize_program>(settings_, words_, std::move(fields));
+    return fields;
+  }
+  /// All that decides how many tokens a text has.
+  [[nodiscard]] digest what_counts() const {
+    hasher how;
+    how.add("tokens");
+    how.add(words_.identity());
+    how.add(settings_.member);
+    for (const bool each : {settings_.eos.has_value(), settings_.special_in_text, settings_.around}) how.add(each);
+    how.add(static_cast<std::uint64_t>(settings_.truncate.value_or(0)));
+    return how.finish();
+  }
+  [[nodiscard]] row_counts count_all(const datasets::dataset_model& dataset) const {
+    check();
+    const std::vector<std::uint16_t> fields = members_of(dataset);
+    const tokenize_program counting(settings_, words_, fields);
+    row_counts counts(dataset.size());
+    datasets::for_each_value(dataset, fields, [&]() -> datasets::value_use {
+      auto own = std::make_shared<tokenize_scratch>(words_.get()->encoder);
+      return [&, own](std::uint64_t sample, std::optional<std::span<const std::byte>> text) {
+        const std::size_t count = text ? counting.count(*own, *text).value_or(1) : 1;
+        if (count > row_elements_max) refuse(str_cat("sample ", sample, " has ", count, " tokens; give truncate()"));
+        counts[sample] = static_cast<std::uint32_t>(count);
+      };
+    });
+    return counts;
   }
 
- private:
   [[noreturn]] void refuse(const std::string& what) const {
     throw error(errc::usage, str_cat("tokenize '", settings_.name, "': ", what));
   }
@@ -173,8 +381,16 @@ class tokenize_model final : public one_program_field {
     }
   }
 
+  // Of the dataset that they were last asked for of: batch_at() and a loader of each epoch ask again.
+  struct counted {
+    std::mutex mutex;
+    std::weak_ptr<const datasets::dataset_model> of;
+    std::shared_ptr<const row_counts> counts;
+  };
+
   tokenize::settings settings_;
   tokenizer words_;
+  mutable counted counted_;
 };
 
 }  // namespace

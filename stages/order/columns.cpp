@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/tables/value_sizes.hpp"
+#include "stages/batch/field_model.hpp"
 #include "stages/order/order_error.hpp"
 
 #include <leat/error.hpp>
@@ -58,11 +59,13 @@ std::vector<std::int64_t> column_values_of(const dataset& samples, std::string_v
   throw order_error(order, "the dataset has no column '", column, "'; it has ", names_of(model, false, column), remedy);
 }
 
-std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view length, std::string_view order) {
+std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view length, std::string_view order,
+                                      std::span<const field> fields) {
   const datasets::dataset_model& model = *samples.model();
-  std::vector<std::uint64_t> lengths(model.size());
+  std::vector<std::uint64_t> lengths;
   if (const std::optional<std::size_t> column = model.find_column(length)) {
     const std::vector<std::int64_t> values = values_of(model, *column, length, order);
+    lengths.resize(values.size());
     for (std::size_t sample = 0; sample < values.size(); ++sample) {
       if (values[sample] < 0) {
         throw order_error(order, "the length of sample ", sample, " is ", values[sample], "; give lengths from 0 on");
@@ -70,6 +73,10 @@ std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view l
       lengths[sample] = static_cast<std::uint64_t>(values[sample]);
     }
     return lengths;
+  }
+  for (const leat::field& each : fields) {
+    if (each.model().name() != length) continue;
+    if (const auto counts = each.model().counts(samples.model())) return {counts->begin(), counts->end()};
   }
   const std::optional<std::uint16_t> field = model.find_field(length);
   if (!field || model.forms(*field).any_of(datasets::forms_made)) {

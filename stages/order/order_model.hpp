@@ -1,11 +1,13 @@
 // What an order is inside: it becomes a sampler as soon as it is known of which dataset.
 #pragma once
 
+#include <leat/field.hpp>
 #include <leat/sampler.hpp>
 #include <leat/samples.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace leat::datasets {
@@ -17,11 +19,13 @@ namespace leat::stages {
 /// What a loader tells an order, besides its dataset.
 ///   batch_size   rows of a global batch, those of all ranks together: at least 1
 ///   nodes        machines of the world; 0 where they have different numbers of ranks
+///   fields       the loader's, of which some know how long rows are; only while the order is bound
 struct order_context {
   std::uint64_t seed = 0;
   std::uint32_t batch_size = 64;
   last_batch last = last_batch::keep;
   std::uint32_t nodes = 1;
+  std::span<const field> fields = {};
 };
 
 /// What the description of each order begins with.

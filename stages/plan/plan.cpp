@@ -4,6 +4,7 @@
 #include "datasets/files/sample_counts.hpp"
 #include "io/files/source.hpp"
 #include "stages/batch/range.hpp"
+#include "stages/order/packing.hpp"
 #include "stages/plan/array_crop.hpp"
 #include "stages/plan/lowering.hpp"
 
@@ -300,6 +301,11 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
 
 void planner::begin(batch_plan& plan) const {
   assert(plan.rows() <= layout_.rows_max());
+  if (how_.packed != nullptr) {
+    const rank_packing::rows mine = how_.packed->rows_of(plan.epoch, plan.index);
+    plan.packed_first = mine.first;
+    plan.packed_rows = mine.count;
+  }
   plan.programs = programs_.size();
   plan.in_blocks = in_blocks_;
   plan.fields.assign(plan.rows() * programs_.size(), batch_plan::no_field);
@@ -334,6 +340,10 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
   }
   for (std::size_t r = 0; r < plan.buffers.size(); ++r) {
     if (ragged_outputs_[r]->is_padded()) place_padded_rows(plan, r);
+    if (ragged_outputs_[r]->is_packed()) {
+      place_pieces(plan, r);
+      continue;
+    }
     if (ragged_outputs_[r]->of_batch_bytes != 0) plan.buffers[r].bytes = ragged_outputs_[r]->of_batch_bytes;
   }
 
@@ -362,6 +372,19 @@ void planner::place_padded_rows(batch_plan& plan, std::size_t ragged) const {
   buffer.bytes = plan.rows() * buffer.row_bytes;
   for (std::uint32_t row = 0; row < plan.rows(); ++row) {
     plan.ragged[row * plan.buffers.size() + ragged] = {.offset = row * buffer.row_bytes, .capacity = buffer.row_bytes};
+  }
+}
+
+// The tensor is packed rows, and decode() writes each piece where it stays.
+void planner::place_pieces(batch_plan& plan, std::size_t ragged) const {
+  const output_spec& output = *ragged_outputs_[ragged];
+  const std::size_t element = size_bytes(output.type);
+  plan.buffers[ragged].bytes = plan.packed_rows * output.packed_tokens * element;
+  for (std::uint32_t row = 0; row < plan.rows(); ++row) {
+    const packed_piece piece = how_.packed->of().piece_of(plan.picks[row]);
+    plan.ragged[row * plan.buffers.size() + ragged] = {
+        .offset = ((piece.row - plan.packed_first) * output.packed_tokens + piece.offset) * element,
+        .capacity = piece.count * element};
   }
 }
 

@@ -50,10 +50,11 @@ class planner {
   static constexpr std::uint64_t joined_rows_bytes_max = std::uint64_t{2} << 20;
 
   struct settings {
-    bool substitutes = false;  ///< rows get room for whoever may take the place of a corrupt sample
-    bool repeats = false;      ///< a sample may come twice in a batch
-    bool in_order = false;     ///< samples come in the dataset's order: neighbours are worth looking for
-    std::uint64_t seed = 0;    ///< for datasets whose extents are drawn
+    bool substitutes = false;              ///< rows get room for whoever may take the place of a corrupt sample
+    bool repeats = false;                  ///< a sample may come twice in a batch
+    bool in_order = false;                 ///< samples come in the dataset's order: neighbours are worth looking for
+    std::uint64_t seed = 0;                ///< for datasets whose extents are drawn
+    const rank_packing* packed = nullptr;  ///< picks are pieces of packed rows
   };
   planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
           const batch_layout& layout, settings how);
@@ -105,6 +106,7 @@ class planner {
            ragged_outputs_[ragged]->row_bytes_max != 0;
   }
   void place_padded_rows(batch_plan& plan, std::size_t ragged) const;
+  void place_pieces(batch_plan& plan, std::size_t ragged) const;
   using needs_of_row = absl::InlinedVector<datasets::need, 4>;
 
   /// Codec, source, file, offset and number of a block.

@@ -20,11 +20,16 @@ namespace leat::stages {
 namespace {
 
 std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& fields,
-                                                     const datasets::dataset_model& dataset, finished_by finished) {
+                                                     const datasets::dataset_model& dataset, finished_by finished,
+                                                     const rank_packing* packed) {
   std::vector<std::unique_ptr<field_program>> programs;
   programs.reserve(fields.size());
   for (const field& each : fields) each.model().bind(dataset, finished, programs);
   number_views(programs);
+  if (packed == nullptr) return programs;
+  for (const auto& each : programs) {
+    if (each->facets().packable != nullptr) each->facets().packable->pack(*packed);
+  }
   return programs;
 }
 
@@ -42,7 +47,8 @@ std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& datas
   return std::make_shared<const batch_layout>(std::move(outputs), rows_max, staging);
 }
 
-std::shared_ptr<const sampler> order_of(const loader_options& options, const dataset& samples) {
+std::shared_ptr<const sampler> order_of(const loader_options& options, const dataset& samples,
+                                        const std::vector<field>& fields) {
   const order chosen = options.order                 ? *options.order
                        : options.shuffle_blocks != 0 ? shuffled_blocks(options.shuffle_blocks)
                        : options.shuffle             ? shuffled()
@@ -50,7 +56,21 @@ std::shared_ptr<const sampler> order_of(const loader_options& options, const dat
   return chosen.model().bind(samples, {.seed = options.seed,
                                        .batch_size = global_batch_size(options),
                                        .last = options.drop_last ? last_batch::drop : options.last,
-                                       .nodes = machines_of(options.world)});
+                                       .nodes = machines_of(options.world),
+                                       .fields = fields});
+}
+
+std::optional<rank_packing> packing_of(const sampler& order, const loader_options& options) {
+  const auto* const packs = dynamic_cast<const packing*>(&order);  // No part of what a user's own sampler may be.
+  if (packs == nullptr) return std::nullopt;
+  if (options.on_corrupt == corrupt_policy::substitute) {
+    throw order_error(std::string_view("packed"), "another text does not fit into the place of a corrupt one; ",
+                      spelled(option_id::on_corrupt, "skip"), " leaves that place empty");
+  }
+  if (options.mix != batch_mix()) {
+    throw order_error(std::string_view("packed"), "rows of several texts cannot be mixed; leave mix out");
+  }
+  return rank_packing(*packs, options.world);
 }
 
 // The order's nodes, where this world may have them.
@@ -129,15 +149,18 @@ run_spec::run_spec(const leat::dataset& samples, const std::vector<field>& field
     : samples_(samples),
       world_(options.world),
       batches_max_(options.batches_max),
-      order_(order_of(options, samples_)),
+      order_(order_of(options, samples_, fields)),
       nodes_(nodes_of(*order_, world_)),
-      programs_(bind_all(fields, dataset(), finished)),
-      layout_(lay_out(dataset(), programs_, options.mix, world_.rows_max(order_->rows_max()))),
+      packing_(packing_of(*order_, options)),
+      programs_(bind_all(fields, dataset(), finished, packing())),
+      layout_(lay_out(dataset(), programs_, options.mix,
+                      packing_ ? packing_->pieces_max() : world_.rows_max(order_->rows_max()))),
       planner_(dataset(), programs_, *layout_,
                {.substitutes = options.on_corrupt == corrupt_policy::substitute,
                 .repeats = order_->repeats(),
                 .in_order = order_->in_order(),
-                .seed = options.seed}) {}
+                .seed = options.seed,
+                .packed = packing()}) {}
 
 std::uint64_t run_spec::batches(std::uint32_t epoch) const {
   const std::uint64_t all = order_->batches(epoch);
@@ -148,7 +171,13 @@ std::uint64_t run_spec::epoch_samples() const {
   const std::uint64_t batches = this->batches(0);
   if (world_.size == 1 && batches == order_->batches(0)) return order_->samples(0);
   std::uint64_t rows = 0;
+  std::vector<pick> picked;
   for (std::uint64_t batch = 0; batch < batches; ++batch) {
+    if (packing_) {
+      pick_rows(0, batch, picked);
+      rows += picked.size();
+      continue;
+    }
     const std::uint32_t of_all = order_->rows(0, batch);
     rows += world_.row_end(of_all) - world_.row_begin(of_all);
   }
@@ -188,6 +217,13 @@ std::uint32_t run_spec::rows_of_all(std::uint32_t epoch, std::uint64_t index) co
 }
 
 void run_spec::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const {
+  if (packing_) {
+    std::vector<packed_piece> pieces;
+    packing_->pieces(epoch, index, pieces);
+    rows.resize(pieces.size());
+    std::transform(pieces.begin(), pieces.end(), rows.begin(), [](const packed_piece& each) { return each.of; });
+    return;
+  }
   const std::uint32_t of_all = rows_of_all(epoch, index);
   const std::uint32_t begin = world_.row_begin(of_all);
   const std::uint32_t end = world_.row_end(of_all);
@@ -197,6 +233,7 @@ void run_spec::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<p
 }
 
 std::uint32_t run_spec::padded(std::uint32_t epoch, std::uint64_t index) const {
+  if (packing_) return 0;
   const std::uint32_t of_all = rows_of_all(epoch, index);
   const std::uint32_t counted = of_all - std::min(order_->padded(epoch, index), of_all);
   const std::uint32_t end = world_.row_end(of_all);

@@ -6,6 +6,7 @@
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/batch_plan.hpp"
 #include "stages/batch/field_model.hpp"
+#include "stages/order/packing.hpp"
 #include "stages/plan/plan.hpp"
 
 #include <leat/field.hpp>
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -47,6 +49,8 @@ class run_spec {
   [[nodiscard]] const leat::dataset& samples() const noexcept { return samples_; }
   [[nodiscard]] const datasets::dataset_model& dataset() const noexcept { return *samples_.model(); }
   [[nodiscard]] const sampler& order() const noexcept { return *order_; }
+  /// Null, unless the order packs.
+  [[nodiscard]] const rank_packing* packing() const noexcept { return packing_ ? &*packing_ : nullptr; }
   [[nodiscard]] const std::vector<std::unique_ptr<field_program>>& programs() const noexcept { return programs_; }
   [[nodiscard]] const std::shared_ptr<const batch_layout>& layout() const noexcept { return layout_; }
   [[nodiscard]] const stages::planner& planner() const noexcept { return planner_; }
@@ -100,6 +104,7 @@ class run_spec {
   const std::uint64_t batches_max_;  // of an epoch; 0 is all
   const std::shared_ptr<const sampler> order_;
   const std::uint32_t nodes_;
+  const std::optional<rank_packing> packing_;
   const std::vector<std::unique_ptr<field_program>> programs_;
   const std::shared_ptr<const batch_layout>
       layout_;  // shared with the batches handed out, which may outlive the loader

@@ -90,6 +90,8 @@ std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<co
       made.row_bytes = buffer.row_bytes;
       made.bytes = place.spec.has_offsets() ? made.own_bytes : state->rows * buffer.row_bytes;
       made.capacity = buffer.bytes;
+      const std::size_t longest = buffer.row_bytes != 0 ? buffer.row_bytes : made.longest;
+      made.room_bytes = place.spec.is_packed() ? buffer.bytes : state->rows * longest;
       if (place.spec.has_offsets()) {
         join_ragged(batch, r, place.spec.row_bytes(), tensor, base + place.offset);
       } else if (has_holes && place.spec.is_padded()) {

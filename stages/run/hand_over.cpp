@@ -161,7 +161,7 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
   const std::uint64_t begin_ns = now_ns();
   item.finished = collate(batch, run_.layout(), options_.digests, options_.names);
   item.finished->returns_to = transfer_;
-  if (mixer_.on() || options_.names) {
+  if (mixer_.on() || options_.names || run_.packing() != nullptr) {
     for (std::uint32_t row = 0; row < batch.rows(); ++row) {
       if (!batch.samples[row].corrupt) item.finished->picks.push_back(batch.samples[row].pick());
     }
@@ -170,9 +170,8 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
   item.padded = batch.plan.padded;
   item.samples = batch.rows() - item.quarantined;
   for (const batch::state::ragged& rows : item.finished->raggeds) {
-    const std::size_t row_bytes = rows.row_bytes != 0 ? rows.row_bytes : rows.longest;
     ragged_bytes_.fetch_add(rows.own_bytes, std::memory_order_relaxed);
-    ragged_padding_bytes_.fetch_add(row_bytes * item.finished->rows - rows.own_bytes, std::memory_order_relaxed);
+    ragged_padding_bytes_.fetch_add(rows.room_bytes - rows.own_bytes, std::memory_order_relaxed);
   }
   const std::uint64_t end_ns = now_ns();
   collate_times_.record(end_ns - begin_ns);

@@ -1,0 +1,78 @@
+#include "stages/fields/kept_counts.hpp"
+
+#include "base/hasher.hpp"
+#include "base/text.hpp"
+#include "datasets/files/index_cache.hpp"
+#include "io/files/file_status.hpp"
+#include "io/files/source.hpp"
+#include "io/remote/address.hpp"
+
+#include <leat/description.hpp>
+#include <leat/error.hpp>
+
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace leat::stages {
+namespace {
+
+// To count takes longer than to open, so that fewer samples are worth an index.
+constexpr std::uint64_t samples_least = 1'000;
+
+struct known_dataset {
+  digest key;
+  std::int64_t newest_ns = 0;
+};
+
+// Nothing where it cannot be told later whether the dataset is the same.
+std::optional<known_dataset> identity_of(const datasets::dataset_model& dataset) {
+  description named;
+  dataset.describe(named);
+  if (!named.unnamed().empty()) return std::nullopt;
+  known_dataset known;
+  hasher key;
+  key.add(named.digest());
+  for (const auto& source : dataset.sources()) {
+    for (std::uint32_t file = 0; file < source->files(); ++file) {
+      const std::string name = source->file_name(file);
+      io::file_status status;
+      if (io::is_address(name) || io::look_at(name.c_str(), status) != 0) return std::nullopt;
+      const std::int64_t written = status.write_time.seconds * 1'000'000'000 + status.write_time.nanoseconds;
+      key.add(name);
+      key.add(status.size_bytes);
+      key.add(static_cast<std::uint64_t>(written));
+      known.newest_ns = std::max(known.newest_ns, written);
+    }
+  }
+  known.key = key.finish();
+  return known;
+}
+
+}  // namespace
+
+row_counts kept_counts(const datasets::dataset_model& dataset, const index_options& where, const std::string& what,
+                       const digest& how, const std::function<row_counts()>& count) {
+  if (where.use == index_use::off) return count();
+  const std::optional<known_dataset> known = identity_of(dataset);
+  if (!known) return count();
+  hasher key;
+  key.add("row counts, 1");
+  key.add(known->key);
+  key.add(how);
+  datasets::index_cache index(where, what, key.finish(), samples_least);
+  index.saw(known->newest_ns);
+  const auto read = [&](const std::shared_ptr<const datasets::mapped_index>&, datasets::section_reader& from) {
+    const std::span<const std::uint32_t> all = from.all<std::uint32_t>();
+    if (all.size() != dataset.size() || !from.at_end()) throw error(errc::format, "it is of another number of samples");
+    return std::make_unique<row_counts>(all.begin(), all.end());
+  };
+  if (const std::unique_ptr<row_counts> found = index.use(read)) return std::move(*found);
+  row_counts counts = count();
+  datasets::section_writer content;
+  content.add_all(std::span<const std::uint32_t>(counts));
+  index.write(counts.size(), content.bytes());
+  return counts;
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,476 @@
+// Rows that hold several texts: which tokens lie where, for any world, from any place on.
+#include "tests/loader/running.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/error.hpp>
+#include <leat/index_options.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/order.hpp>
+#include <leat/tokenizer.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::small_options;
+using testing::values_of;
+using testing::watchdog;
+
+constexpr std::size_t texts_in_all = 90;
+constexpr std::int64_t no_token = -7;
+
+tokenizer tokenizer_of(const std::string& name) {
+  return tokenizer::open((std::filesystem::path(LEAT_TEST_DATA) / "tokenizers" / name).string());
+}
+
+/// Each begins with its number, so that no two have the same tokens. Some are longer than a row.
+std::string line_of(std::uint64_t sample) {
+  std::string text = std::to_string(sample);
+  const std::uint64_t words = sample % 29 == 5 ? 150 : sample % 17;
+  for (std::uint64_t i = 0; i < words; ++i) text += i % 2 == 0 ? " the others" : " and Größe 12345";
+  return text;
+}
+
+/// As JSONL: where a text lies is known, and how many tokens it has is not.
+class text_lines {
+ public:
+  explicit text_lines(std::size_t count = texts_in_all) {
+    std::ofstream file(path());
+    for (std::uint64_t i = 0; i < count; ++i) {
+      file << R"({"text": ")" << line_of(i) << R"(", "number": )" << i << "}\n";
+    }
+  }
+  [[nodiscard]] std::string path() const { return (directory_.path() / "texts.jsonl").string(); }
+  [[nodiscard]] dataset opened() const { return leat::open(path()); }
+
+ private:
+  testing::temporary_directory directory_;
+};
+
+std::vector<std::int32_t> wanted_tokens(const tokenizer& words, std::uint64_t sample) {
+  std::vector<std::int32_t> tokens = words.encode(line_of(sample));
+  tokens.push_back(words.find("<|end|>").value());
+  return tokens;
+}
+
+struct packed_batch {
+  std::uint32_t epoch = 0;
+  std::uint64_t index = 0;
+  std::vector<std::uint64_t> ids;  // of the pieces
+  std::vector<std::string> digests;
+  std::size_t rows = 0;
+  std::vector<std::int64_t> tokens;
+  std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> documents;
+  std::vector<std::int32_t> cu_seqlens;
+  std::int32_t max_seqlen = 0;
+
+  friend bool operator==(const packed_batch&, const packed_batch&) = default;
+};
+
+packed_batch packed_of(const batch& got) {
+  packed_batch seen{.epoch = got.epoch(),
+                    .index = got.index(),
+                    .ids = {got.ids().begin(), got.ids().end()},
+                    .digests = {},
+                    .rows = static_cast<std::size_t>(got["text"].shape[0]),
+                    .tokens = values_of<std::int64_t>(got, "text"),
+                    .positions = values_of<std::int32_t>(got, "text.positions"),
+                    .documents = values_of<std::int32_t>(got, "text.documents"),
+                    .cu_seqlens = values_of<std::int32_t>(got, "text.cu_seqlens"),
+                    .max_seqlen = values_of<std::int32_t>(got, "text.max_seqlen").at(0)};
+  for (const digest& each : got.row_digests()) seen.digests.push_back(each.hex());
+  return seen;
+}
+
+tokenize as_tokens(const tokenizer& words) { return tokenize("text", words).as(dtype::i64).eos("<|end|>"); }
+
+testing::loader_options packing_options(std::uint32_t length, packed_options by = {}) {
+  testing::loader_options options = small_options();
+  by.pad = no_token;
+  options.order = packed(length, by);
+  return options;
+}
+
+std::vector<packed_batch> packed_run(testing::loader& train) {
+  std::vector<packed_batch> all;
+  while (!train.finished()) {
+    while (std::optional<batch> got = train.next_blocking()) all.push_back(packed_of(*got));
+  }
+  return all;
+}
+
+std::vector<packed_batch> packed_run(const dataset& of, const testing::loader_options& options,
+                                     const tokenizer& words) {
+  testing::loader train(of, options, as_tokens(words));
+  return packed_run(train);
+}
+
+/// The pieces of one epoch, one behind the other: the tokens of each.
+std::vector<std::pair<std::uint64_t, std::vector<std::int32_t>>> sequences_of(const std::vector<packed_batch>& batches,
+                                                                              std::uint32_t epoch, std::size_t length) {
+  std::vector<std::pair<std::uint64_t, std::vector<std::int32_t>>> all;
+  for (const packed_batch& each : batches) {
+    if (each.epoch != epoch) continue;
+    EXPECT_EQ(each.tokens.size(), each.rows * length);
+    std::size_t piece = 0;
+    EXPECT_EQ(each.cu_seqlens.front(), 0);
+    EXPECT_EQ(each.cu_seqlens.back(), static_cast<std::int32_t>(each.tokens.size()));
+    std::int32_t longest = 0;
+    for (std::size_t s = 0; s + 1 < each.cu_seqlens.size(); ++s) {
+      const auto begin = static_cast<std::size_t>(each.cu_seqlens[s]);
+      const auto end = static_cast<std::size_t>(each.cu_seqlens[s + 1]);
+      longest = std::max(longest, static_cast<std::int32_t>(end - begin));
+      EXPECT_LT(begin, end);
+      EXPECT_EQ(begin / length, (end - 1) / length) << "a sequence over the edge of a row";
+      const bool is_padding = each.documents[begin] == -1;
+      const bool is_first = begin % length == 0;
+      if (!is_padding) {
+        EXPECT_EQ(each.documents[begin], is_first ? 0 : each.documents[begin - 1] + 1);
+        all.emplace_back(each.ids.at(piece++), std::vector<std::int32_t>());
+      }
+      for (std::size_t at = begin; at < end; ++at) {
+        EXPECT_EQ(each.documents[at], each.documents[begin]);
+        EXPECT_EQ(each.positions[at], is_padding ? 0 : static_cast<std::int32_t>(at - begin));
+        if (is_padding) {
+          EXPECT_EQ(each.tokens[at], no_token);
+        } else {
+          all.back().second.push_back(static_cast<std::int32_t>(each.tokens[at]));
+        }
+      }
+    }
+    EXPECT_EQ(piece, each.ids.size());
+    EXPECT_EQ(each.max_seqlen, longest);
+  }
+  return all;
+}
+
+TEST(packed, by_stream_delivers_each_token_once_and_fills_all_rows_but_the_last) {
+  const watchdog dog("packed by stream");
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  for (const std::uint32_t length : {1U, 7U, 32U, 5000U}) {
+    for (const bool shuffle : {true, false}) {
+      const std::vector<packed_batch> batches =
+          packed_run(files.opened(), packing_options(length, {.shuffle = shuffle}), words);
+      std::vector<std::uint64_t> orders[2];
+      for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+        // A text that was cut goes on with the next row.
+        std::map<std::uint64_t, std::vector<std::int32_t>> whole;
+        for (auto& [sample, tokens] : sequences_of(batches, epoch, length)) {
+          std::vector<std::int32_t>& so_far = whole[sample];
+          if (so_far.empty()) orders[epoch].push_back(sample);
+          EXPECT_EQ(orders[epoch].back(), sample) << "another text between two pieces";
+          so_far.insert(so_far.end(), tokens.begin(), tokens.end());
+        }
+        ASSERT_EQ(whole.size(), texts_in_all);
+        std::size_t in_all = 0;
+        for (const auto& [sample, tokens] : whole) {
+          ASSERT_EQ(tokens, wanted_tokens(words, sample)) << "text " << sample;
+          in_all += tokens.size();
+        }
+        std::size_t rows = 0;
+        for (const packed_batch& each : batches) rows += each.epoch == epoch ? each.rows : 0;
+        EXPECT_EQ(rows, (in_all + length - 1) / length);
+      }
+      EXPECT_EQ(orders[0] == orders[1], !shuffle);
+      EXPECT_EQ(std::is_sorted(orders[0].begin(), orders[0].end()), !shuffle);
+    }
+  }
+}
+
+TEST(packed, whole_texts_lie_in_one_row_each_and_longer_ones_are_cut_or_split_or_left_out) {
+  const watchdog dog("packed by fit");
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  constexpr std::uint32_t length = 120;
+  for (const packed_by by : {packed_by::best_fit, packed_by::first_fit}) {
+    for (const longer_samples longer : {longer_samples::cut, longer_samples::split, longer_samples::skip}) {
+      for (const std::uint32_t pool : {1U, 20U, 4096U}) {
+        const std::vector<packed_batch> batches =
+            packed_run(files.opened(), packing_options(length, {.by = by, .longer = longer, .pool = pool}), words);
+        for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+          std::map<std::uint64_t, std::vector<std::vector<std::int32_t>>> seen;
+          std::size_t in_all = 0;
+          for (auto& [sample, tokens] : sequences_of(batches, epoch, length)) {
+            in_all += tokens.size();
+            seen[sample].push_back(std::move(tokens));
+          }
+          for (std::uint64_t sample = 0; sample < texts_in_all; ++sample) {
+            const std::vector<std::int32_t> whole = wanted_tokens(words, sample);
+            std::vector<std::vector<std::int32_t>> wanted;
+            for (std::size_t begin = 0; begin < whole.size(); begin += length) {
+              const std::size_t end = std::min<std::size_t>(whole.size(), begin + length);
+              wanted.emplace_back(whole.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  whole.begin() + static_cast<std::ptrdiff_t>(end));
+            }
+            if (whole.size() > length && longer == longer_samples::cut) wanted.resize(1);
+            if (whole.size() > length && longer == longer_samples::skip) wanted.clear();
+            ASSERT_THAT(seen[sample], ::testing::UnorderedElementsAreArray(wanted)) << "text " << sample;
+          }
+          std::size_t rows = 0;
+          for (const packed_batch& each : batches) rows += each.epoch == epoch ? each.rows : 0;
+          // No order can do with fewer rows than the tokens fill; a pool of all of them comes near that.
+          EXPECT_GE(rows * length, in_all);
+          if (pool == 4096 && by == packed_by::best_fit) EXPECT_LE(rows, in_all / length + 2);
+          if (pool == 4096) EXPECT_LE(rows, in_all / length * 11 / 10 + 1);
+        }
+      }
+    }
+  }
+}
+
+TEST(packed, rows_are_the_same_in_all_worlds) {
+  const watchdog dog("packed in worlds");
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  for (const packed_by by : {packed_by::stream, packed_by::best_fit}) {
+    const testing::loader_options options = packing_options(50, {.by = by, .pool = 16});
+    const std::vector<packed_batch> whole = packed_run(files.opened(), options, words);
+    for (std::uint32_t size = 1; size <= 16; ++size) {
+      std::vector<packed_batch> joined;
+      for (std::uint32_t rank = 0; rank < size; ++rank) {
+        testing::loader_options own = options;
+        own.world = {.rank = rank, .size = size};
+        own.global_batch_size = options.batch_size;
+        own.decode_threads = 1 + rank % 3;
+        const std::vector<packed_batch> mine = packed_run(files.opened(), own, words);
+        ASSERT_EQ(mine.size(), whole.size()) << "rank " << rank << " of " << size;
+        joined.resize(mine.size());
+        for (std::size_t b = 0; b < mine.size(); ++b) {
+          joined[b].rows += mine[b].rows;
+          const auto add = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+          add(joined[b].ids, mine[b].ids);
+          add(joined[b].digests, mine[b].digests);
+          add(joined[b].tokens, mine[b].tokens);
+          add(joined[b].positions, mine[b].positions);
+          add(joined[b].documents, mine[b].documents);
+        }
+      }
+      for (std::size_t b = 0; b < whole.size(); ++b) {
+        EXPECT_EQ(joined[b].rows, whole[b].rows);
+        EXPECT_EQ(joined[b].ids, whole[b].ids);
+        EXPECT_EQ(joined[b].digests, whole[b].digests);
+        EXPECT_EQ(joined[b].tokens, whole[b].tokens) << "batch " << b << " of a world of " << size;
+        EXPECT_EQ(joined[b].positions, whole[b].positions);
+        EXPECT_EQ(joined[b].documents, whole[b].documents);
+      }
+    }
+  }
+}
+
+TEST(packed, a_run_goes_on_at_any_batch_in_any_world_and_batch_at_is_the_same) {
+  const watchdog dog("packed and resumed");
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  for (const packed_by by : {packed_by::stream, packed_by::first_fit}) {
+    const testing::loader_options options = packing_options(64, {.by = by, .pool = 16});
+    testing::loader undisturbed(files.opened(), options, as_tokens(words));
+    const std::vector<packed_batch> whole = packed_run(undisturbed);
+    for (std::size_t stop = 0; stop <= whole.size(); ++stop) {
+      testing::loader first(files.opened(), options, as_tokens(words));
+      for (std::size_t taken = 0; taken < stop;) {
+        if (first.next_blocking()) ++taken;
+      }
+      testing::loader_options later = options;
+      later.resume = loader_state::from_bytes(first.state().bytes());
+      const std::vector<packed_batch> rest = packed_run(files.opened(), later, words);
+      ASSERT_EQ(rest, std::vector<packed_batch>(whole.begin() + static_cast<std::ptrdiff_t>(stop), whole.end()))
+          << "stopped after " << stop;
+    }
+    for (const packed_batch& each : whole) EXPECT_EQ(packed_of(undisturbed.batch_at(each.epoch, each.index)), each);
+  }
+}
+
+TEST(packed, a_corrupt_text_leaves_its_place_empty) {
+  const watchdog dog("packed and corrupt");
+  const text_lines files;
+  {
+    std::ofstream more(files.path(), std::ios::app);
+    more << R"({"number": 90})"
+         << "\n";
+  }
+  const tokenizer words = tokenizer_of("gpt2.json");
+  testing::loader_options options = packing_options(40);
+  EXPECT_THAT(testing::message_of(errc::corrupt, [&] { packed_run(files.opened(), options, words); }),
+              HasSubstr("'text'"));
+  options.on_corrupt = corrupt_policy::skip;
+  const std::vector<packed_batch> batches = packed_run(files.opened(), options, words);
+  std::size_t in_all = 0;
+  for (std::uint64_t sample = 0; sample < texts_in_all; ++sample) in_all += wanted_tokens(words, sample).size();
+  for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+    std::size_t tokens = 0;
+    std::size_t rows = 0;
+    for (const packed_batch& each : batches) {
+      if (each.epoch != epoch) continue;
+      rows += each.rows;
+      tokens += static_cast<std::size_t>(
+          std::count_if(each.tokens.begin(), each.tokens.end(), [](std::int64_t token) { return token != no_token; }));
+    }
+    EXPECT_EQ(tokens, in_all);
+    EXPECT_EQ(rows, (in_all + 1 + 39) / 40) << "the place of one token, which the text has not";
+  }
+}
+
+TEST(packed, last_drop_leaves_out_a_batch_that_is_not_full) {
+  const watchdog dog("packed and dropped");
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  testing::loader_options options = packing_options(40);
+  const std::vector<packed_batch> whole = packed_run(files.opened(), options, words);
+  options.drop_last = true;
+  const std::vector<packed_batch> full = packed_run(files.opened(), options, words);
+  ASSERT_LT(full.size(), whole.size());
+  for (const packed_batch& each : full) {
+    EXPECT_EQ(each.rows, options.batch_size);
+    EXPECT_EQ(std::count(whole.begin(), whole.end(), each), 1);
+  }
+  testing::loader train(files.opened(), options, as_tokens(words));
+  std::size_t pieces = 0;
+  for (const packed_batch& each : full) pieces += each.epoch == 0 ? each.ids.size() : 0;
+  EXPECT_EQ(train.rows(), pieces);
+}
+
+TEST(packed, is_refused_where_it_cannot_be) {
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  const auto refusal = [&](testing::loader_options options, std::vector<field> fields) {
+    return testing::message_of(errc::usage, [&] { testing::loader(files.opened(), options, std::move(fields)); });
+  };
+  testing::loader_options options = packing_options(40);
+  EXPECT_THAT(refusal(options, {label("number")}), HasSubstr("order packed: no field of the loader makes tokens"));
+  EXPECT_THAT(refusal(options, {as_tokens(words), as_tokens(words).named("again")}),
+              HasSubstr("two fields make tokens"));
+  EXPECT_THAT(refusal(options, {as_tokens(words).pad(9)}), HasSubstr("rows are packed"));
+  EXPECT_THAT(refusal(packing_options(1U << 30), {as_tokens(words)}), HasSubstr("whose places are i32"));
+  options.on_corrupt = corrupt_policy::substitute;
+  EXPECT_THAT(refusal(options, {as_tokens(words)}), HasSubstr("leaves that place empty"));
+  options.on_corrupt = corrupt_policy::raise;
+  options.last = last_batch::pad;
+  EXPECT_THAT(refusal(options, {as_tokens(words)}), HasSubstr("give keep or drop"));
+  EXPECT_THAT(testing::message_of(errc::usage, [] { static_cast<void>(packed(0)); }), HasSubstr("rows of 0 tokens"));
+}
+
+TEST(packed, each_of_its_options_changed_alone_is_refused_by_name) {
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  const packed_options usual{.by = packed_by::best_fit};
+  testing::loader before(files.opened(), packing_options(64, usual), as_tokens(words));
+  const loader_state state = before.state();
+  const auto refusal = [&](std::uint32_t length, const packed_options& by, const tokenize& texts_as) {
+    testing::loader_options now = packing_options(length, by);
+    now.resume = loader_state::from_bytes(state.bytes());
+    return testing::message_of(errc::usage, [&] { testing::loader(files.opened(), now, texts_as); });
+  };
+  const auto with = [&](auto change) {
+    packed_options other = usual;
+    change(other);
+    return refusal(64, other, as_tokens(words));
+  };
+  EXPECT_THAT(refusal(65, usual, as_tokens(words)), HasSubstr("the order's length is 65, and was 64"));
+  EXPECT_THAT(with([](packed_options& to) { to.by = packed_by::first_fit; }), HasSubstr("the order's by is first_fit"));
+  EXPECT_THAT(with([](packed_options& to) { to.by = packed_by::stream; }), HasSubstr("the order's by is stream"));
+  EXPECT_THAT(with([](packed_options& to) { to.longer = longer_samples::skip; }), HasSubstr("longer is skip"));
+  EXPECT_THAT(with([](packed_options& to) { to.pool = 5; }), HasSubstr("pool is 5, and was 4096"));
+  EXPECT_THAT(with([](packed_options& to) { to.shuffle = false; }), HasSubstr("shuffle is false"));
+  EXPECT_THAT(refusal(64, usual, tokenize("text", words).as(dtype::i64)), HasSubstr("the order's lengths"));
+}
+
+TEST(packed, counts_are_kept_and_made_anew_where_a_file_has_changed) {
+  const watchdog dog("kept counts");
+  const text_lines files;
+  const testing::temporary_directory kept;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  const auto age = [&](int hours) {
+    std::filesystem::last_write_time(files.path(),
+                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  std::vector<index_report::outcome> reports;
+  const auto seen = [&](const tokenize& as) {
+    reports.clear();
+    const index_options where{.use = index_use::check,
+                              .directory = kept.path().string(),
+                              .on_report = [&](const index_report& each) { reports.push_back(each.what); }};
+    testing::loader train(files.opened(), packing_options(64), as.keep_counts(where));
+    return packed_run(train);
+  };
+  using outcome = index_report::outcome;
+  age(3);
+  const std::vector<packed_batch> first = seen(as_tokens(words));
+  EXPECT_EQ(reports, std::vector{outcome::written});
+  EXPECT_EQ(seen(as_tokens(words)), first);
+  EXPECT_EQ(reports, std::vector{outcome::used});
+  EXPECT_NE(seen(as_tokens(words).truncate(9)), first) << "fewer tokens a text are other counts";
+  EXPECT_EQ(reports, std::vector{outcome::written});
+  // As many bytes, and other tokens.
+  std::string content;
+  {
+    std::ifstream file(files.path());
+    content.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  for (std::size_t at = content.find(" the others"); at != std::string::npos; at = content.find(" the others", at)) {
+    content.replace(at, 11, " q7 z9 j1 x");
+  }
+  std::ofstream(files.path()) << content;
+  age(2);
+  EXPECT_NE(seen(as_tokens(words)), first);
+  EXPECT_EQ(reports, std::vector{outcome::written});
+}
+
+TEST(packed, other_fields_have_a_row_for_each_piece) {
+  const watchdog dog("packed beside labels");
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  testing::loader train(files.opened(), packing_options(40), std::vector<field>{as_tokens(words), label("number")});
+  while (std::optional<batch> got = train.next_blocking()) {
+    const std::vector<std::int64_t> numbers = values_of<std::int64_t>(*got, "number");
+    ASSERT_EQ(numbers.size(), got->ids().size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], static_cast<std::int64_t>(got->ids()[i]));
+  }
+}
+
+TEST(bucketed, counts_the_tokens_of_a_tokenize_field) {
+  const watchdog dog("buckets of tokens");
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  testing::loader_options options = small_options();
+  constexpr std::uint64_t tokens_max = 1200;
+  options.order = bucketed({.length = "text", .tokens_max = tokens_max, .rows_max = 64});
+  testing::loader train(files.opened(), options, as_tokens(words));
+  std::size_t rows = 0;
+  for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+    while (std::optional<batch> got = train.next_blocking()) {
+      const std::vector<std::int64_t> offsets = values_of<std::int64_t>(*got, "text.offsets");
+      std::int64_t longest = 0;
+      for (std::size_t row = 0; row + 1 < offsets.size(); ++row) {
+        longest = std::max(longest, offsets[row + 1] - offsets[row]);
+      }
+      EXPECT_LE(static_cast<std::uint64_t>(longest) * got->valid_rows(), tokens_max);
+      rows += got->valid_rows();
+    }
+  }
+  EXPECT_EQ(rows, 2 * texts_in_all);
+  options.order = bucketed({.length = "text", .tokens_max = 100});
+  EXPECT_THAT(testing::message_of(errc::usage, [&] { testing::loader(files.opened(), options, as_tokens(words)); }),
+              HasSubstr(std::to_string(wanted_tokens(words, 5).size())));
+}
+
+}  // namespace
+}  // namespace leat
