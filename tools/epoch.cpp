@@ -245,6 +245,7 @@ void load(loader& train, const epoch_arguments& arguments, batch_outputs& output
                              asio::use_future);
   here.run();
   report.is_trained = arguments.step_ms.has_value();
+  report.packs = arguments.choice.order.starts_with("packed:");
   report.au = trainer.au();
   done.get();
   outputs.close();
@@ -371,7 +372,9 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
   report.notes = notes_of(opened);
   of.fields = [&] {
     const leaving_at_once leaving(stop, leave);
-    return fields_of(opened, arguments.pictures, arguments.windows);
+    window_options windows = arguments.windows;
+    windows.counts = arguments.opening.index;
+    return fields_of(opened, arguments.pictures, windows);
   }();
   for (const std::string& each : of.fields->warnings) complain("epoch", each);
   loader_options options = loader_options_of(arguments);

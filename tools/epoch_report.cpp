@@ -272,6 +272,11 @@ std::string epoch_report::as_text(const terminal& screen) const {
       str_cat(screen.bold(
                   str_cat(count_text(static_cast<std::uint64_t>(per_second(samples, seconds) + 0.5)), " samples/s")),
               ", ", rate_text(per_second(static_cast<double>(stats.bytes_read), seconds)), " read"));
+  if (const std::uint64_t padding = stats.ragged_padding_bytes; packs && stats.ragged_bytes != 0) {
+    row(text, screen, "packed rows",
+        absl::StrFormat("%.2f %% of positions are tokens",
+                        ratio(stats.ragged_bytes, stats.ragged_bytes + padding) * 100));
+  }
   if (const double share = ratio(stats.bytes_from_files, stats.bytes_read); share > 1.05) {
     row(text, screen, "from files",
         str_cat(bytes_text(stats.bytes_from_files), absl::StrFormat(", %.2f times the ", share),

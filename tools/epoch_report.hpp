@@ -35,6 +35,7 @@ struct epoch_report {
   double open_seconds = 0;
   std::optional<double> first_batch_ms;
   std::optional<digest> run_digest;
+  bool packs = false;        ///< rows hold several texts (--pack)
   bool is_trained = false;   ///< a trainer was stood for (--step-ms)
   std::optional<double> au;  ///< its steps' time over all time, the first step left out; none where there was no other
   struct place {

@@ -420,7 +420,7 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
         break;
       case field_kind::text:
         if (words) {
-          const tokenize ids(each.name, *words);
+          const tokenize ids = tokenize(each.name, *words).keep_counts(windows.counts);
           const std::int64_t row = windows.text_tokens;
           chosen.all.emplace_back(row == 0 ? ids : ids.truncate(row).pad(row));
           has_tokenized = true;

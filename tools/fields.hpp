@@ -2,6 +2,7 @@
 #pragma once
 
 #include <leat/field.hpp>
+#include <leat/index_options.hpp>
 #include <leat/open_tokens.hpp>
 #include <leat/samples.hpp>
 
@@ -42,6 +43,7 @@ struct picture_options {
 ///   length   of a window; 0: the sources are no tokens
 ///   stored   of files that do not say it, where it was given
 ///   tokenizer     a file; empty: texts stay texts
+///   counts        where counts of their tokens are kept
 ///   text_tokens   texts are cut and filled up to so many tokens; 0: they keep their lengths
 struct window_options {
   std::uint64_t length = 0;
@@ -50,6 +52,7 @@ struct window_options {
   window_order order = window_order::shifted;
   document_rule documents = document_rule::ignore;
   std::string tokenizer = {};
+  index_options counts = {};
   std::uint32_t text_tokens = 0;
 
   /// How the sources are opened: none where they are no tokens.

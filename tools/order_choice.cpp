@@ -8,9 +8,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <limits>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 namespace leat::tools {
 namespace {
@@ -46,7 +50,22 @@ std::string column_of(const order_choice& choice) {
   return choice.order.starts_with(balanced_name) ? choice.order.substr(balanced_name.size()) : "";
 }
 
-order named_order(const std::string& given) {
+// Of --pack and packed:.
+std::optional<order> packed_order(const std::string& given, const std::vector<std::string>& pieces, bool shuffle) {
+  if (pieces[0] != "packed" || pieces.size() < 2 || pieces.size() > 3) return std::nullopt;
+  packed_options how{.shuffle = shuffle};
+  if (pieces.size() == 3) {
+    constexpr std::pair<std::string_view, packed_by> ways[] = {
+        {"stream", packed_by::stream}, {"best_fit", packed_by::best_fit}, {"first_fit", packed_by::first_fit}};
+    const auto* const found =
+        std::find_if(std::begin(ways), std::end(ways), [&](const auto& way) { return way.first == pieces[2]; });
+    if (found == std::end(ways)) return std::nullopt;
+    how.by = found->second;
+  }
+  return packed(number_of<std::uint32_t>(given, pieces[1]), how);
+}
+
+order named_order(const std::string& given, bool shuffle) {
   const std::vector<std::string> pieces = pieces_of(given, ':');
   const auto is = [&](std::string_view name, std::size_t least, std::size_t most) {
     return pieces[0] == name && pieces.size() > least && pieces.size() <= most + 1;
@@ -61,9 +80,10 @@ order named_order(const std::string& given) {
                      .tokens_max = number_of<std::uint64_t>(given, pieces[2]),
                      .rows_max = pieces.size() > 3 ? number_of<std::uint32_t>(given, pieces[3]) : 0});
   }
+  if (const std::optional<order> packs = packed_order(given, pieces, shuffle)) return *packs;
   refuse_choice("--order", given,
-                "give sequential, shuffled, repeated:N, shuffled_blocks:N, balanced:COLUMN, or "
-                "bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX]");
+                "give sequential, shuffled, repeated:N, shuffled_blocks:N, balanced:COLUMN, "
+                "bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX], or packed:LENGTH[:best_fit|:first_fit]");
 }
 
 order mixture_order(const std::string& given, std::size_t sources) {
@@ -91,7 +111,8 @@ void add_order_choice(CLI::App& app, order_choice& choice) {
   CLI::Option* const drop = app.add_flag("--drop-last", choice.drop_last, "leave out a last batch that is not full");
   CLI::Option* const named = add_text(
       app, "--order", choice.order, "ORDER",
-      "sequential, shuffled, repeated:N, shuffled_blocks:N, balanced:COLUMN, bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX]");
+      "sequential, shuffled, repeated:N, shuffled_blocks:N, balanced:COLUMN, bucketed:LENGTH:TOKENS_MAX[:ROWS_MAX], "
+      "packed:LENGTH[:best_fit|:first_fit]");
   CLI::Option* const blocks =
       app.add_option_function<std::string>(
              "--shuffle-blocks",
@@ -103,9 +124,16 @@ void add_order_choice(CLI::App& app, order_choice& choice) {
              "shuffled_blocks:N, in a budget that keeps N of them")
           ->type_name("N");
   blocks->excludes(named);
+  CLI::Option* const pack =
+      app.add_option_function<std::string>(
+             "--pack", [&choice](const std::string& given) { choice.order = "packed:" + given; },
+             "rows of LENGTH tokens that hold several texts, with --tokenizer: cut where a row ends, or whole by "
+             "best_fit or first_fit (--order packed:LENGTH[:BY])")
+          ->type_name("LENGTH[:BY]");
+  pack->excludes(named)->excludes(blocks);
   CLI::Option* const mixed =
       add_text(app, "--mixture", choice.mixture, "SHARES", "of the sources, one for each: 0.7,0.3");
-  mixed->excludes(named)->excludes(blocks);
+  mixed->excludes(named)->excludes(blocks)->excludes(pack);
   // --sticky is its name before, for one version more.
   for (const char* const name : {"--node-local", "--sticky"}) {
     CLI::Option* const by_node =
@@ -145,7 +173,7 @@ void set_order(loader_options& options, const order_options& order, const pictur
   if (!choice.mixture.empty()) {
     options.order = mixture_order(choice.mixture, sources);
   } else if (!choice.order.empty()) {
-    options.order = named_order(choice.order);
+    options.order = named_order(choice.order, options.shuffle);
   }
   if (choice.nodes) {
     const leat::order of = options.order ? *options.order : options.shuffle ? shuffled() : sequential();

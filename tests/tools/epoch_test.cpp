@@ -784,6 +784,30 @@ TEST(epoch, makes_tokens_of_texts) {
   EXPECT_EQ(as_tokens, digest_of({"--tokenizer", words, "--threads", "1"}));
 }
 
+TEST(epoch, packs_texts_and_says_which_share_of_positions_is_tokens) {
+  const temporary_directory directory;
+  std::string content;
+  for (int i = 0; i < 50; ++i) content += "{\"text\": \"the others and 12345\"}\n";
+  const std::string lines = write_file(directory.path() / "a.jsonl", content);
+  const std::string words = std::string(LEAT_TEST_DATA) + "/tokenizers/gpt2.json";
+  const ended by_stream =
+      run({"epoch", lines, "--tokenizer", words, "--pack", "64", "--batch-size", "3", "--index-use", "off"});
+  EXPECT_EQ(by_stream.exit_code, 0) << by_stream.err;
+  EXPECT_THAT(by_stream.out + by_stream.err, HasSubstr("% of positions are tokens"));
+  const auto digest_of = [&](const std::string& by) {
+    const ended process = run({"epoch", lines, "--tokenizer", words, "--pack", by, "--json", "--index-use", "off"});
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    return process.json()["digest"].get<std::string>();
+  };
+  EXPECT_NE(digest_of("64"), digest_of("64:best_fit"));
+  const ended none = run({"epoch", lines, "--tokenizer", words, "--pack", "64:worst_fit"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("packed:LENGTH"));
+  const ended without = run({"epoch", lines, "--pack", "64"});
+  EXPECT_EQ(without.exit_code, 2);
+  EXPECT_THAT(without.err, HasSubstr("no field of the loader makes tokens"));
+}
+
 TEST(epoch, refuses_orders_that_are_none) {
   const temporary_directory root;
   const std::string a = shard_of_classes(root.path() / "a.tar", 30);
