@@ -233,8 +233,6 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
   }
 
   outcome<void> decode_piece(tokenize_scratch& own, const decode_input& input, row_target& to) const {
-    const packed_piece piece =
-        packed_->of().piece_of({.sample = input.sample, .draw = input.draw, .epoch = input.epoch});
     const std::uint32_t counted = packed_->of().tokens_of(input.sample);
     if (own.sample != input.sample) {
       const std::size_t limit = settings_.truncate ? static_cast<std::size_t>(*settings_.truncate) : no_limit;
@@ -245,9 +243,15 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
       return corrupt(str_cat("has ", own.ids.size(), " tokens, and had ", counted,
                              " when they were counted: the texts have changed since, or were damaged"));
     }
-    assert(piece.first + piece.count <= own.ids.size() && to.bytes.size() == piece.count * size_bytes(settings_.type));
+    const std::size_t count = to.bytes.size() / size_bytes(settings_.type);
+    // Of a whole text nothing has to be found.
+    const std::uint64_t first =
+        count == counted
+            ? 0
+            : packed_->of().piece_of({.sample = input.sample, .draw = input.draw, .epoch = input.epoch}).first;
+    assert(first + count <= own.ids.size());
     std::byte* at = to.bytes.data();
-    for (std::uint32_t i = 0; i < piece.count; ++i) at = put(at, std::int64_t{own.ids[piece.first + i]});
+    for (std::size_t i = 0; i < count; ++i) at = put(at, std::int64_t{own.ids[first + i]});
     to.used = to.bytes.size();
     return {};
   }
