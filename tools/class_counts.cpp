@@ -30,21 +30,6 @@ bool is_whole_number(const field_info& field) {
   return field.kind == field_kind::tensor && is_integer && is_one && !field.characters;
 }
 
-// What may be a class: the dataset's own, or what is called so.
-std::optional<field_info> class_field(const dataset& samples) {
-  const std::vector<field_info> fields = samples.fields();
-  const std::string_view own = samples.model()->class_column();
-  std::vector<std::string> labels;
-  for (const field_info& each : fields) {
-    if (each.name == own) return each;
-    if (is_whole_number(each)) labels.push_back(each.name);
-  }
-  const std::string name = class_label_of(labels);
-  const auto found =
-      std::find_if(fields.begin(), fields.end(), [&](const field_info& each) { return each.name == name; });
-  return name.empty() || found == fields.end() ? std::nullopt : std::optional(*found);
-}
-
 // Evenly spread over the whole, as shards are often sorted by class.
 std::vector<std::uint64_t> spread(std::uint64_t all, std::uint64_t most) {
   std::vector<std::uint64_t> chosen(std::min(all, most));
@@ -77,9 +62,27 @@ std::string class_label_of(const std::vector<std::string>& labels) {
   return is_one ? labels.front() : std::string();
 }
 
+std::optional<field_info> class_field_of(const dataset& samples) {
+  const std::vector<field_info> fields = samples.fields();
+  const std::string_view own = samples.model()->class_column();
+  std::vector<std::string> labels;
+  for (const field_info& each : fields) {
+    if (each.name == own) return each;
+    if (is_whole_number(each)) labels.push_back(each.name);
+  }
+  const std::string name = class_label_of(labels);
+  const auto found =
+      std::find_if(fields.begin(), fields.end(), [&](const field_info& each) { return each.name == name; });
+  return name.empty() || found == fields.end() ? std::nullopt : std::optional(*found);
+}
+
+bool is_no_class(const dataset& samples, const std::string& label, std::uint64_t different, std::uint64_t looked_at) {
+  return label != samples.model()->class_column() && different > std::min<std::uint64_t>(classes_max, looked_at / 2);
+}
+
 class_counts classes_of(const dataset& samples) {
   class_counts counts;
-  const std::optional<field_info> field = class_field(samples);
+  const std::optional<field_info> field = class_field_of(samples);
   if (!field) return counts;
   counts.label = field->name;
   if (field->column) {
@@ -93,9 +96,7 @@ class_counts classes_of(const dataset& samples) {
     counts.looked_at = chosen.size();
     count(chosen.size() == samples.size() ? samples : samples.subset(chosen), field->name, counts);
   }
-  const bool is_own = field->name == samples.model()->class_column();
-  // Numbers that nearly each sample has for itself are prices, lengths, ids.
-  if (!is_own && counts.samples.size() > std::min<std::uint64_t>(classes_max, counts.looked_at / 2)) return {};
+  if (is_no_class(samples, counts.label, counts.samples.size(), counts.looked_at)) return {};
   return counts;
 }
 

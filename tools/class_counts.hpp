@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,12 @@ namespace leat::tools {
 
 /// The label that is a class: by its name, or the only one that there is. A number that tells samples apart is none. Empty: there is none.
 [[nodiscard]] std::string class_label_of(const std::vector<std::string>& labels);
+
+/// What may be a class: the dataset's own, or what is called so. A field or a column.
+[[nodiscard]] std::optional<field_info> class_field_of(const dataset& samples);
+/// Whether so many different numbers, of so many samples, tell samples apart: prices, lengths, ids. Never of the dataset's own class.
+[[nodiscard]] bool is_no_class(const dataset& samples, const std::string& label, std::uint64_t different,
+                               std::uint64_t looked_at);
 
 /// Samples by class number.
 ///   label       the field or column that has it; empty where there is none

@@ -72,15 +72,6 @@ void tell(const epoch_arguments& arguments, const std::string& text) {
   }
 }
 
-// However they are spelled.
-bool is_same_file(const std::string& a, const std::string& b) {
-  if (a.empty() || b.empty() || a == "-" || b == "-") return false;
-  std::error_code failure;
-  const std::filesystem::path one = std::filesystem::weakly_canonical(a, failure);
-  const std::filesystem::path other = std::filesystem::weakly_canonical(b, failure);
-  return a == b || (!failure && one == other);
-}
-
 void check(const epoch_arguments& arguments) {
   if (arguments.on_corrupt == corrupt_policy::raise && arguments.corrupt_max != corrupt_bound()) {
     throw error(

@@ -19,6 +19,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -36,6 +37,14 @@ std::string partial_of(const std::string& path) {
 std::string words(int failure) { return std::generic_category().message(failure); }
 
 }  // namespace
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty() || a == "-" || b == "-") return false;
+  std::error_code failure;
+  const std::filesystem::path one = std::filesystem::weakly_canonical(a, failure);
+  const std::filesystem::path other = std::filesystem::weakly_canonical(b, failure);
+  return a == b || (!failure && one == other);
+}
 
 std::string json_text(const nlohmann::ordered_json& value, int indent) {
   return value.dump(indent, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

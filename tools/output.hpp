@@ -29,6 +29,9 @@ void print(std::string_view text);
 /// Writes a line to standard error: "leat epoch: <message>", made one line. Never throws.
 void complain(std::string_view command, std::string_view message) noexcept;
 
+/// Whether two options name one file, however it is spelled; never of an empty name, or of - for a standard stream.
+[[nodiscard]] bool is_same_file(const std::string& a, const std::string& b);
+
 /// A file that is written from front to back. Made anew; removed again where it is not finished.
 ///   throws   error: permission, not_found (its directory), limit (a full disk), io; with path and what to do
 class output_file {

@@ -102,6 +102,7 @@ void add_commands(CLI::App& leat, chosen_command& chosen, bool& version_wanted) 
   leat.footer("  leat make-photos photos && leat epoch photos && leat show photos -o sheet.html");
   add_epoch(leat, chosen);
   add_inspect(leat, chosen);
+  add_check(leat, chosen);
   add_show(leat, chosen);
   add_replay(leat, chosen);
   add_pack(leat, chosen);

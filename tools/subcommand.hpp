@@ -62,6 +62,7 @@ using chosen_command = std::function<int(interruption& stop)>;
 
 void add_epoch(CLI::App& leat, chosen_command& chosen);
 void add_inspect(CLI::App& leat, chosen_command& chosen);
+void add_check(CLI::App& leat, chosen_command& chosen);
 void add_show(CLI::App& leat, chosen_command& chosen);
 void add_replay(CLI::App& leat, chosen_command& chosen);
 void add_pack(CLI::App& leat, chosen_command& chosen);

@@ -1,0 +1,160 @@
+// leat check: whether the data is what it should be.
+#include "base/text.hpp"
+#include "tools/arguments.hpp"
+#include "tools/check_findings.hpp"
+#include "tools/check_report.hpp"
+#include "tools/checked_samples.hpp"
+#include "tools/human.hpp"
+#include "tools/output.hpp"
+#include "tools/run_record.hpp"
+#include "tools/sources.hpp"
+#include "tools/status_line.hpp"
+#include "tools/subcommand.hpp"
+
+#include <leat/error.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat::tools {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+struct check_arguments {
+  std::vector<std::string> sources;
+  std::vector<std::string> against;
+  open_options opening;
+  std::uint64_t host_bytes_max = host_bytes_usual;
+  std::uint32_t threads = 0;
+  std::uint32_t near_bits = near_bits_usual;
+  std::string json;
+  std::string ids;
+};
+
+std::vector<std::string> shown(const std::vector<std::string>& sources) {
+  std::vector<std::string> all;
+  for (const std::string& each : sources) all.push_back(shown_source(each));
+  return all;
+}
+
+// Before the work: an hour later it is lost.
+void check_outputs(const check_arguments& arguments) {
+  if (is_same_file(arguments.json, arguments.ids)) {
+    throw error(errc::usage, "--json and --ids name the same file; give each one of its own");
+  }
+  if (arguments.json == "-" && arguments.ids == "-") {
+    throw error(errc::usage, "--json - and --ids - both write to standard output; give one of them a FILE");
+  }
+  for (const std::string* const path : {&arguments.json, &arguments.ids}) {
+    if (!path->empty() && *path != "-") output_file::check(*path);
+  }
+}
+
+void write(const std::string& path, const std::string& text) {
+  if (path.empty()) return;
+  if (path == "-") return print(text);
+  output_file file(path, output_file::appears::when_closed);
+  file.write(text);
+  file.close();
+}
+
+std::string advise_checking(dtype type) {
+  return str_cat("leat inspect --token-type ", name(type), " looks at it as tokens");
+}
+
+std::string progress(const terminal& screen, std::size_t columns, const measuring_progress& so_far,
+                     clock::time_point began) {
+  const std::uint64_t all = so_far.pictures;
+  const std::uint64_t done = so_far.measured;
+  if (all == 0) return screen.dim("  looking through the samples");
+  const std::chrono::duration<double> seconds = clock::now() - began;
+  const double share = static_cast<double>(done) / static_cast<double>(all);
+  const std::string left =
+      share > 0 ? str_cat(", ", clock_text(seconds.count() * (1 - share) / share), " left") : std::string();
+  const std::string end = str_cat("  checking samples: ", count_text(done), " of ", count_text(all), left);
+  const std::size_t bar = columns > end.size() + 12 ? std::min<std::size_t>(columns - end.size() - 2, 40) : 0;
+  return str_cat("  ", bar_text(screen, bar, share), end.substr(0, columns - 2 - bar));
+}
+
+int check(const check_arguments& arguments, interruption& stop) {
+  check_outputs(arguments);
+  const auto leave = [&] { complain("check", str_cat("stopped by ", stop.name())); };
+  const auto opened = [&](const std::vector<std::string>& sources) {
+    return open_sources(sources, stop, leave, advise_checking, {.opening = arguments.opening});
+  };
+  const dataset samples = opened(arguments.sources);
+  std::optional<dataset> others;
+  if (!arguments.against.empty()) others = opened(arguments.against);
+  tell_notes("check", samples);
+
+  const clock::time_point began = clock::now();
+  const leaving_at_once leaving(stop, leave);  // Nothing was written, nothing is lost.
+  const auto look = [&](const dataset& at) {
+    measuring_progress so_far;
+    const clock::time_point start = clock::now();
+    const status_line line(
+        [&](const terminal& screen, std::size_t columns) { return progress(screen, columns, so_far, start); });
+    return check_samples(at, arguments.host_bytes_max, arguments.threads, so_far);
+  };
+  const checked_samples set = look(samples);
+  const std::optional<checked_samples> other = others ? std::optional(look(*others)) : std::nullopt;
+  for (const std::string& each : set.warnings) complain("check", each);
+  const checked_samples* const compared = other ? &*other : nullptr;
+  const check_report report{.sources = shown(arguments.sources),
+                            .against = shown(arguments.against),
+                            .bits_max = arguments.near_bits,
+                            .set = set,
+                            .other = compared,
+                            .found = find_in(set, compared, arguments.near_bits, arguments.threads)};
+  const bool is_told_elsewhere = arguments.json == "-" || arguments.ids == "-";
+  const std::chrono::duration<double> took = clock::now() - began;
+  const std::string text = report.as_text(terminal::of(is_told_elsewhere ? stderr : stdout), took.count());
+  if (!arguments.json.empty()) write(arguments.json, json_text(report.as_json(), 1) + "\n");
+  if (!arguments.ids.empty()) write(arguments.ids, report.as_ids());
+  if (is_told_elsewhere) {
+    std::fputs(text.c_str(), stderr);
+  } else {
+    print(text);
+  }
+  return is_wrong(set, report.found) ? exit_failed : exit_done;
+}
+
+}  // namespace
+
+void add_check(CLI::App& leat, chosen_command& chosen) {
+  auto arguments = std::make_shared<check_arguments>();  // Lives as long as the parser's callbacks do.
+  CLI::App& app = *leat.add_subcommand("check", "read every sample once: what is broken, there twice, or in two sets");
+  add_sources(app, arguments->sources,
+              "; the exit status is 1 if a sample is broken, one content has two classes, or is in both sets");
+  add_opening_options(app, arguments->opening);
+  app.add_option("--against", arguments->against,
+                 "another set, as the one for validation, that should share no sample with this; may be repeated")
+      ->type_name("SOURCE")
+      ->allow_extra_args(false);
+  add_number(app, "--max-near", arguments->near_bits, 0,
+             "pictures look alike if at most so many of 64 bits differ between them, across and down, 0 to 10 (4)",
+             near_bits_max);
+  add_text(app, "--json", arguments->json, "FILE",
+           "all of it; - is standard output, and the summary then goes to standard error");
+  add_text(app, "--ids", arguments->ids, "FILE",
+           "the samples to leave out, a number a line, for leat epoch --exclude; - as above");
+  add_bytes(
+      app, "--host-bytes-max", arguments->host_bytes_max,
+      "the memory that a loader would have: pictures that take more than a quarter to decode are broken (512MiB)");
+  add_number(app, "--threads", arguments->threads, 1, "that read and decode (one per core)", 1024);
+  app.footer(
+      "  leat check photos\n  leat check photos --json check.json --ids check.ids\n"
+      "  leat check train --against val");
+  app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return check(*arguments, stop); }; });
+}
+
+}  // namespace leat::tools

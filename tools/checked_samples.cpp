@@ -1,0 +1,496 @@
+#include "tools/checked_samples.hpp"
+
+#include "base/cores_quota.hpp"
+#include "base/corrupt_kind.hpp"
+#include "base/half.hpp"
+#include "base/text.hpp"
+#include "base/utf8.hpp"
+#include "datasets/files/parallel.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/tables/read_part.hpp"
+#include "stages/fields/number_list.hpp"
+#include "stages/pixels/picture_decoder.hpp"
+#include "stages/state/digest.hpp"
+#include "tools/class_counts.hpp"
+#include "tools/fields.hpp"
+
+#include <leat/error.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <span>
+#include <tuple>
+#include <utility>
+
+namespace leat::tools {
+namespace {
+
+// Samples that a thread takes at a time, and the bytes that it reads at once: many reads in flight for a drive, and little
+// memory.
+constexpr std::uint64_t portion_samples = 32;
+constexpr std::uint64_t read_together_bytes = std::uint64_t{16} << 20;
+
+// What a network of the usual size sees, so that means and deviations are of that. No picture is made larger.
+constexpr int side_max = 224;
+
+/// What a sample of this dataset has to have, and what its fields are to this check.
+struct expected_fields {
+  std::vector<std::uint16_t> wanted;  ///< fields that a loader's batch would hold; pictures not among them
+  std::vector<std::uint16_t> pictures;
+  bool any_picture = false;  ///< one of `pictures` does
+  std::vector<bool> is_text;
+  std::optional<std::uint16_t> label;  ///< a field that is read
+  std::optional<std::size_t> column;   ///< or kept with the dataset
+};
+
+struct sums_of_label {
+  std::uint64_t whole = 0;
+  std::uint64_t other = 0;
+};
+
+expected_fields expect(const chosen_fields* chosen, const dataset& samples, const std::string& label) {
+  const datasets::dataset_model& model = *samples.model();
+  expected_fields expected;
+  expected.is_text.resize(model.fields().size());
+  if (!label.empty()) {
+    expected.label = model.find_field(label);
+    expected.column = model.find_column(label);  // Parts of a concatenation may have the one or the other.
+  }
+  if (chosen == nullptr) return expected;
+  for (const std::vector<std::string>* names : {&chosen->labels, &chosen->texts, &chosen->arrays}) {
+    for (const std::string& each : *names) {
+      const std::optional<std::uint16_t> field = model.find_field(each);
+      if (!field) continue;  // a column
+      expected.wanted.push_back(*field);
+      expected.is_text[*field] = names == &chosen->texts;
+    }
+  }
+  expected.any_picture = chosen->pictures.size() == 1;
+  for (std::uint16_t i = 0; i < model.fields().size(); ++i) {
+    if (model.fields()[i].kind != field_kind::picture) continue;
+    const bool is_chosen = std::any_of(chosen->pictures.begin(), chosen->pictures.end(),
+                                       [&](const image& each) { return each.get().member == model.fields()[i].name; });
+    if (expected.any_picture || is_chosen) expected.pictures.push_back(i);
+  }
+  return expected;
+}
+
+template <class Number>
+bool any_not_finite(std::span<const std::byte> bytes) {
+  bool found = false;
+  for (std::size_t i = 0; i + sizeof(Number) <= bytes.size(); i += sizeof(Number)) {
+    Number value;
+    std::memcpy(&value, bytes.data() + i, sizeof value);
+    found |= !std::isfinite(value);
+  }
+  return found;
+}
+
+// By the exponent: all of its bits are set.
+bool any_not_finite(std::span<const std::byte> bytes, std::uint16_t exponent) {
+  bool found = false;
+  for (std::size_t i = 0; i + 2 <= bytes.size(); i += 2) {
+    std::uint16_t value = 0;
+    std::memcpy(&value, bytes.data() + i, sizeof value);
+    found |= (value & exponent) == exponent;
+  }
+  return found;
+}
+
+bool has_not_finite(dtype type, std::span<const std::byte> bytes) {
+  switch (type) {
+    case dtype::f32:
+      return any_not_finite<float>(bytes);
+    case dtype::f64:
+      return any_not_finite<double>(bytes);
+    case dtype::f16:
+      return any_not_finite(bytes, 0x7C00);
+    case dtype::bf16:
+      return any_not_finite(bytes, 0x7F80);
+    default:
+      return false;
+  }
+}
+
+// As a label of i64 reads it.
+std::optional<std::int64_t> whole_number(const field_info& field, std::span<const std::byte> bytes) {
+  std::int64_t value = 0;
+  stages::row_writer<std::int64_t> row{.at = reinterpret_cast<std::byte*>(&value), .room = 1};
+  const std::optional<dtype> stored = stages::stored_type_of(field);
+  if (stored && !stages::has_numbers(*stored)) return std::nullopt;
+  const std::optional<std::string> wrong =
+      stored ? stages::read_stored(bytes, *stored, row)
+             : stages::read_text(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()), row);
+  if (wrong || row.count != 1) return std::nullopt;
+  return value;
+}
+
+/// Reads what lies as it is, for some samples at once.
+class reading {
+ public:
+  explicit reading(const datasets::dataset_model& model) : model_(model) {}
+
+  struct one {
+    std::uint64_t sample = 0;
+    datasets::part_list parts;
+    std::vector<std::size_t> at;  ///< of each part; read_alone: it is read by itself
+  };
+  static constexpr std::size_t read_alone = ~std::size_t{0};
+
+  /// The samples from `first` on and before `end`, as far as they fit; at least one.
+  std::span<one> read_from(std::uint64_t first, std::uint64_t end) {
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+    for (std::uint64_t sample = first; sample < end; ++sample, ++count) {
+      if (ones_.size() == count) ones_.emplace_back();
+      one& now = ones_[count];
+      now.sample = sample;
+      now.parts.clear();
+      model_.parts(sample, now.parts);
+      // Parts of a field side by side, in their order.
+      for (auto each = now.parts.begin(); each != now.parts.end(); ++each) {
+        const auto place =
+            std::upper_bound(now.parts.begin(), each, *each,
+                             [](const datasets::part& a, const datasets::part& b) { return a.field < b.field; });
+        std::rotate(place, each, each + 1);
+      }
+      std::size_t more = 0;
+      for (const datasets::part& each : now.parts) more += is_plain(each) ? each.where.stored_bytes : 0;
+      if (count != 0 && bytes + more > read_together_bytes) break;
+      now.at.clear();
+      for (const datasets::part& each : now.parts) {
+        now.at.push_back(is_plain(each) ? bytes : read_alone);
+        if (is_plain(each)) bytes += each.where.stored_bytes;
+      }
+    }
+    bytes_.resize(bytes);
+    const std::span<one> all(ones_.data(), count);
+    if (!read(all)) {
+      // Which one it was is not told: each by itself.
+      for (one& each : all) std::fill(each.at.begin(), each.at.end(), read_alone);
+    }
+    return all;
+  }
+
+  /// A field of a sample that was read; valid until the next call.
+  std::span<const std::byte> field_of(const one& of, std::size_t first_part) {
+    const std::uint16_t field = of.parts[first_part].field;
+    std::size_t bytes = 0;
+    for (std::size_t i = first_part; i < of.parts.size() && of.parts[i].field == field; ++i) {
+      if (of.at[i] == read_alone) {
+        alone_.clear();
+        datasets::append_field(model_, of.sample, field, {of.parts.data(), of.parts.size()}, sources_, alone_);
+        return alone_;
+      }
+      bytes += of.parts[i].where.stored_bytes;
+    }
+    return std::span(bytes_).subspan(of.at[first_part], bytes);
+  }
+
+ private:
+  static bool is_plain(const datasets::part& each) { return each.form == datasets::part_form::stored; }
+
+  bool read(std::span<const one> all) {
+    wanted_.clear();
+    for (const one& each : all) {
+      for (std::size_t i = 0; i < each.parts.size(); ++i) {
+        const extent& where = each.parts[i].where;
+        if (each.at[i] == read_alone || where.stored_bytes == 0) continue;
+        wanted_[where.source].push_back(
+            {where.file, where.offset, std::span(bytes_).subspan(each.at[i], where.stored_bytes)});
+      }
+    }
+    try {
+      for (const auto& [source, requests] : wanted_) sources_.of(*model_.sources()[source]).read(requests);
+      return true;
+    } catch (const error&) {
+      return false;
+    }
+  }
+
+  const datasets::dataset_model& model_;
+  datasets::blocking_sources sources_{datasets::opening_loop::traffic::many};
+  std::vector<one> ones_;
+  std::map<std::uint32_t, std::vector<datasets::blocking_source::request>> wanted_;
+  std::vector<std::byte> bytes_;
+  std::vector<std::byte> alone_;
+};
+
+/// What one thread needs to look at samples.
+class looker {
+ public:
+  looker(const datasets::dataset_model& model, const expected_fields& expected, std::size_t host_bytes_max)
+      : model_(model),
+        expected_(expected),
+        budget_(pixels::scratch_budget::sample_bytes_max(host_bytes_max) + pixels::scratch_arena::base_bytes,
+                host_bytes_max),
+        decoder_(budget_),
+        row_(store_.row_bytes(side_max, side_max)) {}
+
+  std::vector<sample_fault> faults;
+  pixel_sums pixels;
+  sums_of_label labels;
+  std::vector<std::uint64_t> without_number;  ///< samples whose label is no whole number
+
+  void look_at(const reading::one& of, reading& from, checked_sample& found) {
+    sample_ = of.sample;
+    if (model_.defects() != 0) {
+      if (const std::optional<datasets::defect> known = model_.defect_of(sample_)) {
+        return add({}, known->kind, known->reason);
+      }
+    }
+    const std::size_t faults_before = faults.size();
+    look_for_missing(of);
+    const bool has_picture = std::any_of(of.parts.begin(), of.parts.end(),
+                                         [&](const datasets::part& each) { return is_picture(each.field); });
+    for (std::size_t i = 0; i < of.parts.size(); ++i) {
+      if (i > 0 && of.parts[i].field == of.parts[i - 1].field) continue;
+      look_at_field(of, i, from, has_picture, found);
+    }
+    if (expected_.column) {
+      const std::optional<datasets::column_value> number = model_.column(sample_, *expected_.column);
+      // One that is not whole is no class.
+      if (const auto whole = number ? datasets::whole_of(*number) : std::nullopt) take_class(*whole, found);
+    }
+    found.is_read = faults.size() == faults_before && found.bytes != 0;
+  }
+
+ private:
+  [[nodiscard]] const field_info& info(std::uint16_t field) const { return model_.fields()[field]; }
+  [[nodiscard]] bool is_picture(std::uint16_t field) const { return info(field).kind == field_kind::picture; }
+
+  void add(std::string field, corrupt_kind kind, std::string reason) {
+    faults.push_back({sample_, std::move(field), std::string(kind.name), std::move(reason)});
+  }
+
+  static void take_class(std::int64_t number, checked_sample& found) {
+    found.cls = number;
+    found.has_class = true;
+  }
+
+  void look_for_missing(const reading::one& of) {
+    const auto has = [&](std::uint16_t field) {
+      return std::any_of(of.parts.begin(), of.parts.end(),
+                         [&](const datasets::part& each) { return each.field == field; });
+    };
+    const auto miss = [&](const std::string& field) {
+      add(field, corrupt_kinds::incomplete, str_cat("the sample has no field '", field, "'"));
+    };
+    for (const std::uint16_t field : expected_.wanted) {
+      if (!has(field)) miss(info(field).name);
+    }
+    if (expected_.any_picture) {
+      if (std::none_of(expected_.pictures.begin(), expected_.pictures.end(), has)) {
+        miss(info(expected_.pictures.front()).name);
+      }
+      return;
+    }
+    for (const std::uint16_t field : expected_.pictures) {
+      if (!has(field)) miss(info(field).name);
+    }
+  }
+
+  void look_at_field(const reading::one& of, std::size_t part, reading& from, bool has_picture, checked_sample& found) {
+    const std::uint16_t field = of.parts[part].field;
+    try {
+      const std::span<const std::byte> bytes = from.field_of(of, part);
+      const bool is_label = expected_.label == field;
+      if (has_picture ? is_picture(field) : !is_label) {
+        const stages::row_output value{.name = {}, .shape = {static_cast<std::int64_t>(bytes.size())}, .bytes = bytes};
+        found.content = stages::chain_digest(found.content, stages::row_digest(0, {&value, 1}));
+        found.bytes += bytes.size();
+      }
+      if (is_picture(field)) {
+        look_at_picture(field, bytes, found);
+      } else if (is_label) {
+        look_at_label(field, bytes, found);
+      } else if (expected_.is_text[field] && first_invalid_utf8(bytes)) {
+        add(info(field).name, corrupt_kinds::damaged,
+            str_cat("byte ", *first_invalid_utf8(bytes), " begins no UTF-8 character"));
+      } else if (info(field).kind == field_kind::tensor && has_not_finite(info(field).type, bytes)) {
+        faults.push_back({sample_, info(field).name, std::string(not_finite), "holds a NaN or an infinity"});
+      }
+    } catch (const error& failure) {
+      if (failure.code() == errc::limit || failure.code() == errc::changed) throw;
+      add(info(field).name, failure.code() == errc::corrupt ? corrupt_kinds::damaged : corrupt_kinds::unreadable,
+          failure.what());
+    }
+  }
+
+  void look_at_label(std::uint16_t field, std::span<const std::byte> bytes, checked_sample& found) {
+    if (const std::optional<std::int64_t> number = whole_number(info(field), bytes)) {
+      take_class(*number, found);
+      ++labels.whole;
+    } else {
+      without_number.push_back(sample_);
+      ++labels.other;
+    }
+  }
+
+  void look_at_picture(std::uint16_t field, std::span<const std::byte> encoded, checked_sample& found) {
+    const auto looked = pixels::peek(encoded, pixels::look_for::size);
+    const auto fail = [&](const stages::failure& why) {
+      if (why.kind == stages::outcome_kind::no_memory) throw error(errc::limit, why.reason);
+      add(info(field).name, why.counted_as(), why.reason);
+    };
+    if (!looked) return fail(looked.error());
+    const int width = std::min(looked->width, side_max);
+    const int height = std::min(looked->height, side_max);
+    const pixels::geometry drawn{.box = {0, 0, looked->width, looked->height},
+                                 .scaled_width = width,
+                                 .scaled_height = height,
+                                 .out_width = width,
+                                 .out_height = height};
+    const auto decoded = decoder_.decode(encoded, drawn, store_, {.decimate = true}, row_.data(), nullptr);
+    if (!decoded) return fail(decoded.error());
+    const auto across = static_cast<std::size_t>(width);
+    const auto down = static_cast<std::size_t>(height);
+    const std::span<const std::byte> rgb(row_.data(), 3 * across * down);
+    add_pixels(rgb);
+    if (found.has_picture) return;
+    found.has_picture = true;
+    found.width = static_cast<std::uint32_t>(looked->width);
+    found.height = static_cast<std::uint32_t>(looked->height);
+    const std::optional<picture_key> key = key_of(rgb, across, down);
+    found.is_flat = !key;
+    if (key) found.key = *key;
+  }
+
+  void add_pixels(std::span<const std::byte> rgb) {
+    const std::uint64_t count = rgb.size() / 3;
+    std::array<std::uint64_t, 3> sum{};
+    std::array<std::uint64_t, 3> squares{};
+    for (std::size_t i = 0; i < rgb.size(); i += 3) {
+      for (std::size_t channel = 0; channel < 3; ++channel) {
+        const auto value = std::to_integer<std::uint32_t>(rgb[i + channel]);
+        sum[channel] += value;
+        squares[channel] += std::uint64_t{value * value};
+      }
+    }
+    ++pixels.pictures;
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      pixels.mean[channel] += (sum[channel] * 65536 + count / 2) / count;
+      pixels.squares[channel] += (squares[channel] * 65536 + count / 2) / count;
+    }
+  }
+
+  const datasets::dataset_model& model_;
+  const expected_fields& expected_;
+  pixels::scratch_budget budget_;
+  pixels::picture_decoder decoder_;
+  const pixels::store store_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
+  std::vector<std::byte> row_;
+  std::uint64_t sample_ = 0;
+};
+
+// Of texts: where most are whole numbers, the others are what a loader refuses. Where they are not, there are no classes.
+void settle_labels(checked_samples& found, const sums_of_label& labels, const std::vector<std::uint64_t>& others) {
+  if (labels.whole <= labels.other) {
+    if (labels.other != 0) found.label.clear();
+    return;
+  }
+  for (const std::uint64_t sample : others) {
+    found.faults.push_back({sample, found.label, std::string(corrupt_kinds::damaged.name), "is no whole number"});
+    found.all[sample].is_read = false;
+  }
+}
+
+// Numbers that tell samples apart are no classes.
+void settle_classes(checked_samples& found) {
+  std::vector<std::int64_t> numbers;
+  for (const checked_sample& each : found.all) {
+    if (each.has_class) numbers.push_back(each.cls);
+  }
+  const std::uint64_t looked_at = numbers.size();
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  if (!found.label.empty() && is_no_class(found.samples, found.label, numbers.size(), looked_at)) found.label.clear();
+  if (!found.label.empty()) return;
+  for (checked_sample& each : found.all) each.has_class = false;
+}
+
+}  // namespace
+
+void pixel_sums::add(const pixel_sums& other) noexcept {
+  pictures += other.pictures;
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    mean[channel] += other.mean[channel];
+    squares[channel] += other.squares[channel];
+  }
+}
+
+std::array<double, 3> pixel_sums::means() const noexcept {
+  std::array<double, 3> of{};
+  for (std::size_t i = 0; i < 3 && pictures != 0; ++i) {
+    of[i] = static_cast<double>(mean[i]) / (65536.0 * 255.0 * static_cast<double>(pictures));
+  }
+  return of;
+}
+
+std::array<double, 3> pixel_sums::deviations() const noexcept {
+  std::array<double, 3> of{};
+  const std::array<double, 3> mean_of = means();
+  for (std::size_t i = 0; i < 3 && pictures != 0; ++i) {
+    const double square = static_cast<double>(squares[i]) / (65536.0 * 255.0 * 255.0 * static_cast<double>(pictures));
+    of[i] = std::sqrt(std::max(0.0, square - mean_of[i] * mean_of[i]));
+  }
+  return of;
+}
+
+checked_samples check_samples(const dataset& opened, std::size_t host_bytes_max, unsigned threads,
+                              measuring_progress& so_far) {
+  const std::vector<field_info> fields = opened.fields();
+  // Shards of tokens and documents are compared as they are.
+  const bool is_tokens =
+      std::any_of(fields.begin(), fields.end(), [](const field_info& each) { return each.kind == field_kind::tokens; });
+  std::optional<chosen_fields> chosen;
+  if (!is_tokens) chosen = fields_of(opened, {});
+  checked_samples found{.samples = chosen ? chosen->samples : opened, .strays = chosen ? chosen->strays : 0};
+  if (chosen) found.warnings = chosen->warnings;
+  if (const std::optional<field_info> label = class_field_of(found.samples)) found.label = label->name;
+  const expected_fields expected = expect(chosen ? &*chosen : nullptr, found.samples, found.label);
+  const datasets::dataset_model& model = *found.samples.model();
+  const std::uint64_t count = found.samples.size();
+  found.all.resize(count);
+  so_far.measured = 0;
+  so_far.pictures = count;
+
+  sums_of_label labels;
+  std::vector<std::uint64_t> without_number;
+  std::mutex mutex;
+  std::atomic<std::uint64_t> next = 0;
+  const auto wanted = threads == 0 ? working_cores() : threads;
+  const auto used = static_cast<unsigned>(std::min<std::uint64_t>(wanted, count / portion_samples + 1));
+  datasets::for_each_parallel(used, used, [&](std::size_t) {
+    looker own(model, expected, host_bytes_max);
+    reading from(model);
+    for (std::uint64_t first = 0; (first = next.fetch_add(portion_samples)) < count;) {
+      const std::uint64_t end = std::min(first + portion_samples, count);
+      for (std::uint64_t sample = first; sample < end;) {
+        for (const reading::one& each : from.read_from(sample, end)) {
+          own.look_at(each, from, found.all[each.sample]);
+          ++sample;
+          ++so_far.measured;
+        }
+      }
+    }
+    const std::lock_guard lock(mutex);
+    found.faults.insert(found.faults.end(), own.faults.begin(), own.faults.end());
+    without_number.insert(without_number.end(), own.without_number.begin(), own.without_number.end());
+    found.pixels.add(own.pixels);
+    labels.whole += own.labels.whole;
+    labels.other += own.labels.other;
+  });
+  settle_labels(found, labels, without_number);
+  settle_classes(found);
+  std::sort(found.faults.begin(), found.faults.end(), [](const sample_fault& a, const sample_fault& b) {
+    return std::tie(a.sample, a.field, a.kind, a.reason) < std::tie(b.sample, b.field, b.kind, b.reason);
+  });
+  return found;
+}
+
+}  // namespace leat::tools
