@@ -132,7 +132,7 @@ int check(const check_arguments& arguments, interruption& stop) {
 
 void add_check(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<check_arguments>();  // Lives as long as the parser's callbacks do.
-  CLI::App& app = *leat.add_subcommand("check", "read every sample once: what is broken, there twice, or in two sets");
+  CLI::App& app = *leat.add_subcommand("check", "say what in the data is broken, there twice, or in two sets");
   add_sources(app, arguments->sources,
               "; the exit status is 1 if a sample is broken, one content has two classes, or is in both sets");
   add_opening_options(app, arguments->opening);

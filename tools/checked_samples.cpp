@@ -35,7 +35,7 @@ constexpr std::uint64_t portion_samples = 32;
 constexpr std::uint64_t read_together_bytes = std::uint64_t{16} << 20;
 
 // What a network of the usual size sees, so that means and deviations are of that. No picture is made larger.
-constexpr int side_max = 224;
+constexpr int side_max = 112;
 
 /// What a sample of this dataset has to have, and what its fields are to this check.
 struct expected_fields {

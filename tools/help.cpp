@@ -68,7 +68,7 @@ constexpr std::ptrdiff_t screen_lines = 24;
 
 std::string help_text(const CLI::App& app, const std::string& name, bool is_short) {
   const terminal screen = terminal::of(stdout);
-  std::string text = str_cat(app.get_description(), "\n\n  ", screen.bold(usage(app, name)), "\n");
+  std::string text = str_cat(app.get_description(), "\n  ", screen.bold(usage(app, name)), "\n");
 
   const std::vector<const CLI::App*> commands = app.get_subcommands({});
   if (!commands.empty()) text += "\n" + screen.dim("Commands") + "\n";

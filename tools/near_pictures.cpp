@@ -17,38 +17,40 @@ namespace {
 // Squared deviation of the brightness, of 255, below which a picture is of one colour: what noise and JPEG's rounding make.
 constexpr std::uint64_t variance_least = 9;
 
-struct cell_sum {
-  std::uint64_t bright = 0;
-  std::uint64_t pixels = 0;
-};
-
-// The edge of a cell; each has a pixel at least, if need be one that it shares.
-std::pair<std::size_t, std::size_t> cell_within(std::size_t cell, std::size_t cells, std::size_t pixels) {
-  const std::size_t begin = std::min(cell * pixels / cells, pixels - 1);
-  return {begin, std::clamp((cell + 1) * pixels / cells, begin + 1, pixels)};
-}
-
+// Brightness in each cell of a grid. A pixel that an edge goes through counts in both cells, by its parts: where the edges fall
+// must not depend on how large the picture is. In units of a pixel's width / Columns and its height / Rows, all cells are of one size.
 template <std::size_t Columns, std::size_t Rows>
-std::array<cell_sum, Columns * Rows> cells_of(std::span<const std::uint8_t> bright, std::size_t width,
-                                              std::size_t height) {
-  std::array<cell_sum, Columns * Rows> cells{};
-  for (std::size_t row = 0; row < Rows; ++row) {
-    const auto [top, bottom] = cell_within(row, Rows, height);
-    for (std::size_t column = 0; column < Columns; ++column) {
-      const auto [left, right] = cell_within(column, Columns, width);
-      cell_sum& cell = cells[row * Columns + column];
-      for (std::size_t y = top; y < bottom; ++y) {
-        std::uint32_t line = 0;
-        for (std::size_t x = left; x < right; ++x) line += bright[y * width + x];
-        cell.bright += line;
-      }
-      cell.pixels = (bottom - top) * (right - left);
+std::array<std::uint64_t, Columns * Rows> cells_of(std::span<const std::uint8_t> bright, std::size_t width,
+                                                   std::size_t height) {
+  // What [from, from + length) has of the cells of this length: visit(cell, units).
+  const auto share = [](std::size_t from, std::size_t length, std::size_t cell_length, const auto& visit) {
+    for (std::size_t at = from; at < from + length;) {
+      const std::size_t cell = at / cell_length;
+      const std::size_t end = std::min(from + length, (cell + 1) * cell_length);
+      visit(cell, end - at);
+      at = end;
     }
+  };
+  std::array<std::uint64_t, Columns * Rows> cells{};
+  for (std::size_t y = 0; y < height; ++y) {
+    std::array<std::uint64_t, Columns> line{};
+    std::size_t cell = 0;
+    for (std::size_t x = 0; x < width; ++x) {
+      const std::uint64_t value = bright[y * width + x];
+      if ((x + 1) * Columns <= (cell + 1) * width) {  // Nearly all lie in one cell.
+        line[cell] += value * Columns;
+        if ((x + 1) * Columns == (cell + 1) * width) ++cell;
+        continue;
+      }
+      share(x * Columns, Columns, width, [&](std::size_t in, std::size_t units) { line[in] += value * units; });
+      cell = (x + 1) * Columns / width;
+    }
+    share(y * Rows, Rows, height, [&](std::size_t row, std::size_t units) {
+      for (std::size_t column = 0; column < Columns; ++column) cells[row * Columns + column] += line[column] * units;
+    });
   }
   return cells;
 }
-
-bool is_darker(const cell_sum& a, const cell_sum& b) noexcept { return a.bright * b.pixels < b.bright * a.pixels; }
 
 /// A key, and the first picture that has it.
 struct first_with {
@@ -99,8 +101,8 @@ std::optional<picture_key> key_of(std::span<const std::byte> rgb, std::size_t wi
   for (std::size_t row = 0; row < 8; ++row) {
     for (std::size_t column = 0; column < 8; ++column) {
       const std::uint64_t bit = std::uint64_t{1} << (row * 8 + column);
-      if (is_darker(across[row * 9 + column], across[row * 9 + column + 1])) key.across |= bit;
-      if (is_darker(down[row * 8 + column], down[(row + 1) * 8 + column])) key.down |= bit;
+      if (across[row * 9 + column] < across[row * 9 + column + 1]) key.across |= bit;
+      if (down[row * 8 + column] < down[(row + 1) * 8 + column]) key.down |= bit;
     }
   }
   return key;

@@ -1,0 +1,297 @@
+// leat check: a set with one of each defect is found exactly, and a sound one has none.
+#include "tests/support/make_picture.hpp"
+#include "tests/support/photos.hpp"
+#include "tests/support/raw_files.hpp"
+#include "tests/support/tar_writer.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/tools/command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+namespace fs = std::filesystem;
+
+std::string photo(std::uint64_t seed) {
+  const std::vector<std::uint8_t> file = photo_jpeg(seed, 96, 64);
+  return {file.begin(), file.end()};
+}
+
+// The same, as somebody else's program wrote it.
+std::string photo_written_anew(std::uint64_t seed) {
+  const std::vector<std::byte> file = make_jpeg({96, 64, photo_pixels(seed, 96, 64)}, {.quality = 60});
+  return {reinterpret_cast<const char*>(file.data()), file.size()};
+}
+
+std::string grey_picture() {
+  rgb_picture seen;
+  const std::vector<std::byte> file = make_png({16, 16, std::vector<std::uint8_t>(768, 128)}, {}, seen);
+  return {reinterpret_cast<const char*>(file.data()), file.size()};
+}
+
+/// 8 sound photographs in 2 classes.
+class sound_set {
+ public:
+  sound_set() {
+    for (std::uint64_t i = 0; i < 8; ++i) add(i < 4 ? "a" : "b", std::to_string(i) + ".jpg", photo(100 + i));
+  }
+  void add(const std::string& cls, const std::string& name, const std::string& content) const {
+    write_file(path() / cls / name, content);
+  }
+  [[nodiscard]] fs::path path() const { return directory_.path() / "set"; }
+  [[nodiscard]] std::string beside(const std::string& name) const { return (directory_.path() / name).string(); }
+
+ private:
+  temporary_directory directory_;
+};
+
+/// What lies in a folder: paths, sizes, times.
+std::map<std::string, std::pair<std::uint64_t, fs::file_time_type>> listing(const fs::path& folder) {
+  std::map<std::string, std::pair<std::uint64_t, fs::file_time_type>> all;
+  for (const fs::directory_entry& each : fs::recursive_directory_iterator(folder)) {
+    all[each.path().string()] = {each.is_directory() ? 0 : each.file_size(), each.last_write_time()};
+  }
+  return all;
+}
+
+json checked(const std::vector<std::string>& arguments, int exit_code) {
+  std::vector<std::string> all{"check"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  all.insert(all.end(), {"--json", "-"});
+  const ended process = run(all);
+  EXPECT_EQ(process.exit_code, exit_code) << process.err;
+  return process.json();
+}
+
+std::vector<std::string> names_in(const json& list, const std::string& key = "name") {
+  std::vector<std::string> names;
+  for (const json& each : list) names.push_back(each.at(key));
+  return names;
+}
+
+TEST(check, finds_one_of_each_defect_and_nothing_else) {
+  const sound_set set;
+  set.add("a", "cut.jpg", photo(200).substr(0, 1200));
+  set.add("a", "empty.jpg", "");
+  set.add("a", "no picture.jpg", "hello");
+  set.add("a", "twice.jpg", photo(100));                      // as a/0.jpg
+  set.add("b", "other class.jpg", photo(101));                // as a/1.jpg
+  set.add("b", "written anew.jpg", photo_written_anew(105));  // as b/5.jpg, nearly
+  set.add("b", "grey.png", grey_picture());
+  const auto before = listing(set.path());
+  const json found = checked({set.path().string()}, 1);
+  EXPECT_EQ(listing(set.path()), before) << "something was written beside the data";
+
+  EXPECT_EQ(found.at("samples"), 15);
+  EXPECT_EQ(found.at("wrong"), true);
+  EXPECT_THAT(names_in(found.at("broken")), ElementsAre("a/cut.jpg", "a/empty.jpg", "a/no picture.jpg"));
+  EXPECT_THAT(names_in(found["broken"], "kind"), ElementsAre("damaged", "empty", "unknown format"));
+  ASSERT_EQ(found.at("duplicates").size(), 1U) << found["duplicates"];
+  EXPECT_THAT(names_in(found["duplicates"][0].at("samples")), ElementsAre("a/0.jpg", "a/twice.jpg"));
+  ASSERT_EQ(found.at("two_labels").size(), 1U) << found["two_labels"];
+  EXPECT_THAT(names_in(found["two_labels"][0].at("samples")), ElementsAre("a/1.jpg", "b/other class.jpg"));
+  ASSERT_EQ(found.at("near").size(), 1U) << found["near"];
+  EXPECT_EQ(found["near"][0].at("name"), "b/written anew.jpg");
+  EXPECT_EQ(found["near"][0].at("of_name"), "b/5.jpg");
+  EXPECT_THAT(names_in(found.at("one_colour")), ElementsAre("b/grey.png"));
+  EXPECT_TRUE(found.at("against").is_null());
+  EXPECT_EQ(found.at("class_label"), "cls");
+  ASSERT_EQ(found.at("classes").size(), 2U);
+  EXPECT_EQ(found["classes"][0].at("samples"), 8);
+  EXPECT_EQ(found["classes"][1].at("samples"), 7);
+  EXPECT_EQ(found.at("pictures").at("samples"), 12);
+  EXPECT_EQ(found["pictures"].at("width").at("least"), 16);
+  EXPECT_EQ(found["pictures"].at("width").at("largest"), 96);
+
+  // Left out are the broken, the second of a content, and both that have two classes.
+  std::vector<std::string> left_out;
+  const std::vector<std::string> in_order = {
+      "a/0.jpg", "a/1.jpg", "a/2.jpg", "a/3.jpg", "a/cut.jpg",  "a/empty.jpg",       "a/no picture.jpg",  "a/twice.jpg",
+      "b/4.jpg", "b/5.jpg", "b/6.jpg", "b/7.jpg", "b/grey.png", "b/other class.jpg", "b/written anew.jpg"};
+  for (const json& each : found.at("exclude")) left_out.push_back(in_order.at(each.get<std::size_t>()));
+  EXPECT_THAT(left_out, ElementsAre("a/1.jpg", "a/cut.jpg", "a/empty.jpg", "a/no picture.jpg", "a/twice.jpg",
+                                    "b/other class.jpg"));
+}
+
+TEST(check, a_sound_set_has_no_finding) {
+  const sound_set set;
+  const json found = checked({set.path().string()}, 0);
+  EXPECT_EQ(found.at("wrong"), false);
+  for (const char* const kind : {"broken", "two_labels", "duplicates", "near", "one_colour", "exclude"}) {
+    EXPECT_TRUE(found.at(kind).empty()) << kind << ": " << found.at(kind);
+  }
+  EXPECT_EQ(found.at("classes").size(), 2U);
+}
+
+TEST(check, any_number_of_threads_writes_the_same) {
+  const sound_set set;
+  set.add("a", "cut.jpg", photo(200).substr(0, 1200));
+  set.add("b", "written anew.jpg", photo_written_anew(105));
+  for (std::uint64_t i = 0; i < 150; ++i) set.add("c", std::to_string(1000 + i) + ".jpg", photo(300 + i % 120));
+  const auto text = [&](const std::string& threads) {
+    const ended process = run({"check", set.path().string(), "--threads", threads, "--json", "-"});
+    EXPECT_EQ(process.exit_code, 1) << process.err;
+    return process.out;
+  };
+  const std::string alone = text("1");
+  EXPECT_EQ(json::parse(alone).at("duplicates").size(), 30U);
+  EXPECT_EQ(text("2"), alone);
+  EXPECT_EQ(text("5"), alone);
+}
+
+TEST(check, means_and_deviations_are_those_of_the_pixels) {
+  const temporary_directory directory;
+  double sum = 0;
+  double squares = 0;
+  std::uint64_t count = 0;
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    rgb_picture seen;
+    const std::vector<std::byte> file = make_png(make_texture(i, 60, 40), {}, seen);
+    write_file(directory.path() / "set" / "a" / (std::to_string(i) + ".png"),
+               {reinterpret_cast<const char*>(file.data()), file.size()});
+    for (std::size_t k = 1; k < seen.pixels.size(); k += 3) {
+      const double value = seen.pixels[k] / 255.0;
+      sum += value;
+      squares += value * value;
+      ++count;
+    }
+  }
+  const json pictures = checked({(directory.path() / "set").string()}, 0).at("pictures");
+  const double mean = sum / static_cast<double>(count);
+  EXPECT_NEAR(pictures.at("mean")[1].get<double>(), mean, 1e-6);
+  EXPECT_NEAR(pictures.at("deviation")[1].get<double>(), std::sqrt(squares / static_cast<double>(count) - mean * mean),
+              1e-6);
+}
+
+TEST(check, finds_what_two_sets_share) {
+  const sound_set train;
+  const sound_set val;
+  fs::remove_all(val.path());
+  val.add("a", "new.jpg", photo(500));
+  val.add("a", "seen.jpg", photo(102));
+  val.add("b", "seen.jpg", photo_written_anew(106));
+  const json found = checked({train.path().string(), "--against", val.path().string()}, 1);
+  const json& shared = found.at("against");
+  EXPECT_EQ(shared.at("samples"), 3);
+  ASSERT_EQ(shared.at("same").size(), 1U);
+  EXPECT_EQ(shared["same"][0].at("name"), "a/2.jpg");
+  EXPECT_EQ(shared["same"][0].at("of_name"), "a/seen.jpg");
+  ASSERT_EQ(shared.at("near").size(), 1U);
+  EXPECT_EQ(shared["near"][0].at("name"), "b/6.jpg");
+  EXPECT_EQ(shared["near"][0].at("of_name"), "b/seen.jpg");
+  EXPECT_EQ(found.at("exclude"), json({2}));
+
+  fs::remove(val.path() / "a" / "seen.jpg");
+  EXPECT_EQ(checked({train.path().string(), "--against", val.path().string()}, 0).at("against").at("near").size(), 1U)
+      << "what only looks alike is no failure";
+  EXPECT_TRUE(checked({train.path().string(), "--against", val.path().string(), "--max-near", "0"}, 0)
+                  .at("against")
+                  .at("near")
+                  .empty());
+}
+
+TEST(check, shards_have_their_classes_in_members) {
+  const temporary_directory directory;
+  const std::string shard = (directory.path() / "a.tar").string();
+  tar_writer tar;
+  const auto add = [&](const std::string& key, std::uint64_t seed, const std::string& cls) {
+    tar.add_file(key + ".jpg", photo(seed));
+    if (!cls.empty()) tar.add_file(key + ".cls", cls);
+  };
+  add("one", 1, "0");
+  add("two", 2, "1");
+  add("three", 3, "1");
+  add("four", 1, "1");   // one's picture
+  add("five", 2, "1");   // two's
+  add("six", 6, "0.5");  // no class
+  add("seven", 7, "");
+  const std::vector<std::byte> bytes = tar.finish();
+  write_file(shard, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const json found = checked({shard}, 1);
+  EXPECT_THAT(names_in(found.at("broken"), "kind"), ElementsAre("damaged", "incomplete")) << found["broken"];
+  EXPECT_THAT(names_in(found["broken"], "field"), ElementsAre("cls", "cls"));
+  ASSERT_EQ(found.at("two_labels").size(), 1U);
+  EXPECT_EQ(found["two_labels"][0].at("samples")[1].at("sample"), 3);
+  ASSERT_EQ(found.at("duplicates").size(), 1U);
+  EXPECT_EQ(found["duplicates"][0].at("samples")[1].at("sample"), 4);
+}
+
+TEST(check, names_rows_of_arrays_that_hold_a_NaN) {
+  const temporary_directory directory;
+  std::vector<float> values = counting<float>(40);
+  values[13] = std::numeric_limits<float>::quiet_NaN();
+  values[39] = std::numeric_limits<float>::infinity();
+  const std::string path = write_file(directory.path() / "x.npy", npy_text(npy_dict("<f4", "10, 4"), bytes_of(values)));
+  const json broken = checked({path}, 1).at("broken");
+  ASSERT_EQ(broken.size(), 2U);
+  EXPECT_EQ(broken[0].at("sample"), 3);
+  EXPECT_EQ(broken[1].at("sample"), 9);
+  EXPECT_EQ(broken[0].at("kind"), "not finite");
+}
+
+TEST(check, the_summary_is_short_and_shows_no_name_as_it_is) {
+  const sound_set set;
+  set.add("a", "bad\n\x1b[31m.jpg", "hello");
+  set.add("a", "twice.jpg", photo(100));
+  const ended process = run({"check", set.path().string()});
+  EXPECT_EQ(process.exit_code, 1) << process.err;
+  EXPECT_LE(lines_of(process.out).size(), 22U) << process.out;
+  EXPECT_THAT(process.out, AllOf(HasSubstr("bad\\n\\x1b[31m.jpg"), HasSubstr("1 unknown format"), HasSubstr("a/twice"),
+                                 HasSubstr(".normalize({{"), Not(HasSubstr("\x1b"))));
+}
+
+TEST(check, writes_the_samples_to_leave_out_with_their_reasons) {
+  const sound_set set;
+  set.add("a", "bad\n.jpg", "hello");
+  set.add("b", "written anew.jpg", photo_written_anew(105));
+  const std::string path = set.beside("ids");
+  EXPECT_EQ(run({"check", set.path().string(), "--ids", path}).exit_code, 1);
+  const std::vector<std::string> lines = lines_of(text_of(path));
+  ASSERT_EQ(lines.size(), 4U) << text_of(path);
+  EXPECT_THAT(lines[0], HasSubstr("# "));
+  EXPECT_THAT(lines[1], AllOf(HasSubstr("4  # a/bad\\n.jpg: "), HasSubstr("unknown format")));
+  EXPECT_THAT(lines[3], HasSubstr("# 9  # b/written anew.jpg: resembles sample 6"));
+}
+
+TEST(check, says_what_is_wrong_with_an_option) {
+  const sound_set set;
+  const std::string source = set.path().string();
+  const auto refused = [&](const std::vector<std::string>& more, int exit_code, const std::string& words) {
+    std::vector<std::string> all{"check", source};
+    all.insert(all.end(), more.begin(), more.end());
+    const ended process = run(all);
+    EXPECT_EQ(process.exit_code, exit_code) << process.err;
+    EXPECT_THAT(process.err, HasSubstr(words));
+    EXPECT_EQ(process.out, "");
+    expect_one_line(process, "leat check: ");
+  };
+  refused({"--max-near", "11"}, 2, "--max-near");
+  refused({"--max-near", "few"}, 2, "--max-near");
+  refused({"--threads", "0"}, 2, "--threads");
+  refused({"--json", "nowhere/at/all.json"}, 1, "nowhere");
+  refused({"--ids", "nowhere/at/all"}, 1, "nowhere");
+  refused({"--json", set.beside("x"), "--ids", set.beside("./x")}, 2, "--json and --ids name the same file");
+  refused({"--json", "-", "--ids", "-"}, 2, "both write to standard output");
+  refused({"--against", set.beside("not there")}, 2, "not there");
+}
+
+}  // namespace
+}  // namespace leat::testing
