@@ -34,7 +34,8 @@ namespace {
 constexpr std::uint64_t portion_samples = 32;
 constexpr std::uint64_t read_together_bytes = std::uint64_t{16} << 20;
 
-// What a network of the usual size sees, so that means and deviations are of that. No picture is made larger.
+// To which pictures are shrunk. At 224 a check takes 1.4 times as long as at 112, beside which deviations are 2 % larger
+// (500 photographs). No picture is made larger.
 constexpr int side_max = 112;
 
 /// What a sample of this dataset has to have, and what its fields are to this check.

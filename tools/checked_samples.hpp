@@ -74,7 +74,7 @@ struct checked_samples {
   pixel_sums pixels = {};
 };
 
-/// Reads all fields of all samples, expands what is stored in another form, and decodes pictures whole, at 224 x 224 pixels at
+/// Reads all fields of all samples, expands what is stored in another form, and decodes pictures whole, at 112 x 112 pixels at
 /// most. What a loader would find corrupt is a fault: damage, a missing field, a text that is no UTF-8 or no number.
 ///   host_bytes_max   the budget that a loader would have
 ///   threads          change the time only; 0: one for each core
