@@ -8,7 +8,7 @@
 //                                                         raw records, in batches that the host can keep up with
 //   2. GPU idle share between steps, in the same runs     aim: at most 1 %; and what the first steps of each run took longer,
 //                                                         which 1 and 2 leave out, since memory is pinned meanwhile
-//   3. host CPU of the hand-over per batch                aim: at most 60 us more than of the same batches on the host rung; both
+//   3. host CPU of the hand-over per batch                aim: at most 60 us more than of the same batches on the host fallback; both
 //                                                         are the sum of all threads but those that decode
 //   4. next() and wait_on() of a ready batch              aim: at most 5 us
 //   5. H2D rate under load / best pinned copy alone       aim: at least 0.95, batches of 38 MB (256 x 224 x 224 x 3 u8)
@@ -24,7 +24,7 @@
 //  11. SimCLR's recipe, f16, whole line                   aim: packs at least 100,000 rows a second; of JPEG files the device leaves at
 //                                                         most half of the CPU that colour takes on the host
 //
-// The sum of all words that the steps read is compared with the host rung's, before the rounds and under load. Which of the two
+// The sum of all words that the steps read is compared with the host fallback's, before the rounds and under load. Which of the two
 // loops goes first changes from round to round, and the loader has ended before the other begins. What needs least is measured
 // first (6, the bus alone, 4), and both files are written anew after each part: one that hangs costs nothing of what came before.
 //
@@ -470,7 +470,7 @@ loader_stats measure_line(const source& from, leat::decode_on where, const std::
   return stats;
 }
 
-/// The sum of all 32-bit words of the first `batches` batches, over the ends of epochs, on the host rung.
+/// The sum of all 32-bit words of the first `batches` batches, over the ends of epochs, on the host fallback.
 std::uint64_t words_on_the_host(const source& from, std::uint32_t rows, std::uint32_t batches) {
   std::uint64_t sum = 0;
   loader here(from.samples, options_for(rows, host), from.fields);

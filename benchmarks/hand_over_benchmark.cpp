@@ -3,7 +3,7 @@
 // The host memory of a copy goes home when its event has fired. leat asks the oldest event when memory for a batch is wanted, and
 // has a thread wait for it while there is none. Beside that, of the same line in the same rounds:
 //
-//     host rung     no copies: what is counted against it is the I/O thread's CPU
+//     host fallback     no copies: what is counted against it is the I/O thread's CPU
 //     timer         no thread waits: while memory is wanted the oldest event is asked every 100 us. The timer is a thread of the
 //                   benchmark's
 //     every copy    the thread waits for each copy, wanted or not
@@ -68,9 +68,11 @@ constexpr double copy_bytes_per_s = 25e9;
 constexpr double slower = 1.5;  // a slow host than what it feeds
 constexpr std::uint32_t decoder_count = 4;
 
-enum class way : std::uint8_t { host_rung, as_it_is, timer, every_copy };
-constexpr std::array<std::pair<way, const char*>, 4> ways{
-    {{way::host_rung, "host rung"}, {way::as_it_is, "leat"}, {way::timer, "timer"}, {way::every_copy, "every copy"}}};
+enum class way : std::uint8_t { host_fallback, as_it_is, timer, every_copy };
+constexpr std::array<std::pair<way, const char*>, 4> ways{{{way::host_fallback, "host fallback"},
+                                                           {way::as_it_is, "leat"},
+                                                           {way::timer, "timer"},
+                                                           {way::every_copy, "every copy"}}};
 
 enum class line : std::uint8_t { ahead, waits, disk, decoders };
 constexpr std::array<std::pair<line, const char*>, 4> lines{
@@ -286,7 +288,7 @@ costs run(const scene& of, way how, double seconds) {
   options.decode_threads = decoder_count;
   options.host_bytes_max = 1_GiB;
   stages::loader_parts parts;
-  if (how != way::host_rung) parts.transfer = watched;
+  if (how != way::host_fallback) parts.transfer = watched;
   loader train = stages::make_loader(records_for(of), options, {field_for(of)}, parts);
 
   // Not counted: until all memory has been out twice, has been pinned and is known to the kernel.
@@ -303,7 +305,7 @@ costs run(const scene& of, way how, double seconds) {
     if (got->valid_rows() != of.batches.rows) throw error(errc::corrupt, "a batch lacks rows");
     got->wait_on(steps);
     device->step(steps, step_ns);
-    if (how == way::host_rung) device->finish(steps);  // a step reads the batch on the trainer's thread
+    if (how == way::host_fallback) device->finish(steps);  // a step reads the batch on the trainer's thread
     got.reset();
     if (of.runs == line::waits) device->finish(steps);
     if (i < uncounted) continue;
@@ -358,11 +360,11 @@ void print(const scene& of, const std::array<row, ways.size()>& rows) {
   std::printf("\n%s, batches of %.1f MB, steps of %.0f ms\n", name_of(of.runs),
               static_cast<double>(of.batches.batch_bytes()) * 1e-6, of.step_s * 1e3);
   std::printf("  %-10s %6s %7s %7s %6s %20s %20s %20s %18s %8s\n", "way", "ms", "starved", "queries", "waits",
-              "I/O thread", "over host rung", "waiting thread", "idle", "longest");
+              "I/O thread", "over host fallback", "waiting thread", "idle", "longest");
   for (std::size_t w = 0; w < ways.size(); ++w) {
     const row& r = rows[w];
     std::printf("  %-10s %6.2f", ways[w].second, r.ms.median());
-    if (ways[w].first == way::host_rung) {
+    if (ways[w].first == way::host_fallback) {
       std::printf(" %7s %7s %6s %20s\n", "", "", "", spread(r.io_us, "%.0f").c_str());
       continue;
     }
@@ -416,7 +418,7 @@ void measure(const settings& chosen) {
         row& to = rows[s][w];
         to.ms.add(took.ms);
         to.io_us.add(took.io_us);
-        if (ways[w].first == way::host_rung) {
+        if (ways[w].first == way::host_fallback) {
           host_us = took.io_us;
           continue;
         }
@@ -434,7 +436,8 @@ void measure(const settings& chosen) {
     std::printf(
         "per batch: wall ms; share that had to wait for its memory; events asked and waited for; CPU us of the I/O "
         "thread,\n"
-        "what that is more than on the host rung in the same round, CPU us of the thread that waits for copies, or of "
+        "what that is more than on the host fallback in the same round, CPU us of the thread that waits for copies, or "
+        "of "
         "the\n"
         "timer; us for which memory lay idle that a batch waited for: the mean of those, and the longest of a run\n");
   }

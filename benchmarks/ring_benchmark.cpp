@@ -308,7 +308,7 @@ class fio final : public method {
     tools::read_row row;
     row.asked.block_bytes = what.bytes;
     row.asked.depth = what.depth;
-    row.rungs.direct.use = "on";
+    row.fallbacks.direct.use = "on";
     return row;
   }
 

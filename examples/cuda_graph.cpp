@@ -1,6 +1,6 @@
 // Mean and deviation of a set of photographs, channel by channel, as normalize() takes them: each step is one launch of a CUDA
 // graph that was captured for the memory in which the batch lies (cuda_graph.cu says what can be captured and what cannot).
-// Without a GPU the same loop adds up on the CPU. Either way the numbers are compared with the host rung's.
+// Without a GPU the same loop adds up on the CPU. Either way the numbers are compared with the host fallback's.
 //
 //     cuda_graph [FOLDER or shards]
 #include "cuda_graph.hpp"
@@ -30,7 +30,7 @@ struct epoch_result {
   std::size_t rows = 0;
   std::size_t addresses = 0;  ///< at which batches have lain
   std::size_t graphs = 0;
-  leat::rung use;
+  leat::fallback use;
 };
 
 asio::awaitable<epoch_result> epoch(const leat::dataset& photos, leat::device where) {

@@ -63,7 +63,7 @@ int main(int argc, char** argv) try {
   leat::loader loader{photos, options,
                       leat::image{"jpg"}.random_resized_crop(side, {0.5, 1.0}).random_flip().normalize(leat::imagenet),
                       leat::label{"cls"}};
-  const leat::rung use = loader.stats().device.use;
+  const leat::fallback use = loader.stats().device.use;
   std::printf("on %s: %s\n", use.use.c_str(), use.why.c_str());
   asio::io_context context;
   auto done = asio::co_spawn(context, train(loader, model, epochs), asio::use_future);

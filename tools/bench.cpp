@@ -50,7 +50,7 @@ struct bench_read_arguments {
   bool histogram = false;
   bool block_is_asked = false;
   bool fio = false;
-  bool rungs = false;
+  bool fallbacks = false;
   bool sweep = false;
   bool json = false;
   asked_for asked;
@@ -72,24 +72,24 @@ constexpr int fio_rounds = 3;
 constexpr std::uint64_t slow_to_free_bytes = 64 << 20;
 constexpr double good_share = 0.95;  // of the best rate: where more depth is not worth its latency
 
-std::string rungs_text(const reader_report& rungs) {
+std::string fallbacks_text(const reader_report& fallbacks) {
   std::string text;
-  const auto add = [&text](const char* what, const rung& taken) {
+  const auto add = [&text](const char* what, const fallback& taken) {
     str_append(text, "  ", what, " ", taken.use, taken.why.empty() ? "" : " (" + one_line(taken.why) + ")", "\n");
   };
-  add("backend", rungs.backend);
-  add("registered buffers", rungs.registered_buffers);
-  add("O_DIRECT", rungs.direct);
-  add("huge pages", rungs.huge_pages);
+  add("backend", fallbacks.backend);
+  add("registered buffers", fallbacks.registered_buffers);
+  add("O_DIRECT", fallbacks.direct);
+  add("huge pages", fallbacks.huge_pages);
   return text;
 }
 
-json rungs_json(const reader_report& rungs) {
-  const auto of = [](const rung& taken) { return json{{"use", taken.use}, {"why", taken.why}}; };
-  return {{"backend", of(rungs.backend)},
-          {"registered_buffers", of(rungs.registered_buffers)},
-          {"direct", of(rungs.direct)},
-          {"huge_pages", of(rungs.huge_pages)}};
+json fallbacks_json(const reader_report& fallbacks) {
+  const auto of = [](const fallback& taken) { return json{{"use", taken.use}, {"why", taken.why}}; };
+  return {{"backend", of(fallbacks.backend)},
+          {"registered_buffers", of(fallbacks.registered_buffers)},
+          {"direct", of(fallbacks.direct)},
+          {"huge_pages", of(fallbacks.huge_pages)}};
 }
 
 /// leat and fio in turn; of each the round whose rate is the median. What fio was called with is added to `lines`.
@@ -200,11 +200,11 @@ epoch_reads open_epoch(const bench_read_arguments& arguments, interruption& stop
   return plan_epoch(fields.samples, fields.all, {.shuffle = !arguments.no_shuffle});
 }
 
-/// Settings to measure with, each beside the name of the rung that it does without.
+/// Settings to measure with, each beside the name of the fallback that it does without.
 using wanted_reads = std::vector<std::pair<std::string, read_settings>>;
 
 wanted_reads wanted_of(const bench_read_arguments& arguments) {
-  if (arguments.rungs) return without_each_rung(arguments.how);
+  if (arguments.fallbacks) return without_each_fallback(arguments.how);
   wanted_reads wanted;
   if (arguments.sweep) {
     const bool one_block = arguments.block_is_asked || arguments.how.pattern == read_pattern::extents;
@@ -218,7 +218,7 @@ wanted_reads wanted_of(const bench_read_arguments& arguments) {
 /// Refuses what cannot be measured; before a file is laid out for it.
 void check(const bench_read_arguments& arguments, const wanted_reads& wanted, const std::optional<epoch_reads>& epoch) {
   const memory_available memory = find_memory_available();
-  for (const auto& [rung, how] : wanted) {
+  for (const auto& [fallback, how] : wanted) {
     set_up([&] { check_memory(how, epoch ? &*epoch : nullptr, memory); });
     if (arguments.create_bytes == 0 || arguments.create_bytes >= how.block_bytes) continue;
     throw error(errc::usage, str_cat("--create ", bytes_text(arguments.create_bytes), " is less than a block of ",
@@ -234,24 +234,24 @@ void measure_all(const bench_read_arguments& arguments, const wanted_reads& want
                                          : str_cat("  reading: ", done.load() + 1, " of ", wanted.size()));
   });
   std::uint32_t rings = 1;  // that could be had: the most of any row, and of the first it is not known
-  for (const auto& [rung, how] : wanted) {
-    // fio has all rungs: beside one that lacks some it would say what the rung is worth, and call it ours.
-    const bool fio = arguments.fio && (!arguments.rungs || rung == all_rungs);
+  for (const auto& [fallback, how] : wanted) {
+    // fio leaves nothing out: beside a row that does it would say what that is worth, and call it ours.
+    const bool fio = arguments.fio && (!arguments.fallbacks || fallback == nothing_left_out);
     result.rows.push_back(result.epoch ? measure_reads(*result.epoch, how, rings)
                           : fio        ? measure_beside_fio(arguments.paths, how, rings, result.fio_lines, fio_process)
                                        : measure_reads(arguments.paths, how, rings));
-    result.rows.back().rung = rung;
+    result.rows.back().fallback = fallback;
     rings = std::max(result.rows.size() == 1 ? 0U : rings, result.rows.back().rings);
     done.store(std::min(result.rows.size(), wanted.size() - 1));
   }
-  if (arguments.sweep || arguments.rungs) mark_off_label(result.rows);
+  if (arguments.sweep || arguments.fallbacks) mark_off_label(result.rows);
   if (arguments.sweep) result.knees = knees_of(result.rows);
 }
 
 nlohmann::ordered_json as_json(const bench_read_result& result) {
   json all = json::array();
   for (const read_row& row : result.rows) all.push_back(as_json(row));
-  json made = {{"rows", all}, {"rungs", rungs_json(result.rows.front().rungs)}};
+  json made = {{"rows", all}, {"fallbacks", fallbacks_json(result.rows.front().fallbacks)}};
   json& caveats = made["caveats"] = caveats_of(result.rows);
   for (const std::string& each : result.holes) caveats.push_back(each);
   if (result.epoch) {
@@ -278,12 +278,13 @@ std::string epoch_text(const epoch_reads& epoch) {
                  bytes_text(epoch.read_bytes_mean()), " on average, ", bytes_text(epoch.read_bytes_max), " at most");
 }
 
-// What training would get: how many samples, and how long an epoch takes at this rate. Of rungs the page cache, which holds
+// What training would get: how many samples, and how long an epoch takes at this rate. Of fallbacks the page cache, which holds
 // a small dataset after the first round, is not the drive.
 std::string training_text(const epoch_reads& epoch, const std::vector<read_row>& rows) {
   double best = 0;
   for (const read_row& row : rows) {
-    if (row.is_the_drive() && (row.rung.empty() || row.rung == all_rungs)) best = std::max(best, row.samples_per_s());
+    if (row.is_the_drive() && (row.fallback.empty() || row.fallback == nothing_left_out))
+      best = std::max(best, row.samples_per_s());
   }
   if (best <= 0) return {};
   return str_cat("  the drive gives training ", count_text(static_cast<std::uint64_t>(best + 0.5)),
@@ -322,7 +323,7 @@ std::string as_text(const bench_read_arguments& arguments, const bench_read_resu
     str_append(text, "  ", bytes_text(each->asked.block_bytes), ": depth ", each->asked.depth,
                " is the smallest with 95 % of the best rate\n");
   }
-  text += rungs_text(result.rows.front().rungs);
+  text += fallbacks_text(result.rows.front().fallbacks);
   for (const std::string& each : result.fio_lines) str_append(text, "  ", one_line(each), "\n");
   return text + unfair_text(result.rows);
 }
@@ -364,8 +365,9 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
   print(arguments.json ? report_text(as_json(result), arguments.asked)
                        : as_text(arguments, result));  // First: what was measured is not lost.
   if (!arguments.plot.empty()) {
-    const std::string title = str_cat(name(arguments.how.pattern), " reads, ", result.rows.front().rungs.backend.use,
-                                      ", O_DIRECT ", result.rows.front().rungs.direct.use);
+    const std::string title =
+        str_cat(name(arguments.how.pattern), " reads, ", result.rows.front().fallbacks.backend.use, ", O_DIRECT ",
+                result.rows.front().fallbacks.direct.use);
     const std::string drawn = draw_plot(plot_script(result.rows, result.knees, title), child_process);
     output_file picture(arguments.plot, output_file::appears::when_closed);
     picture.write(drawn);
@@ -423,14 +425,14 @@ void add_bench_read(CLI::App& bench, chosen_command& chosen) {
       "auto: io_uring where the kernel allows it");
   add_bytes(app, "--create", arguments->create_bytes,
             "make PATH first: random data, of this size; one that this made is used again, any other left alone");
-  CLI::Option* const rungs = app.add_flag("--fallbacks,--rungs", arguments->rungs,
-                                          "what leat can do without, left out once each, side by side");
+  CLI::Option* const fallbacks = app.add_flag("--fallbacks,--rungs", arguments->fallbacks,
+                                              "what leat can do without, left out once each, side by side");
   CLI::Option* const sweep =
       app.add_flag(
              "--sweep", arguments->sweep,
              "every depth from 1 to 128 for 4K, 112K, 1M and 8M (or --block), and the smallest that is good enough")
           ->excludes(depth)
-          ->excludes(rungs);
+          ->excludes(fallbacks);
   add_text(app, "--plot", arguments->plot, "FILE.svg", "the sweep as a picture, by gnuplot")->needs(sweep);
   app.add_flag("--fio", arguments->fio,
                "fio in turn with us, with the same settings: its command line and the ratios; with --fallbacks beside "

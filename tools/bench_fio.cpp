@@ -28,7 +28,7 @@ std::vector<std::string> fio_arguments(const std::vector<std::string>& paths, co
   const bool random = asked.pattern == read_pattern::random;
   std::vector<std::string> made = {
       "fio", "--name=leat", "--filename=" + files, "--readonly", random ? "--rw=randread" : "--rw=read",
-      str_cat("--bs=", asked.block_bytes), str_cat("--direct=", like.rungs.direct.use == "on" ? 1 : 0),
+      str_cat("--bs=", asked.block_bytes), str_cat("--direct=", like.fallbacks.direct.use == "on" ? 1 : 0),
       "--ioengine=io_uring", str_cat("--iodepth=", asked.depth), str_cat("--iodepth_batch_submit=", quarter),
       str_cat("--iodepth_batch_complete_min=", quarter), str_cat("--iodepth_batch_complete_max=", asked.depth),
       "--registerfiles=1", "--fixedbufs=1", "--nonvectored=1", "--time_based=1",

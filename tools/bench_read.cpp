@@ -372,7 +372,7 @@ read_row run_lines(const std::vector<std::string>& paths, std::deque<line>& line
   row.bytes = shared.bytes.load();
   set_latency(shared.latency.summarize(), row);
   for (const line& each : lines) row.rings += has_ring(each) ? 1 : 0;
-  row.rungs = report_of(lines);
+  row.fallbacks = report_of(lines);
   if (through_cache) {
     cached.bytes = shared.bytes_with_ramp.load();
     if (const auto now = bytes_from_drives(); now && from_drives) cached.drive = *now - *from_drives;
@@ -389,9 +389,9 @@ reader_report together(std::span<const reader_report> each) {
   reader_report sum = each.front();
   for (const reader_report& other : each.subspan(1)) {
     io::join_backends(sum.backend, other.backend);
-    io::join_rungs(sum.registered_buffers, other.registered_buffers);
-    io::join_rungs(sum.direct, other.direct);
-    io::join_rungs(sum.huge_pages, other.huge_pages);
+    io::join_fallbacks(sum.registered_buffers, other.registered_buffers);
+    io::join_fallbacks(sum.direct, other.direct);
+    io::join_fallbacks(sum.huge_pages, other.huge_pages);
   }
   return sum;
 }
@@ -402,12 +402,12 @@ void mark_off_label(std::vector<read_row>& rows) {
   };
   std::string best = "preadv";
   for (const read_row& row : rows) {
-    if (rank(row.rungs.backend.use) > rank(best)) best = row.rungs.backend.use;
+    if (rank(row.fallbacks.backend.use) > rank(best)) best = row.fallbacks.backend.use;
   }
   for (read_row& row : rows) {
-    const rung& backend = row.rungs.backend;
+    const fallback& backend = row.fallbacks.backend;
     const std::string meant = row.asked.backend == read_backend::preadv ? "preadv"
-                              : row.rung.empty()                        ? best
+                              : row.fallback.empty()                    ? best
                                                                         : "io_uring";
     row.off_label = backend.use == meant ? "" : str_cat(backend.use, ", not ", meant, ": ", backend.why);
   }
@@ -458,8 +458,8 @@ void check_memory(const read_settings& asked, const epoch_reads* epoch, const me
   throw io::budget_refusal(text);
 }
 
-std::vector<std::pair<std::string, read_settings>> without_each_rung(const read_settings& asked) {
-  std::vector<std::pair<std::string, read_settings>> made(5, {std::string(all_rungs), asked});
+std::vector<std::pair<std::string, read_settings>> without_each_fallback(const read_settings& asked) {
+  std::vector<std::pair<std::string, read_settings>> made(5, {std::string(nothing_left_out), asked});
   made[1].first = "unregistered buffers";
   made[1].second.registered_buffers = choice::off;
   made[2].first = "4 KiB pages";
@@ -528,11 +528,11 @@ std::vector<std::string> hole_caveats(const std::vector<std::string>& paths) {
 // fio pays more for a large block on 4 KiB pages than we do on huge ones.
 std::vector<std::string> why_unfair(const read_row& row) {
   std::vector<std::string> made;
-  if (row.fio && !row.fio->huge_pages && row.rungs.huge_pages.use != "off") {
+  if (row.fio && !row.fio->huge_pages && row.fallbacks.huge_pages.use != "off") {
     made.push_back(str_cat("fio had no huge pages and we had: no fair comparison; `sysctl vm.nr_hugepages=",
                            fio_huge_pages(row), "` gives it some"));
   }
-  if (row.fio && row.rungs.direct.use != "on" && row.asked.pattern == read_pattern::random) {
+  if (row.fio && row.fallbacks.direct.use != "on" && row.asked.pattern == read_pattern::random) {
     made.push_back(str_cat("fio empties the page cache when it begins a pass over the files, and we ", parts_of_random,
                            " times in each: no fair comparison; compare with --direct on"));
   }
@@ -560,10 +560,10 @@ nlohmann::ordered_json as_json(const read_row& row) {
                                  {"depth", row.asked.depth},
                                  {"threads", row.asked.threads},
                                  {"pattern", name(row.asked.pattern)},
-                                 {"reader", row.rungs.backend.use},
-                                 {"direct", row.rungs.direct.use},
-                                 {"registered_buffers", row.rungs.registered_buffers.use},
-                                 {"huge_pages", row.rungs.huge_pages.use},
+                                 {"reader", row.fallbacks.backend.use},
+                                 {"direct", row.fallbacks.direct.use},
+                                 {"registered_buffers", row.fallbacks.registered_buffers.use},
+                                 {"huge_pages", row.fallbacks.huge_pages.use},
                                  {"gib_per_s", row.gib_per_s()},
                                  {"iops", row.iops()},
                                  {"p50_us", row.p50_us},
@@ -575,9 +575,9 @@ nlohmann::ordered_json as_json(const read_row& row) {
                                  {"system_cpu_s_per_gib", nullptr}};
   if (const auto machine = row.system_cpu_s_per_gib()) made["system_cpu_s_per_gib"] = *machine;
   if (row.samples_per_read > 0) made["samples_per_s"] = row.samples_per_s();
-  if (!row.rung.empty()) made["rung"] = row.rung;
+  if (!row.fallback.empty()) made["fallback"] = row.fallback;
   if (!row.off_label.empty()) made["off_label"] = row.off_label;
-  made["page_cache"] = row.rungs.direct.use == "on" ? "not used" : row.warm.empty() ? "cold" : "warm";
+  made["page_cache"] = row.fallbacks.direct.use == "on" ? "not used" : row.warm.empty() ? "cold" : "warm";
   if (!row.warm.empty()) made["why_warm"] = row.warm;
   for (const latency_class& each : row.latency) {
     made["latency"].push_back(
@@ -600,7 +600,7 @@ nlohmann::ordered_json as_json(const read_row& row) {
 
 std::string as_table(const std::vector<read_row>& rows) {
   std::size_t widest = std::strlen("reader");
-  for (const read_row& row : rows) widest = std::max(widest, row.rungs.backend.use.size());
+  for (const read_row& row : rows) widest = std::max(widest, row.fallbacks.backend.use.size());
   const int reader = static_cast<int>(widest);
   std::string text = absl::StrFormat("  %8s %5s %7s  %-*s %-6s %-7s %-6s %8s %9s %9s %9s %9s %9s %9s  %s\n", "block",
                                      "depth", "threads", reader, "reader", "direct", "buffers", "huge", "GiB/s", "IOPS",
@@ -608,14 +608,15 @@ std::string as_table(const std::vector<read_row>& rows) {
   const auto took = [](double us) { return seconds_text(us * 1e-6); };
   for (const read_row& row : rows) {
     const auto machine = row.system_cpu_s_per_gib();
-    const reader_report& rungs = row.rungs;
-    std::string note = row.rung.empty() ? "" : "  " + row.rung;
+    const reader_report& fallbacks = row.fallbacks;
+    std::string note = row.fallback.empty() ? "" : "  " + row.fallback;
     if (!row.off_label.empty()) note += "  (not what it is called, see below)";
     if (!row.warm.empty()) note += "  (page cache, warm, see below)";
     text += absl::StrFormat("  %8s %5u %7u  %-*s %-6s %-7s %-6s %8.3f %9s %9s %9s %9s %9s %9s  %.4f (%s)%s\n",
                             bytes_text(row.asked.block_bytes), row.asked.depth, row.asked.threads, reader,
-                            rungs.backend.use, rungs.direct.use, rungs.registered_buffers.use, rungs.huge_pages.use,
-                            row.gib_per_s(), count_text(static_cast<std::uint64_t>(row.iops() + 0.5)), took(row.p50_us),
+                            fallbacks.backend.use, fallbacks.direct.use, fallbacks.registered_buffers.use,
+                            fallbacks.huge_pages.use, row.gib_per_s(),
+                            count_text(static_cast<std::uint64_t>(row.iops() + 0.5)), took(row.p50_us),
                             took(row.p90_us), took(row.p99_us), took(row.p999_us), took(row.max_us),
                             row.cpu_s_per_gib(), machine ? absl::StrFormat("%.4f", *machine) : "-", note);
     if (row.fio) {

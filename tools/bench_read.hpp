@@ -87,7 +87,7 @@ struct latency_class {
 /// What one measurement found. CPU is seconds per GiB read.
 struct read_row {
   read_settings asked;  ///< with the depth that was used
-  reader_report rungs;
+  reader_report fallbacks;
   std::uint64_t reads = 0;
   std::uint64_t bytes = 0;
   double wall_s = 0;
@@ -96,7 +96,7 @@ struct read_row {
   double cpu_s = 0;  ///< this process, the kernel's work for it included
   std::optional<fio_figures> fio;
   double samples_per_read = 0;  ///< of extents: how many samples a read serves; else 0
-  std::string rung;             ///< which one this row does without; empty: it is not about rungs
+  std::string fallback;         ///< which one this row does without; empty: it is not about fallbacks
   std::uint32_t rings = 0;      ///< of the readers, one for each thread: how many have io_uring
   std::string warm;             ///< why the page cache, not the drive, is what was measured; empty: it is the drive
   std::string off_label;        ///< another backend than the row is meant for, and why; empty: the one
@@ -134,7 +134,7 @@ struct epoch_reads;
 [[nodiscard]] reader_report together(std::span<const reader_report> each);
 
 /// Tells rows that are not what they are called, or not to be compared with the others: io_uring was to be had for some of
-/// them and not for these. Rows of --rungs say which backend they are meant for; rows of a sweep are to be on the best of theirs.
+/// them and not for these. Rows of --fallbacks say which backend they are meant for; rows of a sweep are to be on the best of theirs.
 void mark_off_label(std::vector<read_row>& rows);
 
 /// Refuses what needs more than half of the memory that is available: a machine that swaps, or kills, measures nothing.
@@ -156,9 +156,9 @@ void check_memory(const read_settings& asked, const epoch_reads* epoch, const me
 [[nodiscard]] std::vector<std::string> why_unfair(const read_row& row);
 [[nodiscard]] std::string histogram_text(const read_row& row);
 
-/// The same settings, each rung of the ladder left out once, the first with all of them; with names.
-inline constexpr std::string_view all_rungs = "all rungs";
-[[nodiscard]] std::vector<std::pair<std::string, read_settings>> without_each_rung(const read_settings& asked);
+/// The same settings, each fallback left out once, the first with all of them; with names.
+inline constexpr std::string_view nothing_left_out = "nothing left out";
+[[nodiscard]] std::vector<std::pair<std::string, read_settings>> without_each_fallback(const read_settings& asked);
 
 /// Block sizes and depths worth walking: those asked for, else 4 KiB to 8 MiB and 1 to 128, at most 256 MiB in flight.
 [[nodiscard]] std::vector<read_settings> sweep_of(const read_settings& asked, bool block_is_asked);

@@ -1,4 +1,4 @@
-// leat doctor: what this machine offers, what leat will therefore do, and what would bring it a better rung.
+// leat doctor: what this machine offers, what leat will therefore do, and what would bring it a better way.
 #include "base/text.hpp"
 #include "datasets/files/remote_files.hpp"
 #include "io/remote/address.hpp"

@@ -74,7 +74,7 @@ finding check_io_uring(const machine_facts& facts) {
     made.advice = "what failed is named above; `leat epoch --reader preadv` reads without io_uring";
     return made;
   }
-  const rung& backend = facts.reader.backend;
+  const fallback& backend = facts.reader.backend;
   if (backend.use != "io_uring") {
     made.how = grade::lower;
     made.found = str_cat("not to be had: leat reads with preadv on threads (3 times the CPU per read)");
@@ -117,7 +117,7 @@ finding check_files(const machine_facts& facts) {
 }
 
 finding check_huge_pages(const machine_facts& facts) {
-  const rung& pages = facts.reader.huge_pages;
+  const fallback& pages = facts.reader.huge_pages;
   finding made{.concern = "huge pages"};
   if (facts.huge_pages_setting.empty()) {
     made.how = grade::lower;

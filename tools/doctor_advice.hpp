@@ -1,4 +1,4 @@
-// From what was found on a machine to what leat will do there, and what would bring it a better rung. Pure functions, one for
+// From what was found on a machine to what leat will do there, and what would bring it a better way. Pure functions, one for
 // each concern.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace leat::tools {
 struct finding {
   enum class grade : std::uint8_t {
     best,    ///< nothing to be had
-    lower,   ///< leat does well without, and a better rung is within reach or at least known
+    lower,   ///< leat does well without, and a better way is within reach or at least known
     failing  ///< leat will not work so
   };
   std::string concern = {};

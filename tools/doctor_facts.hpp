@@ -29,7 +29,7 @@ struct path_facts {
   std::uint32_t direct_memory_alignment = 0;  ///< bytes; 0: no O_DIRECT
   std::uint32_t direct_offset_alignment = 0;
   std::string tried_on = {};  ///< the file that was read; empty where there is none to read
-  rung direct = {};           ///< what a reader then said
+  fallback direct = {};       ///< what a reader then said
 };
 
 struct gpu_facts {

@@ -22,7 +22,7 @@ json limit_json(const resource_limit& limit) {
   return {{"soft", number(limit.soft)}, {"hard", number(limit.hard)}};
 }
 
-json rung_json(const rung& taken) { return {{"use", taken.use}, {"why", taken.why}}; }
+json fallback_json(const fallback& taken) { return {{"use", taken.use}, {"why", taken.why}}; }
 
 json path_json(const path_facts& path) {
   return {{"path", path.path},
@@ -31,7 +31,7 @@ json path_json(const path_facts& path) {
           {"direct_memory_alignment", path.alignment_known ? json(path.direct_memory_alignment) : json()},
           {"direct_offset_alignment", path.alignment_known ? json(path.direct_offset_alignment) : json()},
           {"tried_on", path.tried_on},
-          {"direct", rung_json(path.direct)}};
+          {"direct", fallback_json(path.direct)}};
 }
 
 json rate_json(const io::measured_rate& rate) {
@@ -102,9 +102,9 @@ nlohmann::ordered_json as_json(const machine_facts& facts, const std::vector<fin
           {"architecture", facts.architecture},
           {"reader",
            {{"failure", facts.reader_failure},
-            {"backend", rung_json(facts.reader.backend)},
-            {"registered_buffers", rung_json(facts.reader.registered_buffers)},
-            {"huge_pages", rung_json(facts.reader.huge_pages)}}},
+            {"backend", fallback_json(facts.reader.backend)},
+            {"registered_buffers", fallback_json(facts.reader.registered_buffers)},
+            {"huge_pages", fallback_json(facts.reader.huge_pages)}}},
           {"memlock_bytes", limit_json(facts.locked_bytes)},
           {"may_lock_all", facts.may_lock_all},
           {"open_files", limit_json(facts.files)},

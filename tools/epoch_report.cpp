@@ -37,21 +37,21 @@ std::vector<named_stage> stages_of(const loader_stats& stats) {
           {"next", &stats.next}};
 }
 
-struct named_rung {
+struct named_fallback {
   const char* name;
-  const rung* taken;
+  const fallback* taken;
 };
-std::vector<named_rung> rungs_of(const reader_report& reader) {
+std::vector<named_fallback> fallbacks_of(const reader_report& reader) {
   return {{"backend", &reader.backend},
           {"registered_buffers", &reader.registered_buffers},
           {"direct", &reader.direct},
           {"huge_pages", &reader.huge_pages}};
 }
 
-// "backend: ...; direct: ...": every rung that has a reason to tell.
+// "backend: ...; direct: ...": every fallback that has a reason to tell.
 std::string reasons(const reader_report& reader) {
   std::string text;
-  for (const auto& [name, taken] : rungs_of(reader)) {
+  for (const auto& [name, taken] : fallbacks_of(reader)) {
     if (!taken->why.empty()) str_append(text, text.empty() ? "" : "; ", name, " ", taken->use, ": ", taken->why);
   }
   return text;
@@ -103,7 +103,7 @@ std::string kinds_text(const loader_stats& stats) {
 std::string reader_text(const terminal& screen, const reader_report& reader) {
   std::string text = str_cat(reader.backend.use, ", O_DIRECT ", reader.direct.use, ", registered buffers ",
                              reader.registered_buffers.use, ", huge pages ", reader.huge_pages.use);
-  for (const auto& [name, taken] : rungs_of(reader)) {
+  for (const auto& [name, taken] : fallbacks_of(reader)) {
     if (!taken->why.empty()) {
       std::string spaced = name;
       for (char& letter : spaced) letter = letter == '_' ? ' ' : letter;
@@ -216,7 +216,7 @@ json epoch_report::as_json() const {
   object["next_wait_ms_p50"] = stats.next.p50_s * 1e3;
   object["next_wait_ms_p99"] = stats.next.p99_s * 1e3;
   json reader;
-  for (const auto& [rung_name, taken] : rungs_of(stats.reader)) reader[rung_name] = taken->use;
+  for (const auto& [fallback_name, taken] : fallbacks_of(stats.reader)) reader[fallback_name] = taken->use;
   reader["why"] = reasons(stats.reader);
   object["reader"] = std::move(reader);
   const device_report& device = stats.device;

@@ -1,7 +1,7 @@
 // A source whose reads block: for opening shards, looking at single samples, and packing.
 #pragma once
 
-#include "datasets/files/kept_blocks.hpp"
+#include "datasets/files/decoded_blocks.hpp"
 #include "io/reader/source_set.hpp"
 
 #include <leat/error.hpp>
@@ -111,14 +111,14 @@ class blocking_sources {
   /// `description` outlives this.
   [[nodiscard]] blocking_source& of(const io::source_description& description);
   /// What was read from them and expanded.
-  [[nodiscard]] kept_blocks& blocks() noexcept { return blocks_; }
+  [[nodiscard]] decoded_blocks& blocks() noexcept { return blocks_; }
 
  private:
   opening_loop loop_;
   io::source_set all_;
   std::vector<const io::source_description*> known_;  // by number
   std::deque<blocking_source> sources_;               // likewise; they never move
-  kept_blocks blocks_;
+  decoded_blocks blocks_;
 };
 
 }  // namespace leat::datasets

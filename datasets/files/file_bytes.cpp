@@ -2,7 +2,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/text.hpp"
-#include "datasets/files/file_guard.hpp"
+#include "datasets/files/file_staleness.hpp"
 #include "datasets/files/path_error.hpp"
 #include "io/files/file_status.hpp"
 
@@ -36,7 +36,7 @@ local_file::local_file(const std::string& path) : file_bytes(path) {
 
 local_file::~local_file() { ::close(descriptor_); }
 
-// By the path, as file_guard looks again.
+// By the path, as file_staleness looks again.
 std::uint64_t local_file::version() const { return version_on_disk(path()); }
 
 std::size_t local_file::read(std::uint64_t offset, std::span<std::byte> into) const {

@@ -4,7 +4,7 @@
 #include "base/mutex.hpp"
 #include "base/text.hpp"
 #include "datasets/files/blocking_source.hpp"
-#include "datasets/files/file_guard.hpp"
+#include "datasets/files/file_staleness.hpp"
 #include "datasets/files/patterns.hpp"
 #include "datasets/files/raw_files.hpp"
 #include "io/files/file_description.hpp"
@@ -19,13 +19,13 @@
 namespace leat::datasets {
 namespace {
 
-std::shared_ptr<const file_guard> watch_over(std::span<const sized_file> files, const placed_files& placed,
-                                             std::shared_ptr<const io::source_description> source) {
+std::shared_ptr<const file_staleness> watch_over(std::span<const sized_file> files, const placed_files& placed,
+                                                 std::shared_ptr<const io::source_description> source) {
   const bool any = std::any_of(files.begin(), files.end(), [](const sized_file& each) { return each.version != 0; });
   if (!any) return nullptr;
   std::vector<std::uint64_t> versions(placed.table->files());
   for (std::size_t i = 0; i < files.size(); ++i) versions[placed.numbers[i]] = files[i].version;
-  return std::make_shared<const file_guard>(placed.table, std::move(source), std::move(versions));
+  return std::make_shared<const file_staleness>(placed.table, std::move(source), std::move(versions));
 }
 
 class disk_files final : public input_files {

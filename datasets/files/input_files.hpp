@@ -16,7 +16,7 @@
 
 namespace leat::datasets {
 
-class file_guard;
+class file_staleness;
 
 /// A file that samples lie in, as it was when it was opened.
 ///   version   as file_bytes::version(); 0: changes are not noticed
@@ -30,8 +30,8 @@ struct sized_file {
 struct placed_files {
   std::shared_ptr<const io::file_table> table;  ///< names and sizes, by the source's numbers
   std::shared_ptr<const io::source_description> source;
-  std::vector<std::uint32_t> numbers;       ///< of each file, in the source
-  std::shared_ptr<const file_guard> watch;  ///< of those with a version; null where there are none
+  std::vector<std::uint32_t> numbers;           ///< of each file, in the source
+  std::shared_ptr<const file_staleness> watch;  ///< of those with a version; null where there are none
 };
 
 class input_files {

@@ -86,8 +86,8 @@ dataset_memory memory_of(std::span<const std::shared_ptr<const dataset_model>> m
 }
 
 void check_unchanged(const dataset_model& model) {
-  if (model.guarded() == guard::none) return;
-  if (const std::optional<std::string> what = model.changed(guard::epoch)) {
+  if (model.staleness_checks() == staleness_check::none) return;
+  if (const std::optional<std::string> what = model.changed(staleness_check::epoch)) {
     throw error(errc::changed, "dataset changed: " + *what);
   }
 }

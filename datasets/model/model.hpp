@@ -5,11 +5,11 @@
 #include "datasets/model/columns.hpp"
 #include "datasets/model/defects.hpp"
 #include "datasets/model/expanding.hpp"
-#include "datasets/model/guard.hpp"
 #include "datasets/model/making.hpp"
 #include "datasets/model/packing.hpp"
 #include "datasets/model/part.hpp"
 #include "datasets/model/sample_blocks.hpp"
+#include "datasets/model/staleness.hpp"
 #include "datasets/model/windows.hpp"
 #include "io/files/source.hpp"
 
@@ -49,7 +49,7 @@ struct model_facets {
   const blocks_facet* blocks = nullptr;
   const expanding_facet* expanding = nullptr;
   const making_facet* making = nullptr;
-  const guard_facet* guard = nullptr;
+  const staleness_facet* staleness = nullptr;
   const defects_facet* defects = nullptr;
   const packing_facet* packing = nullptr;
   const windows_facet* windows = nullptr;
@@ -148,9 +148,11 @@ class dataset_model {
     return facets_.making->fetch_group(sample, field);
   }
 
-  [[nodiscard]] guard guarded() const noexcept { return facets_.guard ? facets_.guard->guarded() : guard::none; }
-  [[nodiscard]] std::optional<std::string> changed(guard at) const {
-    return facets_.guard ? facets_.guard->changed(at) : std::nullopt;
+  [[nodiscard]] staleness_check staleness_checks() const noexcept {
+    return facets_.staleness ? facets_.staleness->staleness_checks() : staleness_check::none;
+  }
+  [[nodiscard]] std::optional<std::string> changed(staleness_check at) const {
+    return facets_.staleness ? facets_.staleness->changed(at) : std::nullopt;
   }
 
   /// If it is 0, as nearly always, no sample need be asked.

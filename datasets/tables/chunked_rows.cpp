@@ -4,7 +4,7 @@
 #include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/files/blocking_source.hpp"
-#include "datasets/files/file_guard.hpp"
+#include "datasets/files/file_staleness.hpp"
 #include "datasets/files/integers.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/tables/chunk_grid.hpp"
@@ -190,7 +190,7 @@ class chunked_model final : public dataset_model, expanding_facet, making_facet,
     notes_ = std::move(table.notes);
     if (table.classes) classes_ = std::move(table.classes);
     facets_.columns = &columns_;
-    facets_.guard = watch_.get();
+    facets_.staleness = watch_.get();
     facets_.expanding = this;
     facets_.making = this;
     facets_.blocks = this;
@@ -480,7 +480,7 @@ class chunked_model final : public dataset_model, expanding_facet, making_facet,
   std::string title_;
   std::string format_;
   std::shared_ptr<const io::file_table> files_;
-  std::shared_ptr<const file_guard> watch_;
+  std::shared_ptr<const file_staleness> watch_;
   row_windows rows_;
   column_table columns_;
   std::vector<kept_values> kept_;      // the fields behind those of arrays_

@@ -15,7 +15,7 @@
 
 namespace leat::datasets {
 
-class file_guard;
+class file_staleness;
 
 /// What the reader of a format found out.
 ///   format   for dataset_model::describe(): "hdf5"
@@ -27,7 +27,7 @@ struct chunked_table {
   std::string title;
   std::shared_ptr<const io::file_table> files;
   std::shared_ptr<const io::source_description> source;  ///< of the same files
-  std::shared_ptr<const file_guard> watch =
+  std::shared_ptr<const file_staleness> watch =
       nullptr;  ///< of the same files; null if they are not checked for any changes
   std::vector<chunked_array> arrays;
   std::vector<placed_values> values;

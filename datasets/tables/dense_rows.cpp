@@ -2,7 +2,7 @@
 
 #include "base/hasher.hpp"
 #include "base/text.hpp"
-#include "datasets/files/file_guard.hpp"
+#include "datasets/files/file_staleness.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/tables/column_table.hpp"
 #include "datasets/tables/describe.hpp"
@@ -35,7 +35,7 @@ class dense_model final : public dataset_model {
     fields_ = std::move(table.fields);
     notes_ = std::move(table.notes);
     facets_.columns = &columns_;
-    facets_.guard = watch_.get();
+    facets_.staleness = watch_.get();
     sources_.push_back(std::move(table.source));
     for (field_info& field : fields_) {
       field.kind = field_kind::tensor;
@@ -134,7 +134,7 @@ class dense_model final : public dataset_model {
   }
 
   std::shared_ptr<const io::file_table> files_;
-  std::shared_ptr<const file_guard> watch_;
+  std::shared_ptr<const file_staleness> watch_;
   std::vector<std::uint64_t> strides_;
   column_table columns_;
   std::vector<std::uint64_t> ends_;  // of each run, in samples

@@ -13,7 +13,7 @@
 
 namespace leat::datasets {
 
-class file_guard;
+class file_staleness;
 
 /// Samples that lie in one file.
 struct dense_run {
@@ -28,7 +28,7 @@ struct dense_run {
 struct dense_table {
   std::shared_ptr<const io::file_table> files = {};
   std::shared_ptr<const io::source_description> source = {};  ///< of the same files
-  std::shared_ptr<const file_guard> watch = {};               ///< of the same files; null: they are not guarded
+  std::shared_ptr<const file_staleness> watch = {};  ///< of the same files; null: nobody looks whether they changed
   std::vector<field_info> fields = {};
   std::vector<std::uint64_t> strides = {};
   std::vector<dense_run> runs = {};

@@ -5,7 +5,7 @@
 #include "base/utf8.hpp"
 #include "datasets/files/blocking_source.hpp"
 #include "datasets/files/content.hpp"
-#include "datasets/files/file_guard.hpp"
+#include "datasets/files/file_staleness.hpp"
 #include "datasets/files/integers.hpp"
 #include "datasets/model/member_key.hpp"
 #include "datasets/model/model.hpp"
@@ -24,7 +24,7 @@
 namespace leat::datasets {
 namespace {
 
-class record_model final : public dataset_model, expanding_facet, blocks_facet, guard_facet, packing_facet {
+class record_model final : public dataset_model, expanding_facet, blocks_facet, staleness_facet, packing_facet {
  public:
   record_model(record_table table, std::vector<column_values> columns, std::vector<std::vector<std::uint64_t>> missing)
       : table_(std::move(table)), columns_(std::move(columns), table_.samples, std::move(missing)) {
@@ -34,7 +34,7 @@ class record_model final : public dataset_model, expanding_facet, blocks_facet, 
     facets_.expanding = this;
     facets_.blocks = this;
     facets_.packing = this;
-    facets_.guard = table_.changed ? this : static_cast<const guard_facet*>(table_.watch.get());
+    facets_.staleness = table_.changed ? this : static_cast<const staleness_facet*>(table_.watch.get());
     sources_.push_back(std::move(table_.source));
     if (table_.source_elsewhere) sources_.push_back(std::move(table_.source_elsewhere));
     for (const record_field& field : table_.fields) {
@@ -51,8 +51,8 @@ class record_model final : public dataset_model, expanding_facet, blocks_facet, 
     sort(out, before);
   }
   // Where writers change the file in place.
-  guard guarded() const noexcept override { return guard::every_batch; }
-  std::optional<std::string> changed(guard at) const override {
+  staleness_check staleness_checks() const noexcept override { return staleness_check::every_batch; }
+  std::optional<std::string> changed(staleness_check at) const override {
     if (std::optional<std::string> what = table_.changed()) return what;
     return table_.watch == nullptr ? std::nullopt : table_.watch->changed(at);
   }

@@ -57,7 +57,7 @@ struct record_numbers {
 };
 
 ///   title          the file, as it is called in names of samples
-///   watch          over `files`; null: they are not guarded here
+///   watch          over `files`; null: nobody looks whether they changed here
 ///   changed        of a file that its writers change in place: what they have changed, asked with each batch, as dataset_model::changed()
 ///   file           its number in `files`
 ///   records        one for each sample, where fields are picked out of them
@@ -72,7 +72,7 @@ struct record_table {
   std::string title;
   std::shared_ptr<const io::file_table> files = {};
   std::shared_ptr<const io::source_description> source = {};
-  std::shared_ptr<const file_guard> watch = {};
+  std::shared_ptr<const file_staleness> watch = {};
   std::function<std::optional<std::string>()> changed = {};
   std::uint32_t file = 0;
   std::uint64_t samples = 0;

@@ -22,7 +22,7 @@ class concat_model final : public dataset_model,
                            passed_on<concat_model>,
                            columns_facet,
                            blocks_facet,
-                           guard_facet,
+                           staleness_facet,
                            defects_facet,
                            joined_facet {
  public:
@@ -109,10 +109,10 @@ class concat_model final : public dataset_model,
     return any ? all : sample_blocks();
   }
 
-  guard guarded() const noexcept override { return guarded_; }
-  std::optional<std::string> changed(guard at) const override {
+  staleness_check staleness_checks() const noexcept override { return staleness_checks_; }
+  std::optional<std::string> changed(staleness_check at) const override {
     for (const joined_part& part : parts_) {
-      if (part.model->guarded() < at) continue;
+      if (part.model->staleness_checks() < at) continue;
       if (std::optional<std::string> what = part.model->changed(at)) return what;
     }
     return std::nullopt;
@@ -244,9 +244,9 @@ class concat_model final : public dataset_model,
       }
     }
     defects_ += part.model->defects();
-    guarded_ = std::max(guarded_, part.model->guarded());
+    staleness_checks_ = std::max(staleness_checks_, part.model->staleness_checks());
     if (defects_ > 0) facets_.defects = this;
-    if (guarded_ != guard::none) facets_.guard = this;
+    if (staleness_checks_ != staleness_check::none) facets_.staleness = this;
     if (part.model->facets().blocks != nullptr) facets_.blocks = this;
     pass_on(part.model->facets(), facets_);
     notes_.insert(notes_.end(), part.model->notes().begin(), part.model->notes().end());
@@ -351,7 +351,7 @@ class concat_model final : public dataset_model,
   std::vector<std::uint64_t> ends_;
   std::vector<std::string> columns_;
   std::uint64_t defects_ = 0;
-  guard guarded_ = guard::none;
+  staleness_check staleness_checks_ = staleness_check::none;
 };
 
 }  // namespace

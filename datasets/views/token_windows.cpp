@@ -15,7 +15,7 @@ namespace leat::datasets {
 token_windows::token_windows(std::shared_ptr<const dataset_model> whole, std::uint16_t field, const window_rule& rule)
     : whole_(std::move(whole)), field_(field), rule_(rule), width_(size_bytes(whole_->fields()[field].type)) {
   assert(rule_.length > 0);
-  facets_.guard = whole_->facets().guard;
+  facets_.staleness = whole_->facets().staleness;
   facets_.windows = this;
   sources_.assign(whole_->sources().begin(), whole_->sources().end());
   field_info info = whole_->fields()[field_];

@@ -18,7 +18,7 @@ class zip_model final : public dataset_model,
                         blocks_facet,
                         expanding_facet,
                         making_facet,
-                        guard_facet,
+                        staleness_facet,
                         defects_facet,
                         packing_facet {
  public:
@@ -114,14 +114,14 @@ class zip_model final : public dataset_model,
     }
     return std::nullopt;
   }
-  guard guarded() const noexcept override {
-    guard most = guard::none;
-    for (const side& each : sides_) most = std::max(most, each.model->guarded());
+  staleness_check staleness_checks() const noexcept override {
+    staleness_check most = staleness_check::none;
+    for (const side& each : sides_) most = std::max(most, each.model->staleness_checks());
     return most;
   }
-  std::optional<std::string> changed(guard at) const override {
+  std::optional<std::string> changed(staleness_check at) const override {
     for (const side& each : sides_) {
-      if (each.model->guarded() < at) continue;
+      if (each.model->staleness_checks() < at) continue;
       if (std::optional<std::string> found = each.model->changed(at)) return found;
     }
     return std::nullopt;
@@ -194,7 +194,7 @@ class zip_model final : public dataset_model,
     if (theirs.blocks != nullptr) facets_.blocks = this;
     if (theirs.expanding != nullptr) facets_.expanding = this;
     if (theirs.making != nullptr) facets_.making = this;
-    if (theirs.guard != nullptr) facets_.guard = this;
+    if (theirs.staleness != nullptr) facets_.staleness = this;
     if (theirs.defects != nullptr) facets_.defects = this;
   }
 

@@ -90,7 +90,7 @@ struct pack_result {
 ///   throws   error{errc::usage} an invalid pattern, a shard that is there already, `bytes_per_shard` with many
 ///            ranks; error{errc::limit} disk full:
 ///            finished shards stay, the one begun is removed; error{errc::corrupt} a damaged sample, by name;
-///            error{errc::changed} files of the source that have changed since it was opened, where a dataset guards them: asked
+///            error{errc::changed} files of the source that have changed since it was opened, where a dataset looks: asked
 ///            before each shard gets its name;
 ///            error{errc::cancelled} on stop; what reading and writing throw
 ///   source   https://github.com/webdataset/webdataset; POSIX.1-2001 ustar and pax

@@ -105,32 +105,34 @@ struct remote_stats {
 };
 
 /// What is in use of several techniques, and why not a better one.
-struct rung {
+struct fallback {
   std::string use;
   std::string why;
 };
 
+using rung [[deprecated("its name is leat::fallback")]] = fallback;
+
 /// How files are read.
 struct reader_report {
-  rung backend;             ///< "io_uring" or "preadv"
-  rung registered_buffers;  ///< "on", "partly", "off"
-  rung direct;              ///< "on" (O_DIRECT) or "off" (buffered)
-  rung huge_pages;          ///< "on", "partly", "off"
+  fallback backend;             ///< "io_uring" or "preadv"
+  fallback registered_buffers;  ///< "on", "partly", "off"
+  fallback direct;              ///< "on" (O_DIRECT) or "off" (buffered)
+  fallback huge_pages;          ///< "on", "partly", "off"
 };
 
 /// Where batches go.
 struct device_report {
-  rung use;  ///< "host" or "cuda:N", and which GPU that is or why it is none
+  fallback use;  ///< "host" or "cuda:N", and which GPU that is or why it is none
   /// Whether the memory that batches are copied from is pinned: "on", "partly", "off", or "not yet" before the first
   /// copy.
-  rung pinned;
+  fallback pinned;
   std::uint32_t batches = 0;  ///< batches that it has memory for
   std::uint64_t bytes = 0;    ///< bytes of its memory, taken at the start
-  rung photos = {};  ///< where photo packs are decoded: "host" or "cuda:N", and why it is not where it could be
+  fallback photos = {};  ///< where photo packs are decoded: "host" or "cuda:N", and why it is not where it could be
   std::uint64_t photos_decoded = 0;  ///< photo packs that the device decoded
   std::uint64_t photos_on_host = 0;  ///< photo packs that the host decoded: loader_options::decode_on says why
   /// Where steps of colour are done: "host" or "cuda:N", and why those on the host are not done on the device.
-  rung passes = {};
+  fallback passes = {};
   std::uint64_t passes_on_device = 0;  ///< steps that were drawn; erasing counts as one
   std::uint64_t passes_on_host = 0;
   std::uint64_t jpegs_decoded = 0;  ///< JPEGs that nvJPEG decoded

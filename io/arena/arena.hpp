@@ -119,7 +119,7 @@ class arena {
   struct page_report {
     std::size_t bytes_resident = 0;
     std::size_t bytes_huge = 0;  ///< of those
-    rung pages;                  ///< "on", "partly", "off", and why
+    fallback pages;              ///< "on", "partly", "off", and why
   };
   [[nodiscard]] page_report report() const;
 

@@ -54,7 +54,7 @@ void direct_policy::note_buffered(std::string_view path, const std::string& why)
   if (first_buffered_.empty()) first_buffered_ = str_cat(path, ": ", why);
 }
 
-rung direct_policy::report() const {
+fallback direct_policy::report() const {
   const mutex_lock lock(mutex_);
   if (!wanted_) return {"off", why_};
   if (directories_buffered_ == 0) return {"on", why_};

@@ -34,7 +34,7 @@ class direct_policy {
   void note_direct();
   void note_buffered(std::string_view path, const std::string& why);
 
-  [[nodiscard]] rung report() const;
+  [[nodiscard]] fallback report() const;
 
  private:
   const choice asked_;

@@ -24,7 +24,7 @@ struct remote_stats;
 
 namespace leat::io {
 
-/// Every read starts and ends on multiples of this inside its file at the most, on any rung: the O_DIRECT alignment
+/// Every read starts and ends on multiples of this inside its file at the most, on any fallback: the O_DIRECT alignment
 /// assumed where statx(2) does not tell a smaller one. Planning with it makes budgets the same on every machine.
 inline constexpr std::uint64_t alignment_max_bytes = 4096;
 
@@ -126,7 +126,7 @@ class source {
 
 class file_table;
 
-/// What makes sources: a loop of the reader, which knows the rung in use.
+/// What makes sources: a loop of the reader, which knows the fallback in use.
 class connector {
  public:
   connector(const connector&) = delete;

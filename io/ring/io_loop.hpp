@@ -143,8 +143,8 @@ class io_loop : public connector {
   virtual void stop() noexcept = 0;
 
   // Thread: any.
-  [[nodiscard]] virtual rung backend() const = 0;
-  [[nodiscard]] virtual rung registered_buffers() const = 0;
+  [[nodiscard]] virtual fallback backend() const = 0;
+  [[nodiscard]] virtual fallback registered_buffers() const = 0;
   virtual void add_to(io_counters& sum) const noexcept = 0;
   /// What each read took in the kernel.
   virtual void add_to(async::histogram_sum& sum) const noexcept = 0;

@@ -34,7 +34,7 @@ namespace {
 
 constexpr std::uint32_t io_threads_max = 64;
 
-/// The rung that this thread stands on. Each thread finds out for itself: one may be refused what another was given.
+/// The fallback that this thread stands on. Each thread finds out for itself: one may be refused what another was given.
 std::unique_ptr<io_loop> make_loop(io_context& context) {
   switch (context.options.backend) {
     case read_backend::preadv:
@@ -130,7 +130,7 @@ class io_threads::implementation {
   /// What pages the arena got. The kernel walks all memory of the process to tell: 2 ms in a small one, 90 ms beside 4 GB
   /// of heap, and whoever shows progress asks ten times a second. So it is asked again only when memory was leased for the
   /// first time since, or more of it was touched the last time; and then for a twentieth of the time at most.
-  [[nodiscard]] rung huge_pages() {
+  [[nodiscard]] fallback huge_pages() {
     const mutex_lock lock(pages_mutex_);
     const std::size_t leased = context_.memory->bytes_populated();
     const std::uint64_t now = now_ns();
@@ -169,7 +169,7 @@ class io_threads::implementation {
 
  private:
   struct pages_seen {
-    rung said;
+    fallback said;
     std::size_t leased = 0;
     std::size_t resident = 0;
     bool settled = false;
@@ -262,12 +262,12 @@ void io_threads::unregister_buffers() noexcept {
 
 std::vector<std::string> io_threads::overdue() const { return implementation_->context_.overdue.list(); }
 
-void join_backends(rung& all, const rung& other) {
+void join_backends(fallback& all, const fallback& other) {
   if (all.use.find(other.use) != std::string::npos) return;
   all = {str_cat(all.use, " and ", other.use), other.use == "preadv" ? other.why : all.why};
 }
 
-void join_rungs(rung& all, const rung& other) {
+void join_fallbacks(fallback& all, const fallback& other) {
   if (other.use != all.use) all = {"partly", other.use == "on" ? all.why : other.why};
 }
 
@@ -278,7 +278,7 @@ reader_report io_threads::report() const {
   made.registered_buffers = loops.front()->registered_buffers();
   for (const auto& loop : loops) {
     join_backends(made.backend, loop->backend());
-    join_rungs(made.registered_buffers, loop->registered_buffers());
+    join_fallbacks(made.registered_buffers, loop->registered_buffers());
   }
   made.direct = implementation_->context_.direct.report();
   made.huge_pages = implementation_->huge_pages();

@@ -46,10 +46,10 @@ struct io_thread_counters {
   std::uint64_t cpu_ns = 0;    ///< that in calls which submit reads and then sleep is in it
 };
 
-/// Several loops' or readers' rungs as one: backends that differ are named once each, anything else is in use "partly", with
+/// Several loops' or readers' fallbacks as one: backends that differ are named once each, anything else is in use "partly", with
 /// the reason of one where it is not.
-void join_backends(rung& all, const rung& other);
-void join_rungs(rung& all, const rung& other);
+void join_backends(fallback& all, const fallback& other);
+void join_fallbacks(fallback& all, const fallback& other);
 
 /// The threads that read. Built first, destroyed last: sources are connected to its loops, coordination coroutines
 /// run on their executors.
@@ -100,7 +100,7 @@ class io_threads {
   /// The reads that outlived their timeout and that the kernel still holds: file and offset, for who waits in stop().
   [[nodiscard]] std::vector<std::string> overdue() const;
 
-  /// The rungs in use, each with its reason.
+  /// The fallbacks in use, each with its reason.
   [[nodiscard]] reader_report report() const;
   [[nodiscard]] io_counters count() const noexcept;
   /// The threads' own, those of preadv not among them. Asks the system for each thread's CPU time.

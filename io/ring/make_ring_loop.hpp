@@ -7,7 +7,7 @@
 
 namespace leat::io {
 
-/// What tests bend to reach the rungs that this kernel would not show.
+/// What tests bend to reach the fallbacks that this kernel would not show.
 struct ring_limits {
   unsigned files_max = 1024;       ///< open at a time; also bounded by RLIMIT_NOFILE
   bool direct_descriptors = true;  ///< off: ordinary ones, as before Linux 5.19

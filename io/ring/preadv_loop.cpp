@@ -81,9 +81,9 @@ class preadv_loop final : public io_loop {
   [[nodiscard]] async::loop& run_loop() noexcept override { return loop_; }
   void run() override;
   void stop() noexcept override { loop_.stop(); }
-  [[nodiscard]] rung backend() const override { return backend_; }
+  [[nodiscard]] fallback backend() const override { return backend_; }
   [[nodiscard]] bool wants_direct() const override { return context_.direct.wants_direct(); }
-  [[nodiscard]] rung registered_buffers() const override { return {"off", "preadv knows of none"}; }
+  [[nodiscard]] fallback registered_buffers() const override { return {"off", "preadv knows of none"}; }
   void add_to(io_counters& sum) const noexcept override {
     count_.add_to(sum);
     sum.opens += files_.opens();
@@ -138,7 +138,7 @@ class preadv_loop final : public io_loop {
   }
 
   io_context& context_;
-  rung backend_;
+  fallback backend_;
   async::simple_loop loop_;
   open_files files_;
   const std::uint64_t timeout_ns_;

@@ -58,12 +58,12 @@ class ring_loop final : public async::loop, public io_loop {
     stopping_.store(true);
     interrupt();
   }
-  [[nodiscard]] rung backend() const override {
+  [[nodiscard]] fallback backend() const override {
     const mutex_lock lock(report_mutex_);
     return backend_;
   }
   [[nodiscard]] bool wants_direct() const override { return context_.direct.wants_direct(); }
-  [[nodiscard]] rung registered_buffers() const override {
+  [[nodiscard]] fallback registered_buffers() const override {
     const mutex_lock lock(report_mutex_);
     return buffers_report_;
   }
@@ -215,8 +215,8 @@ class ring_loop final : public async::loop, public io_loop {
   std::uint32_t buffers_registered_ = 0;
 
   mutable mutex report_mutex_;
-  rung backend_ ABSL_GUARDED_BY(report_mutex_);
-  rung buffers_report_ ABSL_GUARDED_BY(report_mutex_);
+  fallback backend_ ABSL_GUARDED_BY(report_mutex_);
+  fallback buffers_report_ ABSL_GUARDED_BY(report_mutex_);
   loop_counters count_;
   async::histogram kernel_times_;
   std::uint64_t woke_ns_ = 0;

@@ -31,7 +31,7 @@ struct flag_set {
   const char* name;
 };
 constexpr unsigned sized = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
-constexpr flag_set ladder[] = {
+constexpr flag_set fallbacks[] = {
     {sized | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
      "SINGLE_ISSUER|DEFER_TASKRUN"},
     {sized | IORING_SETUP_SUBMIT_ALL | IORING_SETUP_COOP_TASKRUN, "COOP_TASKRUN"},
@@ -101,16 +101,16 @@ uring::uring(unsigned entries, unsigned files, unsigned buffers) {
 uring::~uring() { io_uring_queue_exit(&ring_); }
 
 void uring::set_up(unsigned entries) {
-  for (const flag_set& rung : ladder) {
+  for (const flag_set& fallback : fallbacks) {
     io_uring_params params{};
-    params.flags = rung.flags;
+    params.flags = fallback.flags;
     params.cq_entries = 4 * entries;
     const int result = insist([&] {
       ring_ = {};
       return io_uring_queue_init_params(entries, &ring_, &params);
     });
     if (result == 0) {
-      flags_ = rung.name;
+      flags_ = fallback.name;
       // Timeouts without an entry of their own, and arguments that need not outlive the submission: Linux 5.11.
       constexpr unsigned needed = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE;
       if ((params.features & needed) == needed) return;

@@ -125,7 +125,7 @@ void copies_in_flight::starve(bool waiting) noexcept {
   if (starving_ && !reading_.empty()) something_to_watch_.notify_one();
 }
 
-// Each outside of the lock: a lease that goes home wakes who waits for it.
+// Each outside of the lock: a lease that is returned wakes who waits for it.
 void copies_in_flight::bring_home(std::uint64_t up_to) noexcept {
   for (;;) {
     io::lease home;

@@ -10,7 +10,7 @@
 //                                                                 │
 //     working stream                                          wait(copied) ─ operations ─ record(arrived) ─ wait(copied) ─ ...
 //
-//   word        tells the host that the copy has read its memory, which then goes home
+//   word        tells the host that the copy has read its memory, which is then returned
 //   arrived     one event per copy. wait_on() has the consumer's stream wait for it
 //   consumed    one event per buffer of device memory and stream that read it, recorded when the batch ends. The buffer goes
 //               back to the pool at that moment, since the next copy into it waits on the device; where nobody has waited for the batch,

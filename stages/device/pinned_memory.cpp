@@ -37,7 +37,7 @@ void pinned_memory::unpin_all() noexcept {
   pinned_.clear();
 }
 
-rung pinned_memory::report() const {
+fallback pinned_memory::report() const {
   const mutex_lock lock(mutex_);
   if (!why_pageable_.empty()) return {some_pinned_ ? "partly" : "off", why_pageable_};
   return {some_pinned_ ? "on" : "not yet", "by cudaHostRegister, as batches leave for the first time"};

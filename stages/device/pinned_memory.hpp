@@ -31,7 +31,7 @@ class pinned_memory {
   void unpin_all() noexcept;
 
   /// Thread: any.
-  [[nodiscard]] rung report() const ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] fallback report() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   device_calls& calls_;

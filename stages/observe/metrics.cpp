@@ -200,12 +200,13 @@ void add_state(text_format& to, const loader_stats& now) {
   to.line("leat_memory_bytes", {{"of", "arena"}}, now.arena_bytes);
   to.line("leat_memory_bytes", {{"of", "scratch_peak"}}, now.scratch_bytes_peak);
   to.line("leat_memory_bytes", {{"of", "device"}}, now.device.bytes);
-  to.begin("leat_rung", "gauge", "1: the rung of the ladder that is in use.");
-  const std::pair<std::string_view, const rung*> rungs[] = {
+  to.begin("leat_rung", "gauge", "1: what is in use.");
+  const std::pair<std::string_view, const fallback*> fallbacks[] = {
       {"backend", &now.reader.backend}, {"registered_buffers", &now.reader.registered_buffers},
       {"direct", &now.reader.direct},   {"huge_pages", &now.reader.huge_pages},
       {"device", &now.device.use},      {"pinned", &now.device.pinned}};
-  for (const auto& [kind, each] : rungs) to.line("leat_rung", {{"kind", kind}, {"use", each->use}}, std::uint64_t{1});
+  for (const auto& [kind, each] : fallbacks)
+    to.line("leat_rung", {{"kind", kind}, {"use", each->use}}, std::uint64_t{1});
 }
 
 }  // namespace

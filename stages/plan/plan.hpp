@@ -43,7 +43,7 @@ class planner {
   /// a request takes as long as a MiB.
   static constexpr std::uint64_t piece_gap_bytes_max = std::uint64_t{4} << 10;
   static constexpr std::uint64_t piece_gap_bytes_max_elsewhere = std::uint64_t{1} << 20;
-  /// One read for the samples of neighbouring rows takes a lease of no more than this, which goes home after the last of
+  /// One read for the samples of neighbouring rows takes a lease of no more than this, which is returned after the last of
   /// them, and straight to the rows no more than a source reads at once. Measured (benchmarks/results): 64 KiB give half as
   /// much again as one by one at least, 256 a quarter more of small ones; a MiB a tenth more, with read buffers four times as large.
   static constexpr std::uint64_t joined_bytes_max = std::uint64_t{256} << 10;

@@ -238,12 +238,12 @@ struct finish_job final : async::job {
 };
 
 /// Asks the dataset whether it is still what was opened, since that may wait for a disk.
-struct guard_job final : async::job {
+struct staleness_job final : async::job {
   void run(async::worker_context& worker) noexcept override;  // stages/run/hand_over.cpp
   void drop() noexcept override {}
 
   batch_in_flight* owner = nullptr;
-  datasets::guard at = datasets::guard::none;
+  datasets::staleness_check at = datasets::staleness_check::none;
   std::optional<std::string> changed;  ///< what it found
 };
 
@@ -337,7 +337,7 @@ struct batch_in_flight {
   std::atomic<std::uint32_t> samples_missing{0};
   delivery_item outgoing;
   finish_job finishing;
-  guard_job guarding;
+  staleness_job staleness;
   struct sending_operation final : transfer_operation {
     batch_in_flight* owner = nullptr;
   } sending;

@@ -13,7 +13,7 @@ batch_table::batch_table(std::uint32_t batches, decode_stage& rows, hand_over& e
     added.track = seen.batch(i);
     added.sending.owner = &added;
     added.finishing.owner = &added;
-    added.guarding.owner = &added;
+    added.staleness.owner = &added;
     free_.push_back(&added);
   }
 }

@@ -31,7 +31,7 @@ chunk_cache::state chunk_cache::find(block_in_flight& block) {
 
 void chunk_cache::begin(block_in_flight& block, std::size_t bytes) {
   if (bytes > bytes_max_ || block.to_row()) return;
-  std::vector<std::shared_ptr<shared_block>> gone;  // Their memory goes home when nobody holds the mutex.
+  std::vector<std::shared_ptr<shared_block>> gone;  // Their memory is returned when nobody holds the mutex.
   const mutex_lock lock(mutex_);
   const key what = key_of(block.of);
   if (blocks_.contains(what)) return;  // begun while this one waited for its memory

@@ -19,7 +19,7 @@ namespace leat::stages {
 namespace {
 
 // A look at a file is a hop to another thread and back: of small batches, which take some 100 us, as much as all the rest.
-constexpr std::uint64_t between_guards_ns = 1'000'000;
+constexpr std::uint64_t between_checks_ns = 1'000'000;
 
 }  // namespace
 
@@ -50,8 +50,8 @@ void hand_over::rows_made(batch_in_flight& batch) noexcept {
     if (flags_.stopping()) return;
     const std::uint64_t now = noted_now(batch.track);
     batch.note(activity::rows, std::exchange(batch.rows_since_ns, now), now);
-    batch.guarding.at = guard_of(batch);
-    if (batch.guarding.at != datasets::guard::none) return rows_->post(batch.guarding);
+    batch.staleness.at = check_due(batch);
+    if (batch.staleness.at != datasets::staleness_check::none) return rows_->post(batch.staleness);
     settle(batch);
   } catch (...) {
     events_.broken(std::current_exception());
@@ -59,36 +59,36 @@ void hand_over::rows_made(batch_in_flight& batch) noexcept {
 }
 
 // Rows of substitutes are new ones: it is asked again.
-datasets::guard hand_over::guard_of(const batch_in_flight& batch) {
-  const datasets::guard wanted = run_.dataset().guarded();
-  if (wanted == datasets::guard::none) return wanted;
+datasets::staleness_check hand_over::check_due(const batch_in_flight& batch) {
+  const datasets::staleness_check wanted = run_.dataset().staleness_checks();
+  if (wanted == datasets::staleness_check::none) return wanted;
   const bool is_last = batch.plan.index + 1 == run_.batches(batch.plan.epoch);
-  if (is_last) return datasets::guard::epoch;
-  if (wanted == datasets::guard::every_batch) return datasets::guard::batch;
-  if (wanted != datasets::guard::batch) return datasets::guard::none;
+  if (is_last) return datasets::staleness_check::epoch;
+  if (wanted == datasets::staleness_check::every_batch) return datasets::staleness_check::batch;
+  if (wanted != datasets::staleness_check::batch) return datasets::staleness_check::none;
   // Why a sample is corrupt has to be known at once: its file may be another one.
   const bool has_corrupt = std::any_of(batch.samples.begin(), batch.samples.begin() + batch.rows(),
                                        [](const sample_in_flight& sample) { return sample.corrupt; });
   if (has_corrupt) return wanted;
   const std::uint64_t now = now_ns();
-  if (now - guarded_at_ns_.load(std::memory_order_relaxed) < between_guards_ns) return datasets::guard::none;
-  guarded_at_ns_.store(now, std::memory_order_relaxed);
+  if (now - checked_at_ns_.load(std::memory_order_relaxed) < between_checks_ns) return datasets::staleness_check::none;
+  checked_at_ns_.store(now, std::memory_order_relaxed);
   return wanted;
 }
 
-void hand_over::ask_guard(batch_in_flight& batch) noexcept {
+void hand_over::check_staleness(batch_in_flight& batch) noexcept {
   if (flags_.stopping()) return;
   try {
-    if (!flags_.is_skipped(batch.plan.epoch)) batch.guarding.changed = run_.dataset().changed(batch.guarding.at);
+    if (!flags_.is_skipped(batch.plan.epoch)) batch.staleness.changed = run_.dataset().changed(batch.staleness.at);
   } catch (...) {
     return events_.broken(std::current_exception());
   }
-  posted_.post(loops_.executor(0), [this, &batch] { judge_guard(batch); });
+  posted_.post(loops_.executor(0), [this, &batch] { judge_staleness(batch); });
 }
 
-void hand_over::judge_guard(batch_in_flight& batch) noexcept {
+void hand_over::judge_staleness(batch_in_flight& batch) noexcept {
   try {
-    if (const auto what = std::exchange(batch.guarding.changed, std::nullopt)) {
+    if (const auto what = std::exchange(batch.staleness.changed, std::nullopt)) {
       end_run(batch, std::make_exception_ptr(error(errc::changed, "dataset changed: " + *what)));
     } else {
       settle(batch);
@@ -329,7 +329,7 @@ hand_over::counters hand_over::count() const noexcept {
           .ragged_padding_bytes = ragged_padding_bytes_.load(std::memory_order_relaxed)};
 }
 
-void guard_job::run(async::worker_context&) noexcept { owner->ended_by->ask_guard(*owner); }
+void staleness_job::run(async::worker_context&) noexcept { owner->ended_by->check_staleness(*owner); }
 
 void finish_job::run(async::worker_context& worker) noexcept { owner->ended_by->finish(*owner, worker.index); }
 

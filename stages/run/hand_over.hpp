@@ -66,7 +66,7 @@ class hand_over {
   /// The run ends in the batch's turn; nothing of it is handed out.
   void end_run(batch_in_flight& batch, std::exception_ptr why, delivery_item item = {});
   /// A decode thread's jobs.
-  void ask_guard(batch_in_flight& batch) noexcept;
+  void check_staleness(batch_in_flight& batch) noexcept;
   void finish(batch_in_flight& batch, std::size_t thread) noexcept;
 
   [[nodiscard]] counters count() const noexcept;
@@ -75,7 +75,7 @@ class hand_over {
   [[nodiscard]] async::histogram::summary transfer_times() const noexcept { return transfer_times_.summarize(); }
 
  private:
-  [[nodiscard]] datasets::guard guard_of(const batch_in_flight& batch);
+  [[nodiscard]] datasets::staleness_check check_due(const batch_in_flight& batch);
   void settle(batch_in_flight& batch);
   boost::asio::awaitable<void> read_substitutes(batch_in_flight& batch);
   void collate_and_send(batch_in_flight& batch);
@@ -83,7 +83,7 @@ class hand_over {
   void send(batch_in_flight& batch) noexcept;
   void pass(batch_in_flight& batch, delivery_item item) noexcept;
   void give_to_transfer(batch_in_flight& batch) noexcept;
-  void judge_guard(batch_in_flight& batch) noexcept;
+  void judge_staleness(batch_in_flight& batch) noexcept;
   void finished(batch_in_flight& batch) noexcept;
   static void sent(transfer_operation& operation) noexcept;
   void count_transfer(const batch_in_flight& batch) noexcept;
@@ -109,7 +109,7 @@ class hand_over {
   std::atomic<std::uint64_t> transferred_{0};
   std::atomic<std::uint64_t> transferred_rows_{0};
   std::atomic<std::uint64_t> transfer_ended_ns_{0};  // of the last one
-  std::atomic<std::uint64_t> guarded_at_ns_{0};
+  std::atomic<std::uint64_t> checked_at_ns_{0};
   async::histogram collate_times_;
   async::histogram transfer_times_;
   std::atomic<std::uint64_t> ragged_bytes_{0};

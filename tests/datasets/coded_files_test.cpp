@@ -1,8 +1,8 @@
 // Compressed shards and tables as their openers see them: whole, cut, damaged, and with something behind them.
 #include "datasets/files/coded_file.hpp"
+#include "datasets/files/decoded_blocks.hpp"
 #include "datasets/files/file_bytes.hpp"
 #include "datasets/files/input_files.hpp"
-#include "datasets/files/kept_blocks.hpp"
 #include "datasets/formats/format_openers.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/model/sample_blocks.hpp"
@@ -176,7 +176,7 @@ TEST_F(coded_files, expand_each_block_once_for_who_reads_sample_after_sample) {
 }
 
 TEST_F(coded_files, are_kept_as_blocks_within_a_bound) {
-  datasets::kept_blocks kept(100);
+  datasets::decoded_blocks kept(100);
   const auto key = [](std::uint64_t number) { return datasets::block_key{nullptr, {}, 0, number}; };
   const auto add = [&](std::uint64_t number, std::uint64_t bytes) {
     std::vector<std::byte> block = kept.make_room(bytes);

@@ -1,4 +1,4 @@
-// The source contract on every rung of the ladder.
+// The source contract on every fallback.
 #include "io/ring/make_ring_loop.hpp"
 #include "io/ring/preadv_loop.hpp"
 #include "io/ring/uring.hpp"

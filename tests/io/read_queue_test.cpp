@@ -55,12 +55,12 @@ using boost::asio::use_future;
 using ::testing::HasSubstr;
 namespace asio = boost::asio;
 
-struct rung {
+struct way_to_read {
   const char* name;
   reader_options options;
 };
 
-class read_queue_test : public ::testing::TestWithParam<rung> {
+class read_queue_test : public ::testing::TestWithParam<way_to_read> {
  protected:
   static constexpr std::size_t file_bytes = 9'000'001;
 
@@ -81,11 +81,11 @@ class read_queue_test : public ::testing::TestWithParam<rung> {
 };
 
 INSTANTIATE_TEST_SUITE_P(, read_queue_test,
-                         ::testing::Values(rung{"ring", {}},
-                                           rung{"ring_unregistered", {.registered_buffers = choice::off}},
-                                           rung{"ring_at_depth_3", {.queue_depth = 3}},
-                                           rung{"buffered", {.direct = choice::off}},
-                                           rung{"preadv", {.backend = read_backend::preadv}}),
+                         ::testing::Values(way_to_read{"ring", {}},
+                                           way_to_read{"ring_unregistered", {.registered_buffers = choice::off}},
+                                           way_to_read{"ring_at_depth_3", {.queue_depth = 3}},
+                                           way_to_read{"buffered", {.direct = choice::off}},
+                                           way_to_read{"preadv", {.backend = read_backend::preadv}}),
                          [](const auto& each) { return std::string(each.param.name); });
 
 /// Reads `count` ranges of a file, as many at a time as the queue takes, and checks each.

@@ -536,7 +536,8 @@ TEST(chunked, a_file_that_changes_ends_the_run) {
       const testing::temporary_directory root;
       const std::vector<std::string> paths = copies(root, files);
       const dataset all = open_hdf5(paths, {.fields = {"gzip", "labels"}});
-      EXPECT_EQ(all.model()->guarded(), files == 1 ? datasets::guard::batch : datasets::guard::epoch);
+      EXPECT_EQ(all.model()->staleness_checks(),
+                files == 1 ? datasets::staleness_check::batch : datasets::staleness_check::epoch);
       loader_options options = small_options();
       options.epochs = 100;
       options.on_corrupt = corrupt_policy::skip;
@@ -581,7 +582,7 @@ TEST(chunked, an_array_metadata_or_a_table_that_change_end_the_run) {
     std::filesystem::copy_file(data / file, path);
     return path;
   };
-  // One guard watches over all files of a table.
+  // One watches over all files of a table.
   const std::vector<std::string> parquet = {copy("parquet/bare-v1.parquet", "a.parquet"),
                                             copy("parquet/bare-v2.parquet", "b.parquet")};
   const std::string arrow = copy("arrow/file.arrow", "x.arrow");
@@ -927,12 +928,12 @@ TEST(chunked, rows_of_numbers_are_sequences_whatever_packs_them) {
 }
 
 // Guards of both kinds in one dataset: each is asked when it wants to be.
-class guarded_rows final : public datasets::dataset_model, datasets::guard_facet {
+class watched_rows final : public datasets::dataset_model, datasets::staleness_facet {
  public:
-  guarded_rows(std::shared_ptr<const datasets::dataset_model> whole, datasets::guard rate)
+  watched_rows(std::shared_ptr<const datasets::dataset_model> whole, datasets::staleness_check rate)
       : whole_(std::move(whole)), rate_(rate) {
     begin_as(*whole_);
-    facets_.guard = this;
+    facets_.staleness = this;
   }
   std::uint64_t size() const noexcept override { return whole_->size(); }
   void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
@@ -940,9 +941,9 @@ class guarded_rows final : public datasets::dataset_model, datasets::guard_facet
   }
   std::string name(std::uint64_t sample) const override { return whole_->name(sample); }
   dataset_memory memory() const override { return whole_->memory(); }
-  datasets::guard guarded() const noexcept override { return rate_; }
-  std::optional<std::string> changed(datasets::guard at) const override {
-    (at == datasets::guard::epoch ? asked_at_epoch : asked_at_batch).fetch_add(1);
+  datasets::staleness_check staleness_checks() const noexcept override { return rate_; }
+  std::optional<std::string> changed(datasets::staleness_check at) const override {
+    (at == datasets::staleness_check::epoch ? asked_at_epoch : asked_at_batch).fetch_add(1);
     return std::nullopt;
   }
   mutable std::atomic<int> asked_at_epoch{0};
@@ -950,15 +951,15 @@ class guarded_rows final : public datasets::dataset_model, datasets::guard_facet
 
  private:
   std::shared_ptr<const datasets::dataset_model> whole_;
-  datasets::guard rate_;
+  datasets::staleness_check rate_;
 };
 
-TEST(guards, are_asked_with_batches_or_with_the_last_of_each_epoch) {
+TEST(staleness_checks, are_asked_with_batches_or_with_the_last_of_each_epoch) {
   const testing::temporary_directory root;
   std::mt19937_64 random(3);
   const both_forms rows = make_both(root, {.shape = {20, 4}, .chunk = {20, 4}}, 3);
-  const auto each_epoch = std::make_shared<guarded_rows>(rows.in_one_piece.model(), datasets::guard::epoch);
-  const auto each_batch = std::make_shared<guarded_rows>(rows.in_one_piece.model(), datasets::guard::batch);
+  const auto each_epoch = std::make_shared<watched_rows>(rows.in_one_piece.model(), datasets::staleness_check::epoch);
+  const auto each_batch = std::make_shared<watched_rows>(rows.in_one_piece.model(), datasets::staleness_check::batch);
   loader train(concat({dataset(each_epoch), dataset(each_batch)}), small_options(), array{"npy"});
   EXPECT_EQ(train.batches(), 5U);
   for (int epoch = 0; epoch < 2; ++epoch) {

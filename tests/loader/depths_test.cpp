@@ -89,7 +89,7 @@ TEST(depths, that_change_at_random_moments_touch_no_byte) {
   });
 }
 
-TEST(depths, that_change_at_random_moments_touch_no_byte_of_files_on_any_rung) {
+TEST(depths, that_change_at_random_moments_touch_no_byte_of_files_on_any_fallback) {
   const testing::watchdog dog("depths, files");
   const testing::temporary_directory directory;
   const dataset files = testing::write_samples(testing::make_samples(6, 60), {}, directory.path());

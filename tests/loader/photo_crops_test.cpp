@@ -144,7 +144,7 @@ TEST(photo_crops, are_the_bytes_of_whole_packs_and_fewer_are_read) {
           for (const choice direct : {choice::automatic, choice::on, choice::off}) {
             options.reader = {.backend = backend, .direct = direct};
             const seen_run got = run(indexed, fields, options);
-            if (got.failed == errc::unsupported) continue;  // no O_DIRECT here; the ladder's tests say what then
+            if (got.failed == errc::unsupported) continue;  // no O_DIRECT here; the fallbacks' tests say what then
             expect_same(got, whole);
             if (shuffle) EXPECT_LT(got.stats.bytes_read, whole.stats.bytes_read);  // else neighbours are one read
           }

@@ -46,9 +46,10 @@ using namespace leat::literals;
 using testing::loader;
 using testing::loader_options;
 
-enum class rung_of_test : std::uint8_t { registered, plain, cooperative, without_flags, threads };
-constexpr rung_of_test rungs[] = {rung_of_test::registered, rung_of_test::plain, rung_of_test::cooperative,
-                                  rung_of_test::without_flags, rung_of_test::threads};
+enum class fallback_of_test : std::uint8_t { registered, plain, cooperative, without_flags, threads };
+constexpr fallback_of_test fallbacks[] = {fallback_of_test::registered, fallback_of_test::plain,
+                                          fallback_of_test::cooperative, fallback_of_test::without_flags,
+                                          fallback_of_test::threads};
 
 /// What fails: the calls from number `first` on, one or all of them.
 struct fault {
@@ -140,16 +141,17 @@ class ring_faults : public ::testing::Test {
     testing::seen_run seen;
     std::uint64_t calls = 0;
   };
-  [[nodiscard]] outcome run(rung_of_test rung, const fault& what) {
+  [[nodiscard]] outcome run(fallback_of_test fallback, const fault& what) {
     loader_options options = testing::small_options();
     options.batch_size = 5;
-    options.reader.registered_buffers = rung == rung_of_test::registered ? choice::automatic : choice::off;
-    options.reader.backend = rung == rung_of_test::threads ? read_backend::preadv : read_backend::automatic;
-    calls().forbid_flags(rung == rung_of_test::cooperative     ? IORING_SETUP_DEFER_TASKRUN
-                         : rung == rung_of_test::without_flags ? IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_COOP_TASKRUN
-                                                               : 0U);
-    dog_.step("rung " + std::to_string(static_cast<int>(rung)) + ", errno " + std::to_string(what.code) + " at call " +
-              std::to_string(what.first));
+    options.reader.registered_buffers = fallback == fallback_of_test::registered ? choice::automatic : choice::off;
+    options.reader.backend = fallback == fallback_of_test::threads ? read_backend::preadv : read_backend::automatic;
+    calls().forbid_flags(fallback == fallback_of_test::cooperative ? IORING_SETUP_DEFER_TASKRUN
+                         : fallback == fallback_of_test::without_flags
+                             ? IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_COOP_TASKRUN
+                             : 0U);
+    dog_.step("fallback " + std::to_string(static_cast<int>(fallback)) + ", errno " + std::to_string(what.code) +
+              " at call " + std::to_string(what.first));
     const auto began = std::chrono::steady_clock::now();
     calls().begin(what);
     outcome got{.seen = testing::run_all(samples_, options, testing::label_only())};
@@ -159,7 +161,9 @@ class ring_faults : public ::testing::Test {
     return got;
   }
 
-  [[nodiscard]] bool has_io_uring() { return run(rung_of_test::plain, {}).seen.stats.reader.backend.use == "io_uring"; }
+  [[nodiscard]] bool has_io_uring() {
+    return run(fallback_of_test::plain, {}).seen.stats.reader.backend.use == "io_uring";
+  }
 
   static void expect_same_or_named(const outcome& got, const testing::seen_run& expected, int code) {
     if (got.seen.failed) {
@@ -180,15 +184,16 @@ constexpr int transient[] = {EAGAIN, EBUSY, EINTR};
 constexpr int final_ones[] = {ENOMEM, EIO, EBADR, EPERM, ENOSYS, EINVAL};
 
 TEST_F(ring_faults, one_call_that_comes_round_again_changes_nothing_wherever_it_is) {
-  for (const rung_of_test rung : rungs) {
-    const outcome in_peace = run(rung, {.only_enter = false});
+  for (const fallback_of_test fallback : fallbacks) {
+    const outcome in_peace = run(fallback, {.only_enter = false});
     ASSERT_FALSE(in_peace.seen.failed) << in_peace.seen.message;
     ASSERT_GT(in_peace.calls, 10U);
-    testing::seeded_random draw(static_cast<std::uint64_t>(rung) + 1);
+    testing::seeded_random draw(static_cast<std::uint64_t>(fallback) + 1);
     for (std::uint64_t k = 0; k < in_peace.calls; k += 1 + draw.below(in_peace.calls / 12)) {
       // No file says EBUSY when it is read.
-      const int code = rung == rung_of_test::threads ? (draw.below(2) == 0 ? EAGAIN : EINTR) : transient[draw.below(3)];
-      const outcome got = run(rung, {.code = code, .first = k, .made = draw.below(2) == 0, .only_enter = false});
+      const int code =
+          fallback == fallback_of_test::threads ? (draw.below(2) == 0 ? EAGAIN : EINTR) : transient[draw.below(3)];
+      const outcome got = run(fallback, {.code = code, .first = k, .made = draw.below(2) == 0, .only_enter = false});
       EXPECT_FALSE(got.seen.failed) << got.seen.message;
       EXPECT_EQ(got.seen.batches, in_peace.seen.batches) << ::strerrorname_np(code) << " at call " << k;
     }
@@ -198,11 +203,12 @@ TEST_F(ring_faults, one_call_that_comes_round_again_changes_nothing_wherever_it_
 // What io_uring_enter(2) was never said to return ended the process.
 TEST_F(ring_faults, a_ring_that_fails_for_good_is_the_error_of_next) {
   if (!has_io_uring()) GTEST_SKIP() << "no io_uring here";
-  for (const rung_of_test rung : {rung_of_test::registered, rung_of_test::cooperative, rung_of_test::without_flags}) {
+  for (const fallback_of_test fallback :
+       {fallback_of_test::registered, fallback_of_test::cooperative, fallback_of_test::without_flags}) {
     for (const int code : final_ones) {
       for (const bool made : {false, true}) {
         const fault what{.code = code, .first = early, .for_ever = true, .made = made};
-        const outcome got = run(rung, what);
+        const outcome got = run(fallback, what);
         ASSERT_TRUE(got.seen.failed) << ::strerrorname_np(code);
         EXPECT_EQ(*got.seen.failed, errc::io);
         EXPECT_THAT(got.seen.message, HasSubstr("io_uring_enter: "));
@@ -216,7 +222,7 @@ TEST_F(ring_faults, a_ring_that_is_told_to_try_again_for_ever_fails_after_a_boun
   if (!has_io_uring()) GTEST_SKIP() << "no io_uring here";
   constexpr std::uint64_t usual = 1000;  // at the most
   for (const int code : transient) {
-    const outcome got = run(rung_of_test::registered, {.code = code, .first = early, .for_ever = true});
+    const outcome got = run(fallback_of_test::registered, {.code = code, .first = early, .for_ever = true});
     ASSERT_TRUE(got.seen.failed);
     EXPECT_THAT(got.seen.message, HasSubstr(::strerrorname_np(code)));
     // Two seconds of pauses that grow to 20 ms, and half a second in which it is asked for what it has, each half a millisecond.
@@ -233,18 +239,18 @@ TEST_F(ring_faults, a_wait_that_a_signal_ends_is_no_refusal_however_often) {
   EXPECT_EQ(idle.failure(), 0);
   EXPECT_GE(calls().made(), 1000U);
   const outcome got =
-      run(rung_of_test::plain, {.code = EINTR, .first = 0, .for_ever = true, .made = true, .only_waits = true});
+      run(fallback_of_test::plain, {.code = EINTR, .first = 0, .for_ever = true, .made = true, .only_waits = true});
   EXPECT_FALSE(got.seen.failed) << got.seen.message;
-  EXPECT_EQ(got.seen.batches, run(rung_of_test::plain, {}).seen.batches);
+  EXPECT_EQ(got.seen.batches, run(fallback_of_test::plain, {}).seen.batches);
 }
 
 TEST_F(ring_faults, any_call_that_fails_once_or_for_ever_gives_the_same_batches_or_is_named) {
   std::vector<outcome> in_peace;
-  for (const rung_of_test rung : rungs) in_peace.push_back(run(rung, {.only_enter = false}));
+  for (const fallback_of_test fallback : fallbacks) in_peace.push_back(run(fallback, {.only_enter = false}));
   testing::for_each_seed(80, [&](std::uint64_t seed) {
     testing::seeded_random draw(seed);
-    const rung_of_test rung = rungs[draw.below(std::size(rungs))];
-    const outcome& expected = in_peace[static_cast<std::size_t>(rung)];
+    const fallback_of_test fallback = fallbacks[draw.below(std::size(fallbacks))];
+    const outcome& expected = in_peace[static_cast<std::size_t>(fallback)];
     // One of those that are tried again takes two seconds where it stays: few of them.
     const bool comes_round = draw.below(3) == 0;
     const int code = comes_round ? transient[draw.below(3)] : final_ones[draw.below(6)];
@@ -254,17 +260,17 @@ TEST_F(ring_faults, any_call_that_fails_once_or_for_ever_gives_the_same_batches_
                      .for_ever = for_ever,
                      .made = draw.below(2) == 0,
                      .only_enter = false};
-    expect_same_or_named(run(rung, what), expected.seen, code);
+    expect_same_or_named(run(fallback, what), expected.seen, code);
   });
 }
 
 // A file system without reads that do not wait says EAGAIN to all reads of what was opened with O_NONBLOCK.
 TEST_F(ring_faults, reads_that_say_eagain_to_a_descriptor_that_does_not_wait_are_made_again_through_one_that_does) {
   if (!has_io_uring()) GTEST_SKIP() << "no io_uring here";
-  const outcome in_peace = run(rung_of_test::plain, {});
+  const outcome in_peace = run(fallback_of_test::plain, {});
   for (const int count : {1, 5, 30}) {
     calls().spoil_reads(count, EAGAIN);
-    const outcome got = run(rung_of_test::plain, {});
+    const outcome got = run(fallback_of_test::plain, {});
     EXPECT_FALSE(got.seen.failed) << got.seen.message;
     EXPECT_EQ(got.seen.batches, in_peace.seen.batches);
     EXPECT_EQ(calls().reads_to_spoil(), 0);

@@ -128,8 +128,8 @@ std::vector<column> columns() {
       for (const choice registered : {choice::automatic, choice::off}) {
         for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
           if (backend == read_backend::preadv && registered == choice::off) continue;  // It registers nothing anyway.
-          const auto word = [](choice rung) {
-            return rung == choice::off ? "off" : rung == choice::on ? "on" : "auto";
+          const auto word = [](choice fallback) {
+            return fallback == choice::off ? "off" : fallback == choice::on ? "on" : "auto";
           };
           add(std::string("files_") + (backend == read_backend::preadv ? "preadv" : "ring") + "_direct_" +
                   word(direct) + "_huge_pages_" + word(pages) + "_registered_" + word(registered),
@@ -326,7 +326,7 @@ TEST_P(same_bytes, as_the_base) {
   try {
     expect_same(run(changed));
   } catch (const error& failure) {
-    // A rung that was asked for and that this machine lacks.
+    // A fallback that was asked for and that this machine lacks.
     if (failure.code() != errc::unsupported) throw;
     GTEST_SKIP() << failure.what();
   }
@@ -368,7 +368,7 @@ TEST(same_bytes, with_a_picture_that_takes_the_scratch_of_several_threads_under_
     try {
       expect_same(run(changed), expected);
     } catch (const error& failure) {
-      if (failure.code() != errc::unsupported) throw;  // a rung that this machine lacks
+      if (failure.code() != errc::unsupported) throw;  // a fallback that this machine lacks
     }
   }
 }
@@ -402,7 +402,7 @@ TEST(same_bytes, with_augmented_pictures_under_some_columns) {
     try {
       expect_same(run(changed, fields()), expected);
     } catch (const error& failure) {
-      if (failure.code() != errc::unsupported) throw;  // a rung that this machine lacks
+      if (failure.code() != errc::unsupported) throw;  // a fallback that this machine lacks
     }
   }
 }
@@ -456,7 +456,7 @@ TEST(same_bytes, from_a_folder_and_from_its_pack) {
     for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
       for (const choice direct : {choice::automatic, choice::on, choice::off}) {
         const seen_run got = run_of(packed, {.backend = backend, .direct = direct});
-        if (got.failed == errc::unsupported) continue;  // no O_DIRECT here; the ladder's tests say what then
+        if (got.failed == errc::unsupported) continue;  // no O_DIRECT here; the fallbacks' tests say what then
         EXPECT_FALSE(got.failed) << got.message;
         EXPECT_EQ(got.batches, expected.batches) << shards;
       }
@@ -483,7 +483,7 @@ TEST(same_bytes, from_a_folder_whose_index_is_cold_or_warm) {
     for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
       for (const choice direct : {choice::on, choice::off}) {
         const seen_run got = run_with(state, {.backend = backend, .direct = direct});
-        if (got.failed == errc::unsupported) continue;  // no O_DIRECT here; the ladder's tests say what then
+        if (got.failed == errc::unsupported) continue;  // no O_DIRECT here; the fallbacks' tests say what then
         EXPECT_FALSE(got.failed) << got.message;
         EXPECT_EQ(got.batches, expected.batches);
       }

@@ -94,7 +94,7 @@ TEST(same_tables, have_one_digest_in_every_format) {
     for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
       for (const choice direct : {choice::automatic, choice::on, choice::off}) {
         const seen_run got = testing::run_all(each.samples, options_of(backend, direct), fields_of(each, true));
-        if (got.failed == errc::unsupported) continue;  // no O_DIRECT here; the ladder's tests say what then
+        if (got.failed == errc::unsupported) continue;  // no O_DIRECT here; the fallbacks' tests say what then
         EXPECT_FALSE(got.failed) << got.message;
         EXPECT_EQ(got.batches, expected.batches);
       }

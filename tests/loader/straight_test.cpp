@@ -199,7 +199,7 @@ TEST(straight, stop_comes_to_its_end_at_any_time) {
 }
 
 // Files, and every way of reading them.
-TEST(straight, records_of_a_file_are_the_same_from_every_rung) {
+TEST(straight, records_of_a_file_are_the_same_from_every_fallback) {
   const testing::watchdog dog("straight");
   const testing::temporary_directory root;
   const std::vector<fake_sample> samples = samples_of(8192, false);

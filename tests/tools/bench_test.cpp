@@ -202,8 +202,8 @@ TEST(bench_read, busy_time_of_the_machine_leaves_idle_and_waiting_out_and_counts
 TEST(bench_read, a_row_is_rates_over_the_wall_clock_and_cpu_over_gib) {
   read_row row;
   row.asked = {.block_bytes = 1 << 20, .depth = 16};
-  row.rungs.backend.use = "io_uring";
-  row.rungs.direct.use = "on";
+  row.fallbacks.backend.use = "io_uring";
+  row.fallbacks.direct.use = "on";
   row.reads = 2048;
   row.bytes = std::uint64_t{2} << 30;
   row.wall_s = 4;
@@ -363,7 +363,7 @@ reader_report report_of(const std::string& backend, const std::string& why) {
   return {.backend = {backend, why}, .registered_buffers = {"off", ""}, .direct = {"on", ""}, .huge_pages = {"on", ""}};
 }
 
-TEST(bench_rungs, of_several_readers_each_backend_is_named_once) {
+TEST(bench_fallbacks, of_several_readers_each_backend_is_named_once) {
   std::vector<reader_report> each = {report_of("io_uring", "fine"), report_of("preadv", "no memory"),
                                      report_of("preadv", "no memory"), report_of("io_uring", "fine")};
   each[2].huge_pages = {"off", "none left"};
@@ -375,11 +375,11 @@ TEST(bench_rungs, of_several_readers_each_backend_is_named_once) {
   EXPECT_EQ(all.registered_buffers.use, "off");
 }
 
-TEST(bench_rungs, a_row_on_another_backend_than_it_is_called_says_so_and_is_no_best_depth) {
+TEST(bench_fallbacks, a_row_on_another_backend_than_it_is_called_says_so_and_is_no_best_depth) {
   std::vector<read_row> rows = {measured(4096, 1, 1.0), measured(4096, 2, 2.0), measured(4096, 4, 8.0),
                                 measured(1024, 1, 1.0)};
-  for (read_row& row : rows) row.rungs = report_of("io_uring", "");
-  rows[2].rungs = rows[3].rungs = report_of("preadv", "ENOMEM");
+  for (read_row& row : rows) row.fallbacks = report_of("io_uring", "");
+  rows[2].fallbacks = rows[3].fallbacks = report_of("preadv", "ENOMEM");
   tools::mark_off_label(rows);
   EXPECT_EQ(rows[1].off_label, "");
   EXPECT_EQ(rows[2].off_label, "preadv, not io_uring: ENOMEM");
@@ -390,11 +390,11 @@ TEST(bench_rungs, a_row_on_another_backend_than_it_is_called_says_so_and_is_no_b
   EXPECT_THAT(tools::as_table(rows), HasSubstr("  not what it is called: preadv, not io_uring: ENOMEM\n"));
   EXPECT_THAT(tools::plot_script(rows, {&rows[1]}, ""), ::testing::Not(HasSubstr("4 8.000000")));
 
-  for (read_row& row : rows) row.rungs = report_of("preadv", "seccomp");
+  for (read_row& row : rows) row.fallbacks = report_of("preadv", "seccomp");
   tools::mark_off_label(rows);
   EXPECT_EQ(rows[0].off_label, "") << "where there is no ring at all a sweep is one of preadv";
-  rows[0].rung = "all rungs";
-  rows[1].rung = "preadv";
+  rows[0].fallback = "nothing left out";
+  rows[1].fallback = "preadv";
   rows[1].asked.backend = read_backend::preadv;
   tools::mark_off_label(rows);
   EXPECT_EQ(rows[0].off_label, "preadv, not io_uring: seccomp");
@@ -439,7 +439,7 @@ TEST(bench_page_cache, counts_what_is_in_it_and_drops_it) {
 TEST(bench_read, rows_that_are_not_the_drive_are_no_best_depth_and_no_fair_comparison) {
   std::vector<read_row> rows = {measured(4096, 1, 1.0), measured(4096, 2, 8.0)};
   for (read_row& row : rows) {
-    row.rungs.direct.use = "off";
+    row.fallbacks.direct.use = "off";
     row.fio = tools::fio_figures{.gib_per_s = 1, .cpu_s_per_gib = 1, .huge_pages = true};
     row.asked.pattern = read_pattern::sequential;
   }
@@ -452,7 +452,7 @@ TEST(bench_read, rows_that_are_not_the_drive_are_no_best_depth_and_no_fair_compa
   EXPECT_EQ(tools::as_json(rows[1]).at("page_cache"), "warm");
   EXPECT_THAT(tools::as_table(rows), HasSubstr("  page cache, warm, and not the drive: 5 % of the bytes"));
   rows[0].fio->huge_pages = false;
-  rows[0].rungs.huge_pages.use = "on";
+  rows[0].fallbacks.huge_pages.use = "on";
   EXPECT_THAT(tools::as_json(rows[0]).at("fio").at("why").dump(), HasSubstr("sysctl vm.nr_hugepages="));
   rows[0].asked.pattern = read_pattern::random;
   EXPECT_EQ(tools::why_unfair(rows[0]).size(), 2U) << "fio drops the page cache at another pace";
@@ -514,7 +514,7 @@ TEST(bench_read, takes_half_of_the_memory_available_and_says_what_fits) {
 
 TEST(bench_fio, is_given_the_settings_of_the_row) {
   read_row like = measured(112 << 10, 32, 1);
-  like.rungs.direct.use = "on";
+  like.fallbacks.direct.use = "on";
   like.asked.seconds = 1.5;
   const std::string line = tools::command_line(tools::fio_arguments({"/a b/it's:1"}, like, true));
   EXPECT_THAT(line, HasSubstr(R"('--filename=/a b/it'\''s\:1')"));
@@ -525,7 +525,7 @@ TEST(bench_fio, is_given_the_settings_of_the_row) {
   }
   like.asked.pattern = read_pattern::sequential;
   like.asked.threads = 2;
-  like.rungs.direct.use = "off";
+  like.fallbacks.direct.use = "off";
   const std::string other = tools::command_line(tools::fio_arguments({"/a"}, like, false));
   for (const char* part : {"--rw=read ", "--direct=0", "--numjobs=2"}) EXPECT_THAT(other, HasSubstr(part));
 }
@@ -540,7 +540,7 @@ TEST(bench_fio, figures_are_bytes_by_wall_time_and_cpu_of_all_jobs) {
 }
 
 // The kernel gives a ring's locked memory back late: without patience every second row is one of preadv.
-TEST(bench_rungs, each_row_waits_for_the_locked_memory_of_the_row_before) {
+TEST(bench_fallbacks, each_row_waits_for_the_locked_memory_of_the_row_before) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const temporary_directory directory;
   fs::permissions(directory.path(), fs::perms::owner_all | fs::perms::others_read | fs::perms::others_exec);
@@ -553,33 +553,33 @@ TEST(bench_rungs, each_row_waits_for_the_locked_memory_of_the_row_before) {
   const auto rows_of = [&](const std::string& options) {
     return json::parse(tools::run_program({"sh", "-c", limited + options, path}, {}, running)).at("rows");
   };
-  json rungs;
+  json fallbacks;
   try {
-    rungs = rows_of("--rungs");
+    fallbacks = rows_of("--fallbacks");
   } catch (const error& failed) {
     GTEST_SKIP() << "cannot run as another user: " << failed.what();
   }
-  if (rungs.at(0).at("reader") != "io_uring") GTEST_SKIP() << "no ring within 64 KiB of locked memory";
+  if (fallbacks.at(0).at("reader") != "io_uring") GTEST_SKIP() << "no ring within 64 KiB of locked memory";
   for (std::size_t k = 0; k < 4; ++k) {
-    EXPECT_EQ(rungs.at(k).at("reader"), "io_uring") << rungs.at(k);
-    EXPECT_EQ(rungs.at(k).at("registered_buffers"), "off");
-    EXPECT_FALSE(rungs.at(k).contains("off_label"));
+    EXPECT_EQ(fallbacks.at(k).at("reader"), "io_uring") << fallbacks.at(k);
+    EXPECT_EQ(fallbacks.at(k).at("registered_buffers"), "off");
+    EXPECT_FALSE(fallbacks.at(k).contains("off_label"));
   }
   const json threads = rows_of("--threads 16").at(0).at("reader");
   EXPECT_TRUE(threads == "io_uring and preadv" || threads == "io_uring") << threads;
 }
 
 // fio has registered buffers, huge pages and io_uring in any case.
-TEST(bench_command, of_the_rungs_fio_is_beside_that_with_all_of_them) {
+TEST(bench_command, of_the_fallbacks_fio_is_beside_that_with_all_of_them) {
   if (std::system("fio --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "fio is not installed";
   const temporary_directory directory;
   const std::string path = (directory.path() / "f").string();
   tools::create_bench_file(path, 1 << 20, {});
   const ended process =
-      run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--rungs", "--fio", "--json"});
+      run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--fallbacks", "--fio", "--json"});
   ASSERT_EQ(process.exit_code, 0) << process.err;
   const json told = process.json();
-  for (const json& row : told.at("rows")) EXPECT_EQ(row.contains("fio"), row.at("rung") == "all rungs");
+  for (const json& row : told.at("rows")) EXPECT_EQ(row.contains("fio"), row.at("fallback") == "nothing left out");
   EXPECT_EQ(told.at("fio_commands").size(), 1U);
 }
 
@@ -637,14 +637,14 @@ TEST(bench_command, a_plot_is_drawn_by_gnuplot_or_says_how_to_get_it) {
 }
 
 // Of the line of the table that ends so; the rate of samples, where each is a read.
-std::string iops_of(const std::string& table, const std::string& rung) {
+std::string iops_of(const std::string& table, const std::string& fallback) {
   for (const std::string& line : lines_of(table)) {
-    if (!line.ends_with("  " + rung)) continue;
+    if (!line.ends_with("  " + fallback)) continue;
     std::istringstream words(line);
     const std::vector<std::string> found{std::istream_iterator<std::string>(words), {}};
     return found.at(9);  // Size and unit are two.
   }
-  return "no line of " + rung;
+  return "no line of " + fallback;
 }
 
 TEST(bench_command, a_plot_that_cannot_be_written_is_said_before_anything_is_measured) {
@@ -708,9 +708,10 @@ TEST(bench_command, replays_the_reads_of_an_epoch) {
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("the reads of an epoch of 12 samples: 12 reads of 12 files"));
   EXPECT_THAT(text.out, HasSubstr("samples/s: an epoch in"));
-  const ended rungs = run({"bench", "read", photos, "--pattern", "extents", "--rungs", "--seconds", "0.05"});
-  ASSERT_EQ(rungs.exit_code, 0) << rungs.err;
-  EXPECT_THAT(rungs.out, HasSubstr("  the drive gives training " + iops_of(rungs.out, "all rungs") + " samples/s"));
+  const ended fallbacks = run({"bench", "read", photos, "--pattern", "extents", "--fallbacks", "--seconds", "0.05"});
+  ASSERT_EQ(fallbacks.exit_code, 0) << fallbacks.err;
+  EXPECT_THAT(fallbacks.out,
+              HasSubstr("  the drive gives training " + iops_of(fallbacks.out, "nothing left out") + " samples/s"));
   for (const char* option : {"--fio", "--block=4K", "--create=1MiB"}) {
     const ended refused = run({"bench", "read", photos, "--pattern", "extents", option});
     EXPECT_EQ(refused.exit_code, 2);
@@ -814,29 +815,29 @@ TEST(bench_command, a_file_of_holes_is_named) {
   EXPECT_THAT(run({"bench", "read", path, "--block", "64K", "--seconds", "0.02"}).out, HasSubstr("has holes: 0 B of"));
 }
 
-TEST(bench_command, rungs_are_side_by_side_and_a_sweep_ends_with_depths) {
+TEST(bench_command, fallbacks_are_side_by_side_and_a_sweep_ends_with_depths) {
   const temporary_directory directory;
   const std::string path = (directory.path() / "f").string();
   tools::create_bench_file(path, 1 << 20, {});
-  const ended rungs = run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--rungs", "--json"});
-  ASSERT_EQ(rungs.exit_code, 0) << rungs.err;
-  const json rows = rungs.json().at("rows");
+  const ended fallbacks = run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--fallbacks", "--json"});
+  ASSERT_EQ(fallbacks.exit_code, 0) << fallbacks.err;
+  const json rows = fallbacks.json().at("rows");
   ASSERT_EQ(rows.size(), 5U);
   EXPECT_EQ(rows.at(3).at("direct"), "off");
   EXPECT_EQ(rows.at(4).at("reader"), "preadv");
-  EXPECT_EQ(rows.at(4).at("rung"), "preadv");
+  EXPECT_EQ(rows.at(4).at("fallback"), "preadv");
 
-  const ended text = run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--rungs"});
+  const ended text = run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--fallbacks"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
-  for (const char* rung : {"\n  backend ", "\n  registered buffers ", "\n  O_DIRECT ", "\n  huge pages "}) {
-    EXPECT_THAT(text.out, HasSubstr(rung)) << "what is in use and why";
+  for (const char* fallback : {"\n  backend ", "\n  registered buffers ", "\n  O_DIRECT ", "\n  huge pages "}) {
+    EXPECT_THAT(text.out, HasSubstr(fallback)) << "what is in use and why";
   }
 
   const ended sweep = run({"bench", "read", path, "--block", "4K", "--seconds", "0.02", "--sweep", "--json"});
   ASSERT_EQ(sweep.exit_code, 0) << sweep.err;
   EXPECT_EQ(sweep.json().at("rows").size(), 8U);
   EXPECT_EQ(sweep.json().at("smallest_depths").at(0).at("block"), 4096);
-  EXPECT_EQ(run({"bench", "read", path, "--sweep", "--rungs"}).exit_code, 2);
+  EXPECT_EQ(run({"bench", "read", path, "--sweep", "--fallbacks"}).exit_code, 2);
   EXPECT_EQ(run({"bench", "read", path, "--sweep", "--depth", "4"}).exit_code, 2);
 }
 

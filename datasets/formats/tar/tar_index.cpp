@@ -28,7 +28,7 @@ constexpr std::uint64_t buffer_bytes_min = 2 << 10;
 // Within this distance of a shard's end all is read: the end marker, and the zeros that fill the last record of 10 KiB.
 constexpr std::uint64_t end_bytes = 12 << 10;
 
-// Memory for one read at a time, aligned for any rung.
+// Memory for one read at a time, aligned for any fallback.
 class buffer_memory {
  public:
   [[nodiscard]] std::span<std::byte> of(std::uint64_t bytes) {

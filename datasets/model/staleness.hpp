@@ -8,7 +8,7 @@
 namespace leat::datasets {
 
 /// How often a model wants to be asked whether its files are still those that were opened.
-enum class guard : std::uint8_t {
+enum class staleness_check : std::uint8_t {
   none,        ///< never
   epoch,       ///< with the last batch of each epoch
   batch,       ///< with batches as well, once a millisecond at most
@@ -18,16 +18,16 @@ enum class guard : std::uint8_t {
 /// With `batch`, a batch within a millisecond of one that was checked is not checked, unless it is the last of an epoch or has a corrupt
 /// sample.
 /// A batch is checked when all its rows are made, before its corrupt samples are reported and before it is delivered.
-class guard_facet {
+class staleness_facet {
  public:
-  [[nodiscard]] virtual guard guarded() const noexcept = 0;
+  [[nodiscard]] virtual staleness_check staleness_checks() const noexcept = 0;
   /// What has changed since it was opened: one line, with the file. Nothing if nothing has. Thread: decode threads, several at
   /// once; it may block on files.
-  ///   at   `batch`: checks what is guarded with batches; `epoch`: checks everything
-  [[nodiscard]] virtual std::optional<std::string> changed(guard at) const = 0;
+  ///   at   `batch`: checks what is checked with batches; `epoch`: checks everything
+  [[nodiscard]] virtual std::optional<std::string> changed(staleness_check at) const = 0;
 
  protected:
-  ~guard_facet() = default;
+  ~staleness_facet() = default;
 };
 
 }  // namespace leat::datasets

@@ -1,4 +1,4 @@
-// The loader where something is missing: the same bytes come out, and stats() says which rung is in use and why.
+// The loader where something is missing: the same bytes come out, and stats() says which fallback is in use and why.
 #include "tests/loader/running.hpp"
 #include "tests/support/deny_io_uring.hpp"
 #include "tests/support/fake_dataset.hpp"
@@ -58,7 +58,7 @@ constexpr int skipped = 77;
 /// Runs `body` in a process of its own; it returns what is wrong, or nothing, or "skip: why".
 void in_a_child(const std::function<std::string()>& body) {
   const auto run = [&] {
-    const testing::watchdog dog("a child of the ladder's tests");
+    const testing::watchdog dog("a child of the fallbacks' tests");
     std::string wrong;
     try {
       wrong = body();
@@ -82,13 +82,13 @@ std::string difference(const seen_run& got, const seen_run& expected) {
   return got.batches == expected.batches ? "" : "the batches differ";
 }
 
-std::string lacks(const rung& in_use, std::string_view use, std::string_view why) {
+std::string lacks(const fallback& in_use, std::string_view use, std::string_view why) {
   if (in_use.use == use && in_use.why.find(why) != std::string::npos) return "";
   return "in use: " + in_use.use + " (" + in_use.why + "); expected " + std::string(use) + " (" + std::string(why) +
          ")";
 }
 
-TEST(ladder, where_a_filter_denies_io_uring_threads_read) {
+TEST(fallbacks, where_a_filter_denies_io_uring_threads_read) {
   for (const int code : {EPERM, ENOSYS}) {
     in_a_child([code]() -> std::string {
       const files here;
@@ -101,7 +101,7 @@ TEST(ladder, where_a_filter_denies_io_uring_threads_read) {
   }
 }
 
-TEST(ladder, where_io_uring_is_insisted_on_and_denied_the_loader_is_not_built) {
+TEST(fallbacks, where_io_uring_is_insisted_on_and_denied_the_loader_is_not_built) {
   in_a_child([]() -> std::string {
     const files here;
     if (!testing::deny_io_uring(EPERM)) return "skip: no seccomp here";
@@ -111,7 +111,7 @@ TEST(ladder, where_io_uring_is_insisted_on_and_denied_the_loader_is_not_built) {
   });
 }
 
-TEST(ladder, where_a_plain_user_may_lock_64_kib_nothing_is_registered) {
+TEST(fallbacks, where_a_plain_user_may_lock_64_kib_nothing_is_registered) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become a plain user";
   in_a_child([]() -> std::string {
     const files here;
@@ -130,7 +130,7 @@ TEST(ladder, where_a_plain_user_may_lock_64_kib_nothing_is_registered) {
   });
 }
 
-TEST(ladder, where_64_descriptors_are_all_there_are_files_take_turns) {
+TEST(fallbacks, where_64_descriptors_are_all_there_are_files_take_turns) {
   in_a_child([]() -> std::string {
     const files here;
     const seen_run expected = here.run();
@@ -146,7 +146,7 @@ TEST(ladder, where_64_descriptors_are_all_there_are_files_take_turns) {
   });
 }
 
-TEST(ladder, on_tmpfs_whatever_is_asked_of_o_direct_the_bytes_are_the_same_or_the_error_is_clear) {
+TEST(fallbacks, on_tmpfs_whatever_is_asked_of_o_direct_the_bytes_are_the_same_or_the_error_is_clear) {
   if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no /dev/shm";
   const testing::watchdog dog("tmpfs");
   const files here("/dev/shm");
@@ -164,7 +164,7 @@ TEST(ladder, on_tmpfs_whatever_is_asked_of_o_direct_the_bytes_are_the_same_or_th
   }
 }
 
-TEST(ladder, a_loader_that_insists_on_o_direct_is_not_built_where_there_is_none) {
+TEST(fallbacks, a_loader_that_insists_on_o_direct_is_not_built_where_there_is_none) {
   if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no /dev/shm";
   const testing::watchdog dog("O_DIRECT insisted on");
   const testing::temporary_directory directory("/dev/shm");
@@ -182,7 +182,7 @@ TEST(ladder, a_loader_that_insists_on_o_direct_is_not_built_where_there_is_none)
 }
 
 // Its first file can be read with O_DIRECT, so it is built; a later one is a symbolic link to memory.
-TEST(ladder, a_loader_that_insists_on_o_direct_ends_at_the_file_that_has_none_under_every_policy) {
+TEST(fallbacks, a_loader_that_insists_on_o_direct_ends_at_the_file_that_has_none_under_every_policy) {
   if (!std::filesystem::is_directory("/dev/shm")) GTEST_SKIP() << "no /dev/shm";
   const testing::watchdog dog("a folder over two file systems");
   const testing::temporary_directory directory;
@@ -215,15 +215,15 @@ TEST(ladder, a_loader_that_insists_on_o_direct_ends_at_the_file_that_has_none_un
   }
 }
 
-TEST(ladder, every_rung_can_be_forced_and_is_reported) {
-  const testing::watchdog dog("forced rungs");
+TEST(fallbacks, every_fallback_can_be_forced_and_is_reported) {
+  const testing::watchdog dog("forced fallbacks");
   const files here;
   const seen_run best = here.run();
   const auto report_of = [&](const reader_options& asked) {
     const seen_run got = here.run(asked);
     EXPECT_EQ(difference(got, best), "");
     const reader_report& report = got.stats.reader;
-    for (const rung* each : {&report.backend, &report.registered_buffers, &report.direct, &report.huge_pages}) {
+    for (const fallback* each : {&report.backend, &report.registered_buffers, &report.direct, &report.huge_pages}) {
       EXPECT_FALSE(each->use.empty());
       EXPECT_FALSE(each->why.empty()) << each->use;
     }

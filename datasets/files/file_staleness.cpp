@@ -1,4 +1,4 @@
-#include "datasets/files/file_guard.hpp"
+#include "datasets/files/file_staleness.hpp"
 
 #include "base/text.hpp"
 #include "datasets/files/blocking_source.hpp"
@@ -24,17 +24,18 @@ std::string changed_file(const std::string& path, std::uint64_t bytes_before, st
 
 }  // namespace
 
-file_guard::file_guard(std::shared_ptr<const io::file_table> files,
-                       std::shared_ptr<const io::source_description> source, std::vector<std::uint64_t> versions)
+file_staleness::file_staleness(std::shared_ptr<const io::file_table> files,
+                               std::shared_ptr<const io::source_description> source,
+                               std::vector<std::uint64_t> versions)
     : files_(std::move(files)), source_(std::move(source)), versions_(std::move(versions)) {
   const auto known =
       static_cast<std::ptrdiff_t>(versions_.size()) - std::count(versions_.begin(), versions_.end(), unknown);
-  rate_ = known == 0                                                 ? guard::none
-          : source_ == nullptr && known <= files_with_each_batch_max ? guard::batch
-                                                                     : guard::epoch;
+  rate_ = known == 0                                                 ? staleness_check::none
+          : source_ == nullptr && known <= files_with_each_batch_max ? staleness_check::batch
+                                                                     : staleness_check::epoch;
 }
 
-std::optional<std::string> file_guard::changed(guard) const {
+std::optional<std::string> file_staleness::changed(staleness_check) const {
   std::optional<blocking_sources> sources;
   if (source_ != nullptr) sources.emplace();
   std::string path;
@@ -64,7 +65,7 @@ std::optional<std::string> file_guard::changed(guard) const {
 
 std::uint64_t version_on_disk(const std::string& path) noexcept {
   io::file_status status;
-  return io::look_at(path.c_str(), status) == 0 ? status.version() : file_guard::unknown;
+  return io::look_at(path.c_str(), status) == 0 ? status.version() : file_staleness::unknown;
 }
 
 }  // namespace leat::datasets

@@ -1,4 +1,4 @@
-// What happens where something is missing: each rung is reached as a user reaches it, by a limit or a filter on the
+// What happens where something is missing: each fallback is reached as a user reaches it, by a limit or a filter on the
 // process, and the same bytes come out.
 #include "base/sanitizers.hpp"
 #include "tests/support/deny_io_uring.hpp"
@@ -102,7 +102,7 @@ void in_a_child(const std::function<std::string()>& body) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
 }
 
-TEST(ladder, reads_through_io_uring_where_it_is_allowed) {
+TEST(fallbacks, reads_through_io_uring_where_it_is_allowed) {
   const photo_like_files files(50, std::filesystem::temp_directory_path());
   reader disk(16_MiB);
   EXPECT_EQ(read_all(disk, files, 50, 20), "");
@@ -112,7 +112,7 @@ TEST(ladder, reads_through_io_uring_where_it_is_allowed) {
   EXPECT_THAT(report.backend.why, HasSubstr("SINGLE_ISSUER"));
 }
 
-TEST(ladder, falls_to_preadv_where_a_filter_answers_eperm_or_enosys_or_einval) {
+TEST(fallbacks, falls_to_preadv_where_a_filter_answers_eperm_or_enosys_or_einval) {
   const photo_like_files files(50, std::filesystem::temp_directory_path());
   for (const int code : {EPERM, ENOSYS, EINVAL, EACCES}) {
     in_a_child([&]() -> std::string {
@@ -126,7 +126,7 @@ TEST(ladder, falls_to_preadv_where_a_filter_answers_eperm_or_enosys_or_einval) {
   }
 }
 
-TEST(ladder, says_what_to_do_where_io_uring_was_insisted_on_and_is_forbidden) {
+TEST(fallbacks, says_what_to_do_where_io_uring_was_insisted_on_and_is_forbidden) {
   in_a_child([]() -> std::string {
     if (!deny_io_uring(EPERM)) return "skip";
     try {
@@ -140,7 +140,7 @@ TEST(ladder, says_what_to_do_where_io_uring_was_insisted_on_and_is_forbidden) {
   });
 }
 
-TEST(ladder, takes_want_of_descriptors_for_an_error_and_not_for_want_of_io_uring) {
+TEST(fallbacks, takes_want_of_descriptors_for_an_error_and_not_for_want_of_io_uring) {
   in_a_child([]() -> std::string {
     if (!deny_io_uring(EMFILE)) return "skip";
     try {
@@ -152,7 +152,7 @@ TEST(ladder, takes_want_of_descriptors_for_an_error_and_not_for_want_of_io_uring
   });
 }
 
-TEST(ladder, reads_into_unregistered_memory_where_memlock_is_64_KiB_for_a_plain_user) {
+TEST(fallbacks, reads_into_unregistered_memory_where_memlock_is_64_KiB_for_a_plain_user) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const photo_like_files files(50, std::filesystem::temp_directory_path());
   in_a_child([&]() -> std::string {
@@ -170,7 +170,7 @@ TEST(ladder, reads_into_unregistered_memory_where_memlock_is_64_KiB_for_a_plain_
   });
 }
 
-TEST(ladder, fails_where_registered_buffers_are_insisted_on_and_memlock_is_64_KiB) {
+TEST(fallbacks, fails_where_registered_buffers_are_insisted_on_and_memlock_is_64_KiB) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const photo_like_files files(2, std::filesystem::temp_directory_path());
   in_a_child([&]() -> std::string {
@@ -188,7 +188,7 @@ TEST(ladder, fails_where_registered_buffers_are_insisted_on_and_memlock_is_64_Ki
   });
 }
 
-TEST(ladder, reads_500_files_with_64_descriptors) {
+TEST(fallbacks, reads_500_files_with_64_descriptors) {
   const photo_like_files files(500, std::filesystem::temp_directory_path());
   for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
     in_a_child([&]() -> std::string {
@@ -200,7 +200,7 @@ TEST(ladder, reads_500_files_with_64_descriptors) {
   }
 }
 
-TEST(ladder, waits_for_a_descriptor_that_others_give_back) {
+TEST(fallbacks, waits_for_a_descriptor_that_others_give_back) {
   if (LEAT_ADDRESS_SANITIZER) GTEST_SKIP() << "the sanitizer needs descriptors of its own";
   const photo_like_files files(60, std::filesystem::temp_directory_path());
   in_a_child([&]() -> std::string {
@@ -222,7 +222,7 @@ TEST(ladder, waits_for_a_descriptor_that_others_give_back) {
   });
 }
 
-TEST(ladder, reads_from_tmpfs_buffered_and_says_why) {
+TEST(fallbacks, reads_from_tmpfs_buffered_and_says_why) {
   if (!std::filesystem::exists("/dev/shm")) GTEST_SKIP() << "no /dev/shm";
   const photo_like_files files(50, "/dev/shm");
   for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
@@ -233,7 +233,7 @@ TEST(ladder, reads_from_tmpfs_buffered_and_says_why) {
   }
 }
 
-TEST(ladder, fails_rather_than_falls_back_where_direct_is_on) {
+TEST(fallbacks, fails_rather_than_falls_back_where_direct_is_on) {
   if (!std::filesystem::exists("/dev/shm")) GTEST_SKIP() << "no /dev/shm";
   const photo_like_files files(5, "/dev/shm");
   for (const read_backend backend : {read_backend::automatic, read_backend::preadv}) {
@@ -249,7 +249,7 @@ TEST(ladder, fails_rather_than_falls_back_where_direct_is_on) {
   }
 }
 
-TEST(ladder, refuses_options_that_cannot_be) {
+TEST(fallbacks, refuses_options_that_cannot_be) {
   EXPECT_THROW(reader(1_MiB, {.io_threads = 1000}), error);
   EXPECT_THROW(reader(1_MiB, {.queue_depth = 5000}), error);
   EXPECT_THROW(reader(1_MiB, {.preadv_threads = 0}), error);

@@ -23,12 +23,12 @@ struct block_key {
 };
 
 /// Thread: one at a time.
-class kept_blocks {
+class decoded_blocks {
  public:
   /// Of all that are kept, unless one alone has more.
   static constexpr std::uint64_t bytes_max_usual = std::uint64_t{64} << 20;
 
-  explicit kept_blocks(std::uint64_t bytes_max = bytes_max_usual) : bytes_max_(bytes_max) {}
+  explicit decoded_blocks(std::uint64_t bytes_max = bytes_max_usual) : bytes_max_(bytes_max) {}
 
   /// Its bytes, until the next call; nothing where it is not kept.
   [[nodiscard]] std::optional<std::span<const std::byte>> find(const block_key& wanted);
