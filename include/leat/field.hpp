@@ -280,8 +280,8 @@ class text {
 ///   padded     after pad(): `name`: [rows, length], and `name`.length: i64 [rows], without the padding; after mask()
 ///              also `name`.mask: boolean [rows, length], true for elements of the row itself. Each batch has its own
 ///              length: that of its longest row, at most `max`, rounded up to a multiple. A row that turns out to be
-///              corrupt counts. Of texts, and of values in records, the length is the most elements that the stored
-///              bytes can hold, since the real number is known only when they are read
+///              corrupt counts; not so of texts and values in records, whose numbers are known only when they are read.
+///              Of these a batch takes memory for the most elements that the stored bytes can hold
 ///   corrupt    text that is no such list; a .npy that is damaged or has another number of axes; a number that does not
 ///              fit the dtype; after pad() a row of more than `max` elements, unless truncate() cuts it. A substitute
 ///              that is longer than the rows of its batch is drawn again, which counts as a try. If the batch has short

@@ -19,6 +19,7 @@ namespace leat::stages {
 ///   ragged      rows of any number of elements: laid out as one buffer and rows + 1 offsets, in elements
 ///   pad_multiple   of a ragged output, not 0: instead each row is as long as the longest that is planned for its batch, rounded up to
 ///                  a multiple of so many elements; decode() fills it up
+///   narrowed    of a padded output: how long rows are is known only when they are made. A batch is as wide as its longest row turned out to be
 ///   offsets_name   of a ragged output, where it is not called `name`.offsets
 ///   of_batch    a ragged output whose tensor is made once a batch, by finish(), in as much room as its rows ask for together, or
 ///               `of_batch_bytes`, where that is not 0. It has no rows of its own, and is in no digest
@@ -40,6 +41,7 @@ struct output_spec {
   dimensions row_shape = {};
   bool ragged = false;
   std::size_t pad_multiple = 0;
+  bool narrowed = false;
   std::string offsets_name = {};
   bool of_batch = false;
   std::size_t of_batch_bytes = 0;

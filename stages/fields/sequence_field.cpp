@@ -34,20 +34,28 @@ struct stored_row {
 
 class sequence_program final : public field_program, ragged_facet {
  public:
-  sequence_program(const sequence::settings& settings, std::uint16_t field, stored_row stored)
+  ///   are_known   how many elements a row has is known before it is read
+  sequence_program(const sequence::settings& settings, std::uint16_t field, stored_row stored, bool are_known)
       : field_program({}, {field}, {.encoded_bytes_max = bytes_max_or_any(settings.bytes_max, settings.name)}),
         settings_(settings),
         stored_(stored),
         bytes_max_(facts_.encoded_bytes_max) {
     facets_.ragged = this;
     const std::size_t multiple = settings_.padding ? static_cast<std::size_t>(settings_.padding->multiple) : 0;
-    outputs_.push_back({.name = settings_.name, .type = settings_.type, .ragged = true, .pad_multiple = multiple});
+    outputs_.push_back({.name = settings_.name,
+                        .type = settings_.type,
+                        .ragged = true,
+                        .pad_multiple = multiple,
+                        .narrowed = settings_.padding && !are_known});
     if (!settings_.padding) return;
     if (settings_.padding->max != 0) length_max_ = static_cast<std::size_t>(settings_.padding->max);
     outputs_.push_back({.name = settings_.name + ".length", .type = dtype::i64});
     if (settings_.mask) {
-      outputs_.push_back(
-          {.name = settings_.name + ".mask", .type = dtype::boolean, .ragged = true, .pad_multiple = multiple});
+      outputs_.push_back({.name = settings_.name + ".mask",
+                          .type = dtype::boolean,
+                          .ragged = true,
+                          .pad_multiple = multiple,
+                          .narrowed = !are_known});
     }
   }
 
@@ -145,8 +153,10 @@ class sequence_model final : public one_program_field {
         .is_npy = !settings_.stored && info.kind == field_kind::bytes && datasets::is_npy_member(info.name)};
     if (!stored.type && !stored.is_npy) stored.type = stored_type_of(info);
     if (stored.type && !has_numbers(*stored.type)) refuse_type(*stored.type);
-    check_lengths(stored.type && dataset.forms(*field).only(datasets::part_form::stored | datasets::forms_in_blocks));
-    return std::make_unique<sequence_program>(settings_, *field, stored);
+    const bool are_known =
+        stored.type && dataset.forms(*field).only(datasets::part_form::stored | datasets::forms_in_blocks);
+    check_lengths(are_known);
+    return std::make_unique<sequence_program>(settings_, *field, stored, are_known);
   }
 
  private:

@@ -10,12 +10,15 @@ namespace leat::stages {
 namespace {
 
 // Moves the rows that are left to the front of an output whose rows are equally long.
-void close_holes(const batch_in_flight& batch, std::size_t row_bytes, std::byte* tensor) {
+//   row_bytes     of each row
+//   bytes_taken   of it, no more: what is behind them is padding
+void close_holes(const batch_in_flight& batch, std::size_t row_bytes, std::size_t bytes_taken, std::byte* tensor) {
   std::size_t to = 0;
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     if (batch.samples[row].corrupt) continue;
-    if (to != row) std::memcpy(tensor + to * row_bytes, tensor + row * row_bytes, row_bytes);
-    ++to;
+    std::byte* const here = tensor + to++ * bytes_taken;
+    const std::byte* const from = tensor + row * row_bytes;
+    if (here != from) std::memmove(here, from, bytes_taken);
   }
 }
 
@@ -88,17 +91,18 @@ std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<co
       batch::state::ragged& made = state->raggeds[r];
       made.offset = buffer.offset;
       made.row_bytes = buffer.row_bytes;
-      made.bytes = place.spec.has_offsets() ? made.own_bytes : state->rows * buffer.row_bytes;
+      if (place.spec.narrowed) made.row_bytes = std::min(made.row_bytes, place.spec.padded_bytes(made.longest));
+      made.bytes = place.spec.has_offsets() ? made.own_bytes : state->rows * made.row_bytes;
       made.capacity = buffer.bytes;
-      const std::size_t longest = buffer.row_bytes != 0 ? buffer.row_bytes : made.longest;
+      const std::size_t longest = made.row_bytes != 0 ? made.row_bytes : made.longest;
       made.room_bytes = place.spec.is_packed() ? buffer.bytes : state->rows * longest;
       if (place.spec.has_offsets()) {
         join_ragged(batch, r, place.spec.row_bytes(), tensor, base + place.offset);
-      } else if (has_holes && place.spec.is_padded()) {
-        close_holes(batch, buffer.row_bytes, tensor);
+      } else if (place.spec.is_padded() && (has_holes || made.row_bytes != buffer.row_bytes)) {
+        close_holes(batch, buffer.row_bytes, made.row_bytes, tensor);
       }
     } else if (has_holes) {
-      close_holes(batch, place.row_bytes, base + place.offset);
+      close_holes(batch, place.row_bytes, place.row_bytes, base + place.offset);
     }
   }
   state->memory = std::move(batch.memory);
