@@ -2,9 +2,11 @@
 
 #include "base/text.hpp"
 #include "tools/arguments.hpp"
+#include "tools/sample_list.hpp"
 #include "tools/sources.hpp"
 
 #include <leat/error.hpp>
+#include <leat/exclude.hpp>
 #include <leat/open_arrays.hpp>
 
 #include <algorithm>
@@ -49,6 +51,16 @@ device device_of(const std::string& text) {
     throw error(errc::usage, str_cat("--device '", text, "': give auto, host or cuda:N, as cuda:0"));
   }
   return cuda(index);
+}
+
+dataset without_excluded(const dataset& samples, const epoch_arguments& arguments) {
+  if (arguments.exclude.empty()) return samples;
+  if (arguments.on_corrupt == corrupt_policy::raise) {
+    throw error(errc::usage,
+                "--exclude has samples treated as corrupt ones, and --on-corrupt raise ends the run at the first; give "
+                "--on-corrupt substitute, or skip");
+  }
+  return exclude(samples, read_sample_list("--exclude", arguments.exclude, samples.size()));
 }
 
 // The latest 262,144 spans: minutes of photographs.
@@ -148,6 +160,10 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
          [&arguments](const std::string& given) { arguments.corrupt_max = parse_corrupt_max("--corrupt-max", given); },
          "the most of an epoch that may be left out or replaced: 100, or 1% (all, as long as some are delivered)")
       ->type_name("N|P%");
+  add_text(
+      app, "--exclude", arguments.exclude, "FILE",
+      "samples that are never delivered, a number a line, as leat check --ids writes them: treated as corrupt, all "
+      "other rows stay as they are");
   add_number(app, "--unreadable-max", arguments.unreadable_max, 0,
              "the most of an epoch whose file is gone or cannot be read (16)");
 }

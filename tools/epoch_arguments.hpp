@@ -48,6 +48,7 @@ struct epoch_arguments {
   corrupt_bound corrupt_max;
   std::uint64_t unreadable_max = loader_options().unreadable_max;
   std::string journal;
+  std::string exclude;
   bool digests = true;
   std::string batches;
   bool rows = false;
@@ -70,6 +71,10 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments);
 /// As the loader takes them.
 ///   throws   error{errc::usage}: a --device that is none
 [[nodiscard]] loader_options loader_options_of(const epoch_arguments& arguments);
+
+/// What a loader gets of the samples in their order: without those of --exclude.
+///   throws   error{errc::usage}: a file that cannot be read or has no such samples; --on-corrupt raise, which replaces none
+[[nodiscard]] dataset without_excluded(const dataset& samples, const epoch_arguments& arguments);
 
 /// auto is the first GPU, and the host where there is none.
 ///   throws   error{errc::usage}

@@ -91,7 +91,7 @@ class concat_model final : public dataset_model,
   std::optional<defect> defect_of(std::uint64_t sample) const override {
     const place here = at(sample);
     std::optional<defect> found = here.model.defect_of(here.sample);
-    if (found && !here.of.outer_source.empty()) found->source = here.of.outer_source[found->source];
+    if (found && found->source < here.of.outer_source.size()) found->source = here.of.outer_source[found->source];
     return found;
   }
 

@@ -109,7 +109,8 @@ class zip_model final : public dataset_model,
     for (const side& each : sides_) {
       std::optional<defect> found = each.model->defect_of(sample);
       if (!found) continue;
-      found->source += each.first_source;
+      // What is excluded may lie in no source.
+      if (found->source < each.model->sources().size()) found->source += each.first_source;
       return found;
     }
     return std::nullopt;

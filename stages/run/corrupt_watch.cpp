@@ -1,5 +1,6 @@
 #include "stages/run/corrupt_watch.hpp"
 
+#include "base/excluded_kind.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "stages/run/delivery.hpp"
@@ -22,6 +23,9 @@ std::uint64_t corrupt_max_of(const corrupt_limits& limits) {
 std::string count_text(std::uint64_t count, std::string_view of) {
   return str_cat(count, " ", of, count == 1 ? "" : "s");
 }
+
+// Samples that were excluded say nothing of the data.
+bool is_excluded(const journal_entry& entry) { return entry.kind == corrupt_kinds::excluded; }
 
 }  // namespace
 
@@ -47,7 +51,9 @@ std::optional<error> corrupt_watch::see(const delivery_item& item) {
   delivered_ += delivered;
   epoch_planned_ += item.planned;
   epoch_delivered_ += delivered;
-  dry_ = delivered != 0 ? 0 : dry_ + item.planned;
+  const auto excluded =
+      static_cast<std::uint64_t>(std::count_if(item.journal.begin(), item.journal.end(), is_excluded));
+  dry_ = delivered != 0 ? 0 : dry_ + item.planned - std::min<std::uint64_t>(excluded, item.planned);
 
   if (unreadable_ > unreadable_max_) {
     return error(
@@ -82,6 +88,7 @@ std::optional<error> corrupt_watch::see(const delivery_item& item) {
 }
 
 void corrupt_watch::count(const journal_entry& entry) {
+  if (is_excluded(entry)) return;
   ++corrupt_;
   ++corrupt_in_all_;
   if (entry.unreadable) ++unreadable_;

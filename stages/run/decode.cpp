@@ -348,6 +348,7 @@ decoder::address decoder::find(const pick& of, std::uint16_t field_at_fault) con
     found.name = str_cat("sample ", of.sample);  // The shard that holds its name is damaged too.
   }
   if (const auto defect = dataset_.defects() != 0 ? dataset_.defect_of(of.sample) : std::nullopt) {
+    if (defect->source >= dataset_.sources().size()) return found;  // Excluded, and in no file.
     found.source = dataset_.sources()[defect->source]->file_name(defect->file);
     found.offset = defect->offset;
     return found;

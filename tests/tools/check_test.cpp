@@ -293,5 +293,66 @@ TEST(check, says_what_is_wrong_with_an_option) {
   refused({"--against", set.beside("not there")}, 2, "not there");
 }
 
+// By batch and place: sample and digest.
+std::map<std::pair<std::uint64_t, std::size_t>, std::pair<std::uint64_t, std::string>> rows_in(
+    const std::string& path) {
+  std::map<std::pair<std::uint64_t, std::size_t>, std::pair<std::uint64_t, std::string>> rows;
+  for (const std::string& line : lines_of(text_of(path))) {
+    const json batch = json::parse(line);
+    for (std::size_t row = 0; row < batch.at("ids").size(); ++row) {
+      rows[{batch.at("batch"), row}] = {batch["ids"][row], batch.at("rows")[row]};
+    }
+  }
+  return rows;
+}
+
+TEST(check, what_it_found_is_left_out_of_a_run_whose_other_rows_keep_their_bytes) {
+  const sound_set set;
+  set.add("a", "twice.jpg", photo(100));
+  set.add("b", "other class.jpg", photo(101));
+  const std::string ids = set.beside("ids");
+  const json found = checked({set.path().string(), "--ids", ids}, 1);
+  const std::vector<std::uint64_t> out = found.at("exclude");
+  ASSERT_EQ(out.size(), 3U);
+  const auto epoch = [&](const std::string& lines, const std::vector<std::string>& more) {
+    std::vector<std::string> all{"epoch",        set.path().string(), "--batch-size", "4",         "--size", "32",
+                                 "--on-corrupt", "substitute",        "--rows",       "--batches", lines};
+    all.insert(all.end(), more.begin(), more.end());
+    const ended process = run(all);
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    return process.out;
+  };
+  epoch(set.beside("whole"), {});
+  EXPECT_THAT(epoch(set.beside("left"), {"--exclude", ids}), HasSubstr("3 excluded"));
+  const auto whole = rows_in(set.beside("whole"));
+  const auto left = rows_in(set.beside("left"));
+  ASSERT_EQ(whole.size(), 10U);
+  ASSERT_EQ(left.size(), whole.size());
+  for (const auto& [place, row] : whole) {
+    EXPECT_EQ(std::count(out.begin(), out.end(), left.at(place).first), 0);
+    if (std::count(out.begin(), out.end(), row.first) == 0) EXPECT_EQ(left.at(place), row);
+  }
+}
+
+TEST(check, an_epoch_says_what_is_wrong_with_a_list_of_samples) {
+  const sound_set set;
+  const auto refused = [&](const std::string& list, const std::string& policy, const std::string& words) {
+    const ended process = run({"epoch", set.path().string(), "--exclude", list, "--on-corrupt", policy});
+    EXPECT_EQ(process.exit_code, 2) << process.err;
+    EXPECT_THAT(process.err, HasSubstr(words));
+    expect_one_line(process, "leat epoch: ");
+  };
+  const std::string list = set.beside("list");
+  write_file(list, "# all is well\n 1 # here\n\nseven\n");
+  refused(list, "skip", "line 4: 'seven' is no number of a sample");
+  write_file(list, "8\n");
+  refused(list, "skip", "line 1: there is no sample 8; the source has 8 samples");
+  refused(list, "raise", "--on-corrupt raise ends the run at the first");
+  write_file(list, "0\n1\n2\n3\n4\n5\n6\n7\n");
+  refused(list, "substitute", "all 8 samples");
+  refused(set.beside("not there"), "skip", "cannot read it");
+  refused(set.path().string(), "skip", "cannot read it");
+}
+
 }  // namespace
 }  // namespace leat::testing
