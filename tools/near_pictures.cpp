@@ -56,6 +56,7 @@ std::array<std::uint64_t, Columns * Rows> cells_of(std::span<const std::uint8_t>
 struct first_with {
   picture_key key;
   std::size_t picture = 0;
+  std::size_t number = 0;  ///< of the key, in order
 };
 
 /// Among earlier pictures, the nearest one.
@@ -121,7 +122,7 @@ std::vector<near_picture> find_near(std::span<const picture_key> keys, std::size
             [&](std::size_t a, std::size_t b) { return std::pair(keys[a], a) < std::pair(keys[b], b); });
   std::vector<first_with> firsts;
   for (const std::size_t each : by_key) {
-    if (firsts.empty() || firsts.back().key != keys[each]) firsts.push_back({keys[each], each});
+    if (firsts.empty() || firsts.back().key != keys[each]) firsts.push_back({keys[each], each, firsts.size()});
   }
 
   // Behind those that a picture is compared with.
@@ -130,35 +131,37 @@ std::vector<near_picture> find_near(std::span<const picture_key> keys, std::size
   // In one band each key is in one run of equals, so that no two threads write to one.
   std::vector<nearest> found(firsts.size());
   const unsigned bands = bits_max + 1;
-  std::vector<std::size_t> by_band(firsts.size());
-  std::iota(by_band.begin(), by_band.end(), std::size_t{0});
   std::vector<std::size_t> runs;
   for (unsigned band = 0; bits_max != 0 && band < bands; ++band) {
-    const auto value = [&](std::size_t first) { return band_of(firsts[first].key.across, band, bands); };
-    std::sort(by_band.begin(), by_band.end(), [&](std::size_t a, std::size_t b) { return value(a) < value(b); });
+    const auto value = [&](const first_with& first) { return band_of(first.key.across, band, bands); };
+    // Themselves, and not numbers of them: keys of a run are read one after another.
+    std::sort(firsts.begin(), firsts.end(),
+              [&](const first_with& a, const first_with& b) { return value(a) < value(b); });
     runs.clear();
-    for (std::size_t i = 0; i < by_band.size(); ++i) {
-      if (i == 0 || value(by_band[i]) != value(by_band[i - 1])) runs.push_back(i);
+    for (std::size_t i = 0; i < firsts.size(); ++i) {
+      if (i == 0 || value(firsts[i]) != value(firsts[i - 1])) runs.push_back(i);
     }
-    runs.push_back(by_band.size());
+    runs.push_back(firsts.size());
     constexpr std::size_t runs_together = 64;
     const std::size_t portions = (runs.size() - 1 + runs_together - 1) / runs_together;
     datasets::for_each_parallel(portions, threads, [&](std::size_t portion) {
       const std::size_t end = std::min((portion + 1) * runs_together, runs.size() - 1);
       for (std::size_t run = portion * runs_together; run < end; ++run) {
         for (std::size_t i = runs[run]; i < runs[run + 1]; ++i) {
-          const first_with& one = firsts[by_band[i]];
+          const first_with& one = firsts[i];
           for (std::size_t k = i + 1; k < runs[run + 1]; ++k) {
-            const first_with& other = firsts[by_band[k]];
+            const first_with& other = firsts[k];
             const unsigned bits = bits_between(one.key, other.key);
             if (bits > bits_max) continue;
-            if (other.picture < before(one.picture)) found[by_band[i]].offer(bits, other.picture);
-            if (one.picture < before(other.picture)) found[by_band[k]].offer(bits, one.picture);
+            if (other.picture < before(one.picture)) found[one.number].offer(bits, other.picture);
+            if (one.picture < before(other.picture)) found[other.number].offer(bits, one.picture);
           }
         }
       }
     });
   }
+
+  std::sort(firsts.begin(), firsts.end(), [](const first_with& a, const first_with& b) { return a.number < b.number; });
 
   std::vector<near_picture> all;
   std::size_t first = 0;
