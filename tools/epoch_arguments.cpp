@@ -6,7 +6,6 @@
 #include "tools/sources.hpp"
 
 #include <leat/error.hpp>
-#include <leat/exclude.hpp>
 #include <leat/open_arrays.hpp>
 
 #include <algorithm>
@@ -60,7 +59,7 @@ dataset without_excluded(const dataset& samples, const epoch_arguments& argument
                 "--exclude has samples treated as corrupt ones, and --on-corrupt raise ends the run at the first; give "
                 "--on-corrupt substitute, or skip");
   }
-  return exclude(samples, read_sample_list("--exclude", arguments.exclude, samples.size()));
+  return samples.exclude(read_sample_list("--exclude", arguments.exclude, samples.size()));
 }
 
 // The latest 262,144 spans: minutes of photographs.

@@ -6,7 +6,7 @@
 
 #include <leat/description.hpp>
 #include <leat/error.hpp>
-#include <leat/exclude.hpp>
+#include <leat/samples.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -76,23 +76,23 @@ class excluding_model final : public dataset_model, defects_facet {
 }  // namespace
 }  // namespace datasets
 
-dataset exclude(const dataset& whole, std::span<const std::uint64_t> samples) {
+dataset dataset::exclude(std::span<const std::uint64_t> samples) const {
   std::vector<std::uint64_t> sorted(samples.begin(), samples.end());
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  if (sorted.empty()) return whole;
-  if (sorted.back() >= whole.size()) {
-    throw error(errc::usage, str_cat("exclude: sample ", sorted.back(), " is not there; the dataset has ", whole.size(),
+  if (sorted.empty()) return *this;
+  if (sorted.back() >= size()) {
+    throw error(errc::usage, str_cat("exclude: sample ", sorted.back(), " is not there; the dataset has ", size(),
                                      ", numbered from 0"));
   }
-  if (sorted.size() == whole.size()) {
-    throw error(errc::usage, str_cat("exclude: all ", whole.size(), " samples are among them; leave some"));
+  if (sorted.size() == size()) {
+    throw error(errc::usage, str_cat("exclude: all ", size(), " samples are among them; leave some"));
   }
-  return dataset(std::make_shared<datasets::excluding_model>(whole.model(), std::move(sorted)));
+  return dataset(std::make_shared<datasets::excluding_model>(model(), std::move(sorted)));
 }
 
-dataset exclude(const dataset& whole, std::initializer_list<std::uint64_t> samples) {
-  return exclude(whole, std::span(samples.begin(), samples.size()));
+dataset dataset::exclude(std::initializer_list<std::uint64_t> samples) const {
+  return exclude(std::span(samples.begin(), samples.size()));
 }
 
 }  // namespace leat

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <leat/compiler.hpp>
-#include <leat/exclude.hpp>
 #include <leat/index_options.hpp>
 #include <leat/open.hpp>
 #include <leat/open_arrays.hpp>

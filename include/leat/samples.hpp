@@ -143,6 +143,20 @@ class dataset {
   [[nodiscard]] dataset subset(std::span<const std::uint64_t> samples) const;
   [[nodiscard]] dataset subset(std::initializer_list<std::uint64_t> samples) const;
 
+  /// The same samples, of which these are never delivered, as `leat check` finds them. A loader treats them as corrupt ones, of the kind
+  /// "excluded": with on_corrupt = skip their rows are left out, with substitute another sample takes each row. No other row changes,
+  /// whereas a subset() is shuffled anew. They are counted and written to the journal, but not against corrupt_max. With raise the run
+  /// ends at the first of them.
+  ///
+  ///     leat::loader train{photos.exclude({17, 4031}), {.on_corrupt = leat::corrupt_policy::substitute}, …};
+  ///
+  ///   samples   numbers of samples, in any order; one may come twice
+  ///   throws    error{errc::usage} for a sample that is not there, and for all of them
+  ///   order     make columns first: read_column() refuses what is excluded
+  ///   resume    a state names them by a digest: a run goes on with the same ones only
+  [[nodiscard]] dataset exclude(std::span<const std::uint64_t> samples) const;
+  [[nodiscard]] dataset exclude(std::initializer_list<std::uint64_t> samples) const;
+
   /// The samples from `first` to `first` + `count` - 1.
   [[nodiscard]] dataset slice(std::uint64_t first, std::uint64_t count) const;
 

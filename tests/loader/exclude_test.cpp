@@ -3,7 +3,6 @@
 #include "tests/support/fake_dataset.hpp"
 
 #include <leat/error.hpp>
-#include <leat/exclude.hpp>
 #include <leat/loading.hpp>
 #include <leat/own_samples.hpp>
 
@@ -72,7 +71,7 @@ TEST(excluded_samples, are_replaced_under_substitute_and_every_other_row_keeps_i
   options.corrupt_max = {.count = 0};  // They are not what is counted.
   const seen_rows whole = rows_of(set, options, fields());
   loader_stats stats;
-  const seen_rows left = rows_of(exclude(set, unwanted), options, fields(), &stats);
+  const seen_rows left = rows_of(dataset(set).exclude(unwanted), options, fields(), &stats);
   const std::set<std::uint64_t> out(unwanted.begin(), unwanted.end());
   ASSERT_EQ(left.size(), whole.size());
   std::size_t replaced = 0;
@@ -94,7 +93,7 @@ TEST(excluded_samples, are_left_out_under_skip_and_every_other_row_keeps_its_dig
   const fake_dataset set(testing::make_samples(1, sample_count), {});
   const loader_options options = options_for(corrupt_policy::skip);
   const seen_rows whole = rows_of(set, options, fields());
-  const seen_rows left = rows_of(exclude(set, unwanted), options, fields());
+  const seen_rows left = rows_of(dataset(set).exclude(unwanted), options, fields());
   const std::set<std::uint64_t> out(unwanted.begin(), unwanted.end());
   // In their order, batch by batch.
   std::vector<std::tuple<std::uint32_t, std::uint64_t, std::string>> wanted;
@@ -111,7 +110,7 @@ TEST(excluded_samples, end_the_run_under_raise) {
   const fake_dataset set(testing::make_samples(1, sample_count), {});
   loader_options options = options_for(corrupt_policy::raise);
   options.shuffle = false;
-  const testing::seen_run run = testing::run_all(exclude(set, unwanted), options, fields());
+  const testing::seen_run run = testing::run_all(dataset(set).exclude(unwanted), options, fields());
   EXPECT_EQ(run.failed, errc::corrupt);
   EXPECT_NE(run.message.find("excluded"), std::string::npos) << run.message;
   EXPECT_TRUE(run.batches.empty()) << "sample 5 is in the first batch";
@@ -123,7 +122,7 @@ TEST(excluded_samples, may_lie_in_no_file_and_in_a_part_of_a_concatenation) {
         10, [value](std::uint64_t sample) { return std::vector<std::byte>{value, static_cast<std::byte>(sample)}; },
         {.field = "x", .bytes_max = 2, .described_as = "two bytes"});
   };
-  const dataset both = concat({made(std::byte{1}), exclude(made(std::byte{2}), {3})});
+  const dataset both = concat({made(std::byte{1}), made(std::byte{2}).exclude({3})});
   const loader_options options = options_for(corrupt_policy::skip);
   std::set<std::uint64_t> seen;
   for (const auto& [place, row] : rows_of(both, options, {bytes("x")})) seen.insert(row.sample);
@@ -138,14 +137,14 @@ TEST(excluded_samples, more_than_a_thousand_in_a_row_do_not_end_a_run) {
   for (std::uint64_t sample = 500; sample < 2900; ++sample) out.push_back(sample);
   loader_options options = options_for(corrupt_policy::skip);
   options.shuffle = false;
-  EXPECT_EQ(rows_of(exclude(many, out), options, {bytes("x")}).size(), 2 * 600U);
+  EXPECT_EQ(rows_of(dataset(many).exclude(out), options, {bytes("x")}).size(), 2 * 600U);
 }
 
 TEST(excluded_samples, are_named_in_the_state) {
   const fake_dataset set(testing::make_samples(1, sample_count), {});
   loader_options options = options_for(corrupt_policy::skip);
-  options.resume = loader(exclude(set, unwanted), options, fields()).state();
-  loader same(exclude(set, {5, 41, 59}), options, fields());
+  options.resume = loader(dataset(set).exclude(unwanted), options, fields()).state();
+  loader same(dataset(set).exclude({5, 41, 59}), options, fields());
   try {
     loader other(set, options, fields());
     ADD_FAILURE() << "a run went on with what was excluded";
@@ -159,7 +158,7 @@ TEST(excluded_samples, have_to_be_there_and_not_all_of_them) {
   const fake_dataset set(testing::make_samples(1, 3), {});
   const auto refusal = [&](const std::vector<std::uint64_t>& out) -> std::string {
     try {
-      static_cast<void>(exclude(set, out));
+      static_cast<void>(dataset(set).exclude(out));
     } catch (const error& refused) {
       EXPECT_EQ(refused.code(), errc::usage);
       return refused.what();
