@@ -1,6 +1,7 @@
 #include "datasets/tables/each_value.hpp"
 
 #include "base/cores_quota.hpp"
+#include "base/excluded_kind.hpp"
 #include "datasets/files/blocking_source.hpp"
 #include "datasets/files/parallel.hpp"
 #include "datasets/tables/read_part.hpp"
@@ -36,7 +37,11 @@ class value_walk {
 
  private:
   [[nodiscard]] bool read(std::uint64_t sample) {
-    if (model_.defects() != 0 && model_.defect_of(sample)) return false;
+    if (model_.defects() != 0) {
+      // What is excluded is there, and its number moves no other sample's.
+      const std::optional<defect> found = model_.defect_of(sample);
+      if (found && found->kind != corrupt_kinds::excluded) return false;
+    }
     parts_.clear();
     model_.parts(sample, needs_, parts_);
     for (const std::uint16_t field : fields_) {

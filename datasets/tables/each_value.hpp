@@ -11,7 +11,8 @@
 
 namespace leat::datasets {
 
-/// What is done with a value. Nothing instead of its bytes: the sample has none, or it is damaged.
+/// What is done with a value. Nothing instead of its bytes: the sample has none, or it is damaged. Of an excluded one
+/// they are there.
 using value_use = std::function<void(std::uint64_t sample, std::optional<std::span<const std::byte>> value)>;
 
 /// Reads the value of each sample and calls a use for it, once a sample, in any order, on all cores that may work. Blocks.

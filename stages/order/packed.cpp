@@ -311,8 +311,12 @@ class packed_sampler final : public sampler, public packing {
     counts_ = hash.finish();
     const std::uint32_t longest = std::min(samples_.length(), lengths_told_apart);
     shortest_.resize(longest + std::size_t{1});
+    const bool is_split = samples_.how.by != packed_by::stream && samples_.how.longer == longer_samples::split;
     for (const std::uint32_t count : *samples_.counts) {
-      if (count != 0) ++shortest_[std::min(count, longest)];
+      // What is left of a text that is split may be shorter than any text.
+      const std::uint32_t rest = is_split ? count % samples_.length() : count;
+      if (is_split) shortest_[longest] += count / samples_.length();
+      if (rest != 0) ++shortest_[std::min(rest, longest)];
     }
   }
 
@@ -413,8 +417,8 @@ class packed_sampler final : public sampler, public packing {
   const std::uint32_t batch_size_;
   const last_batch last_;
   digest counts_;
-  std::vector<std::uint64_t> shortest_;       // samples of each length; the last has those of more, too
-  epoch_pointer only_;                        // where all are the same
+  std::vector<std::uint64_t> shortest_;  // samples, or parts of them, of each length; the last has those of more, too
+  epoch_pointer only_;                   // where all are the same
   mutable made_ahead<epoch_pointer> epochs_;  // Last: its threads refer to what is above.
 };
 

@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -234,6 +235,60 @@ TEST(packed, whole_texts_lie_in_one_row_each_and_longer_ones_are_cut_or_split_or
         }
       }
     }
+  }
+}
+
+// Of each text one token is left over, and no text is as short: of these a row holds the most pieces.
+TEST(packed, rows_of_what_is_left_of_split_texts_have_room_for_all_pieces) {
+  const watchdog dog("packed, split");
+  const testing::temporary_directory directory;
+  const std::string path = (directory.path() / "texts.jsonl").string();
+  const tokenizer words = tokenizer_of("gpt2.json");
+  const std::string text = line_of(16);
+  const auto length = static_cast<std::uint32_t>(words.encode(text).size());  // and a token that ends it
+  constexpr std::uint64_t count = 300;
+  {
+    std::ofstream file(path);
+    for (std::uint64_t i = 0; i < count; ++i) file << R"({"text": ")" << text << "\"}\n";
+  }
+  for (const packed_by by : {packed_by::best_fit, packed_by::first_fit}) {
+    const std::vector<packed_batch> batches =
+        packed_run(leat::open(path), packing_options(length, {.by = by, .longer = longer_samples::split}), words);
+    std::map<std::size_t, std::size_t> pieces;  // of each length
+    for (const auto& [sample, tokens] : sequences_of(batches, 0, length)) ++pieces[tokens.size()];
+    EXPECT_EQ(pieces, (std::map<std::size_t, std::size_t>{{1, count}, {length, count}}));
+  }
+}
+
+TEST(packed, excluded_texts_leave_their_places_empty_and_move_no_other) {
+  const watchdog dog("packed, excluded");
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  const std::set<std::uint64_t> out = {3, 5, 31};
+  for (const packed_by by : {packed_by::stream, packed_by::best_fit}) {
+    testing::loader_options options = packing_options(50, {.by = by});
+    options.on_corrupt = corrupt_policy::skip;
+    const std::vector<packed_batch> whole = packed_run(files.opened(), options, words);
+    const std::vector<packed_batch> left = packed_run(files.opened().exclude({3, 5, 31}), options, words);
+    ASSERT_EQ(left.size(), whole.size());
+    std::size_t emptied = 0;
+    for (std::size_t b = 0; b < whole.size(); ++b) {
+      std::vector<std::uint64_t> others;
+      for (const std::uint64_t id : whole[b].ids) {
+        if (!out.contains(id)) others.push_back(id);
+      }
+      EXPECT_EQ(left[b].ids, others);
+      ASSERT_EQ(left[b].tokens.size(), whole[b].tokens.size());
+      for (std::size_t at = 0; at < whole[b].tokens.size(); ++at) {
+        if (left[b].tokens[at] == whole[b].tokens[at]) continue;
+        EXPECT_EQ(left[b].tokens[at], no_token);
+        ++emptied;
+      }
+    }
+    std::size_t wanted = 0;
+    for (const std::uint64_t sample : out)
+      wanted += std::min<std::size_t>(wanted_tokens(words, sample).size(), by == packed_by::stream ? 1'000 : 50);
+    EXPECT_EQ(emptied, 2 * wanted) << "in both epochs";
   }
 }
 
