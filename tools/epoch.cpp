@@ -421,11 +421,19 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
   report.host_bytes_max = train.plan().host_bytes_max;
   for (const std::string& each : train.plan().warnings) complain("epoch", str_cat("warning: ", each));
   report.planned_in_all = planned_of(train, arguments, report.resumed);
-  if (train.batches() == 0 && train.samples() > 0) {
-    complain("epoch", str_cat("warning: ", arguments.choice.drop_last ? "--drop-last" : "--last drop",
-                              " leaves out all ", counted(train.samples(), "sample", "samples"), ", since a batch has ",
-                              count_text(train.state().global_batch_size), ": nothing is loaded; ",
-                              smaller_batches(arguments, train.samples())));
+  const std::string_view drops = arguments.choice.drop_last                  ? "--drop-last"
+                                 : arguments.choice.last == last_batch::drop ? "--last drop"
+                                                                             : "";
+  if (train.batches() == 0 && train.samples() > 0 && arguments.choice.order.starts_with("packed:")) {
+    complain("epoch", drops.empty()
+                          ? "warning: no text has a token: nothing is loaded"
+                          : str_cat("warning: ", drops, " leaves out all rows, since a batch has ",
+                                    count_text(train.state().global_batch_size),
+                                    " and the texts fill fewer: nothing is loaded; give a smaller --batch-size"));
+  } else if (train.batches() == 0 && train.samples() > 0) {
+    complain("epoch", str_cat("warning: ", drops, " leaves out all ", counted(train.samples(), "sample", "samples"),
+                              ", since a batch has ", count_text(train.state().global_batch_size),
+                              ": nothing is loaded; ", smaller_batches(arguments, train.samples())));
   }
   if (arguments.plan) {
     report.plan = train.plan();

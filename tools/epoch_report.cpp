@@ -85,8 +85,8 @@ void row(std::string& text, const terminal& screen, std::string_view name, std::
 
 std::string headline(const epoch_report& run) {
   const loader_stats& stats = run.stats;
-  std::string text =
-      str_cat(counted(stats.samples, "sample", "samples"), " in ", counted(stats.batches, "batch", "batches"));
+  std::string text = str_cat(counted(stats.samples, run.packs ? "piece" : "sample", run.packs ? "pieces" : "samples"),
+                             " in ", counted(stats.batches, "batch", "batches"));
   if (stats.epochs_finished > 1) str_append(text, ", ", count_text(stats.epochs_finished), " epochs");
   return str_cat(text, ", ", seconds_text(run.seconds));
 }
@@ -269,8 +269,8 @@ std::string epoch_report::as_text(const terminal& screen) const {
     }
   }
   row(text, screen, "speed",
-      str_cat(screen.bold(
-                  str_cat(count_text(static_cast<std::uint64_t>(per_second(samples, seconds) + 0.5)), " samples/s")),
+      str_cat(screen.bold(str_cat(count_text(static_cast<std::uint64_t>(per_second(samples, seconds) + 0.5)),
+                                  packs ? " pieces/s" : " samples/s")),
               ", ", rate_text(per_second(static_cast<double>(stats.bytes_read), seconds)), " read"));
   if (const std::uint64_t padding = stats.ragged_padding_bytes; packs && stats.ragged_bytes != 0) {
     row(text, screen, "packed rows",

@@ -806,6 +806,11 @@ TEST(epoch, packs_texts_and_says_which_share_of_positions_is_tokens) {
   const ended without = run({"epoch", lines, "--pack", "64"});
   EXPECT_EQ(without.exit_code, 2);
   EXPECT_THAT(without.err, HasSubstr("no field of the loader makes tokens"));
+  EXPECT_THAT(by_stream.out + by_stream.err, HasSubstr(" pieces in "));
+  const ended few = run({"epoch", lines, "--tokenizer", words, "--pack", "64", "--batch-size", "900", "--drop-last"});
+  EXPECT_THAT(few.err, HasSubstr("--drop-last leaves out all rows, since a batch has 900"));
+  const std::string empty = write_file(directory.path() / "b.jsonl", "{\"text\": \"\"}\n{\"text\": \"\"}\n");
+  EXPECT_THAT(run({"epoch", empty, "--tokenizer", words, "--pack", "64"}).err, HasSubstr("no text has a token"));
 }
 
 TEST(epoch, refuses_orders_that_are_none) {
