@@ -4,22 +4,27 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
 namespace leat::tools {
 namespace {
 
-bool by_content(const checked_sample& a, const checked_sample& b) noexcept { return a.content.bytes < b.content.bytes; }
+/// By content, and then by what is beside it.
+bool comes_before(const checked_sample& a, const checked_sample& b) noexcept {
+  return std::tie(a.content.bytes, a.rest) < std::tie(b.content.bytes, b.rest);
+}
 
-/// Samples that may be compared, by content and then by number.
+/// Samples that may be compared, in that order and then by number.
 std::vector<std::uint64_t> sorted_by_content(const checked_samples& set) {
   std::vector<std::uint64_t> sorted;
   for (std::uint64_t sample = 0; sample < set.all.size(); ++sample) {
     if (set.all[sample].is_read) sorted.push_back(sample);
   }
   std::sort(sorted.begin(), sorted.end(), [&](std::uint64_t a, std::uint64_t b) {
-    return std::tie(set.all[a].content.bytes, a) < std::tie(set.all[b].content.bytes, b);
+    return std::tie(set.all[a].content.bytes, set.all[a].rest, a) <
+           std::tie(set.all[b].content.bytes, set.all[b].rest, b);
   });
   return sorted;
 }
@@ -28,28 +33,68 @@ bool labels_differ(const checked_sample& a, const checked_sample& b) noexcept {
   return a.has_class && b.has_class && a.cls != b.cls;
 }
 
+bool have_several_classes(const checked_samples& set, std::span<const std::uint64_t> samples) {
+  std::optional<std::int64_t> cls;
+  for (const std::uint64_t sample : samples) {
+    const checked_sample& each = set.all[sample];
+    if (each.has_class && cls.value_or(each.cls) != each.cls) return true;
+    if (each.has_class) cls = each.cls;
+  }
+  return false;
+}
+
+// What equal samples share beside their content. A class is a number, however it is written.
+std::tuple<std::uint64_t, bool, std::uint64_t> beside_content(const checked_sample& of) noexcept {
+  return {of.rest, of.has_class, of.has_class ? static_cast<std::uint64_t>(of.cls) : of.label};
+}
+
+same_content group_of(const checked_samples& set, std::span<const std::uint64_t> samples) {
+  same_content group{set.all[samples.front()].content, {samples.begin(), samples.end()}};
+  std::sort(group.samples.begin(), group.samples.end());
+  return group;
+}
+
+// Of one content.
+void tell_apart(const checked_samples& set, std::span<std::uint64_t> samples, check_findings& found) {
+  const auto beside = [&](std::uint64_t sample) { return beside_content(set.all[sample]); };
+  std::sort(samples.begin(), samples.end(),
+            [&](std::uint64_t a, std::uint64_t b) { return std::tuple(beside(a), a) < std::tuple(beside(b), b); });
+  // A picture of two classes is wrong whatever is said of it. A word in two rows is not, where their numbers differ.
+  if (set.all[samples.front()].has_picture && have_several_classes(set, samples)) {
+    found.two_labels.push_back(group_of(set, samples));
+    return;
+  }
+  std::vector<std::uint64_t> firsts;
+  for (std::size_t begin = 0, end = 0; begin < samples.size(); begin = end) {
+    const std::uint64_t rest = set.all[samples[begin]].rest;
+    while (end < samples.size() && set.all[samples[end]].rest == rest) ++end;
+    const std::span<const std::uint64_t> alike = samples.subspan(begin, end - begin);
+    if (have_several_classes(set, alike)) {
+      found.two_labels.push_back(group_of(set, alike));
+      firsts.push_back(found.two_labels.back().samples.front());
+      continue;
+    }
+    for (std::size_t from = 0, to = 0; from < alike.size(); from = to) {
+      while (to < alike.size() && beside(alike[to]) == beside(alike[from])) ++to;
+      firsts.push_back(alike[from]);
+      if (to - from > 1) found.duplicates.push_back(group_of(set, alike.subspan(from, to - from)));
+    }
+  }
+  if (firsts.size() > 1) found.other_fields.push_back(group_of(set, firsts));
+}
+
 // The first sample of each content, in order; `found` gets what there is several times.
 std::vector<std::uint64_t> find_same(const checked_samples& set, check_findings& found) {
-  const std::vector<std::uint64_t> sorted = sorted_by_content(set);
+  std::vector<std::uint64_t> sorted = sorted_by_content(set);
   std::vector<std::uint64_t> firsts;
   for (std::size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
-    const checked_sample& first = set.all[sorted[begin]];
-    bool is_one_class = true;
-    std::optional<std::int64_t> cls;
-    for (end = begin; end < sorted.size() && set.all[sorted[end]].content == first.content; ++end) {
-      const checked_sample& each = set.all[sorted[end]];
-      if (!each.has_class) continue;
-      is_one_class = is_one_class && cls.value_or(each.cls) == each.cls;
-      cls = each.cls;
-    }
-    firsts.push_back(sorted[begin]);
-    if (end - begin < 2) continue;
-    same_content group{
-        first.content,
-        {sorted.begin() + static_cast<std::ptrdiff_t>(begin), sorted.begin() + static_cast<std::ptrdiff_t>(end)}};
-    (is_one_class ? found.duplicates : found.two_labels).push_back(std::move(group));
+    const digest& content = set.all[sorted[begin]].content;
+    while (end < sorted.size() && set.all[sorted[end]].content == content) ++end;
+    const std::span<std::uint64_t> same = std::span(sorted).subspan(begin, end - begin);
+    firsts.push_back(*std::min_element(same.begin(), same.end()));
+    if (same.size() > 1) tell_apart(set, same, found);
   }
-  for (std::vector<same_content>* const groups : {&found.duplicates, &found.two_labels}) {
+  for (std::vector<same_content>* const groups : {&found.duplicates, &found.two_labels, &found.other_fields}) {
     std::sort(groups->begin(), groups->end(),
               [](const same_content& a, const same_content& b) { return a.samples.front() < b.samples.front(); });
   }
@@ -94,11 +139,21 @@ shared_samples find_shared(const checked_samples& set, const checked_samples& ot
   for (std::uint64_t sample = 0; sample < set.all.size(); ++sample) {
     const checked_sample& one = set.all[sample];
     if (!one.is_read) continue;
-    const auto same = std::lower_bound(
-        sorted.begin(), sorted.end(), one,
-        [&](std::uint64_t number, const checked_sample& wanted) { return by_content(other.all[number], wanted); });
-    if (same != sorted.end() && other.all[*same].content == one.content) {
-      found.same.push_back({sample, *same, 0, differ(one, other.all[*same])});
+    const auto find = [&](const checked_sample& wanted) {
+      const auto at = std::lower_bound(
+          sorted.begin(), sorted.end(), wanted,
+          [&](std::uint64_t number, const checked_sample& than) { return comes_before(other.all[number], than); });
+      return at != sorted.end() && other.all[*at].content == one.content ? std::optional(*at) : std::nullopt;
+    };
+    std::optional<std::uint64_t> same = find(one);
+    const bool rest_differs = !same || other.all[*same].rest != one.rest;
+    if (rest_differs) {
+      checked_sample least = one;
+      least.rest = 0;
+      same = find(least);
+    }
+    if (same) {
+      found.same.push_back({sample, *same, 0, differ(one, other.all[*same]), rest_differs && !one.has_picture});
     } else if (has_key(one)) {
       keys.push_back(one.key);
       numbers.push_back(sample);
@@ -157,7 +212,9 @@ std::vector<std::uint64_t> to_leave_out(const checked_samples& set, const check_
   }
   for (const same_content& each : found.two_labels) all.insert(all.end(), each.samples.begin(), each.samples.end());
   if (found.shared) {
-    for (const similar_sample& each : found.shared->same) all.push_back(each.sample);
+    for (const similar_sample& each : found.shared->same) {
+      if (!each.rest_differs) all.push_back(each.sample);
+    }
   }
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());

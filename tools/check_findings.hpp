@@ -19,11 +19,13 @@ struct same_content {
 /// A sample that resembles an earlier one, or one of another dataset.
 ///   bits     that differ between their keys
 ///   labels_differ   both have a class, and not the same
+///   rest_differs    rows without a picture, whose other columns are not the same
 struct similar_sample {
   std::uint64_t sample = 0;
   std::uint64_t of = 0;
   unsigned bits = 0;
   bool labels_differ = false;
+  bool rest_differs = false;
 };
 
 /// Of some numbers. A percentile is the nearest rank's: one of the numbers.
@@ -45,13 +47,16 @@ struct shared_samples {
   std::vector<similar_sample> near;  ///< and not the content
 };
 
-///   duplicates   of one class, or without classes
-///   two_labels   of several
+///   duplicates   equal in all fields and columns: no other sample is lost with one of them
+///   two_labels   of several classes. Of rows without a picture their other columns are the same too
+///   other_fields of one content, and different beside it: a picture with several captions, a text with several scores. The
+///                first sample of each
 ///   near         among the first of each content
 ///   flat         pictures of one colour
 struct check_findings {
   std::vector<same_content> duplicates;
   std::vector<same_content> two_labels;
+  std::vector<same_content> other_fields;
   std::vector<similar_sample> near;
   std::vector<std::uint64_t> flat;
   std::map<std::int64_t, std::uint64_t> classes;
@@ -68,8 +73,9 @@ struct check_findings {
 [[nodiscard]] check_findings find_in(const checked_samples& set, const checked_samples* other, unsigned bits_max,
                                      unsigned threads);
 
-/// Samples to leave out, by number: those with a fault; of each content all but the first, and all of several classes; what is in the
-/// other set too. What only looks alike is somebody's to judge.
+/// Samples to leave out, by number: those with a fault; all but the first of duplicates, and all of several classes; what is in the
+/// other set too, rows without a picture as far as their other columns are the same. What only looks alike, or differs beside
+/// its content, is somebody's to judge.
 [[nodiscard]] std::vector<std::uint64_t> to_leave_out(const checked_samples& set, const check_findings& found);
 
 /// Whether the set is wrong: a fault, a content under several classes, a content that the other set has too. That a sample is there

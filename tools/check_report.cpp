@@ -63,7 +63,8 @@ json similar_json(const checked_samples& set, const checked_samples& of, const s
                    {"of", each.of},
                    {"of_name", name_of(of.samples, each.of)},
                    {"of_class", class_json(of, each.of)},
-                   {"bits", each.bits}});
+                   {"bits", each.bits},
+                   {"other_columns", each.rest_differs}});
   }
   return all;
 }
@@ -165,11 +166,13 @@ std::map<std::uint64_t, std::string> reasons_of(const checked_samples& set, cons
     for (const std::uint64_t sample : group.samples) reasons.emplace(sample, "the same content under several classes");
   }
   if (found.shared) {
-    for (const similar_sample& each : found.shared->same) reasons.emplace(each.sample, "also in the other set");
+    for (const similar_sample& each : found.shared->same) {
+      if (!each.rest_differs) reasons.emplace(each.sample, "also in the other set");
+    }
   }
   for (const same_content& group : found.duplicates) {
     for (const std::uint64_t sample : group.samples) {
-      reasons.emplace(sample, str_cat("the same content as sample ", group.samples.front()));
+      reasons.emplace(sample, str_cat("the same in all as sample ", group.samples.front()));
     }
   }
   return reasons;
@@ -194,7 +197,7 @@ std::string check_report::as_text(const terminal& screen, double seconds) const 
     return [&](const similar_sample& each) {
       return str_cat(name(each.sample), " ~ ", name_of(of.samples, each.of), each.bits == 0 ? "" : ", ",
                      each.bits == 0 ? std::string() : counted(each.bits, "bit", "bits"),
-                     each.labels_differ ? ", of other classes" : "");
+                     each.labels_differ ? ", of other classes" : "", each.rest_differs ? ", with other columns" : "");
     };
   };
   const auto relabelled = static_cast<std::uint64_t>(std::count_if(
@@ -223,12 +226,18 @@ std::string check_report::as_text(const terminal& screen, double seconds) const 
              !found.two_labels.empty());
     add_some(text, found.two_labels, group);
   }
-  text.add("duplicates",
-           found.duplicates.empty()
-               ? "none"
-               : str_cat(count_text(samples_in(found.duplicates) - found.duplicates.size()), " beside the first of ",
-                         counted(found.duplicates.size(), "content", "contents")));
+  text.add("duplicates", found.duplicates.empty()
+                             ? "none"
+                             : str_cat(count_text(samples_in(found.duplicates) - found.duplicates.size()),
+                                       " beside the first of ", counted(found.duplicates.size(), "sample", "samples")));
   add_some(text, found.duplicates, group);
+  if (!found.other_fields.empty()) {
+    text.add("other fields",
+             str_cat(counted(found.other_fields.size(), found.pictures == 0 ? "content" : "picture",
+                             found.pictures == 0 ? "contents" : "pictures"),
+                     " with several, in ", counted(samples_in(found.other_fields), "sample", "samples")));
+    add_some(text, found.other_fields, group);
+  }
   if (found.pictures != 0) {
     text.add("look alike", found.near.empty()
                                ? str_cat("none within ", bits_max, " bits")
@@ -290,6 +299,7 @@ json check_report::as_json() const {
           {"broken", faults_json(set)},
           {"two_labels", same_json(set, found.two_labels)},
           {"duplicates", same_json(set, found.duplicates)},
+          {"other_fields", same_json(set, found.other_fields)},
           {"near_bits_max", bits_max},
           {"near", similar_json(set, set, found.near)},
           {"one_colour", flat},
@@ -319,6 +329,12 @@ std::string check_report::as_ids() const {
       str_append(text, "# ", noted(each.sample, str_cat("resembles ", of, each.of, ", bits: ", each.bits)));
     }
   };
+  if (found.shared) {
+    for (const similar_sample& each : found.shared->same) {
+      if (!each.rest_differs) continue;
+      str_append(text, "# ", noted(each.sample, str_cat("with other columns, the other set's sample ", each.of)));
+    }
+  }
   if (!found.near.empty()) text += "# These resemble another; take the # away from those that are to go.\n";
   add_similar(found.near, "sample ");
   if (found.shared) add_similar(found.shared->near, "the other set's sample ");

@@ -130,6 +130,25 @@ std::optional<std::int64_t> whole_number(const field_info& field, std::span<cons
   return value;
 }
 
+// Of a value under its name. They are summed up, so that no order of fields and columns matters: that of two sets may differ.
+std::uint64_t hash_of(std::string_view name, dtype type, std::span<const std::byte> bytes) {
+  const stages::row_output value{
+      .name = name, .type = type, .shape = {static_cast<std::int64_t>(bytes.size())}, .bytes = bytes};
+  const digest whole = stages::row_digest(0, {&value, 1});
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, whole.bytes.data(), sizeof hash);
+  return hash;
+}
+
+// 1 and 1.0 are the same number.
+std::uint64_t hash_of(std::string_view name, const datasets::column_value& value) {
+  if (const std::optional<std::int64_t> whole = datasets::whole_of(value)) {
+    return hash_of(name, dtype::i64, std::as_bytes(std::span(&*whole, 1)));
+  }
+  const double real = datasets::real_of(value);
+  return hash_of(name, dtype::f64, std::as_bytes(std::span(&real, 1)));
+}
+
 /// Reads what lies as it is, for some samples at once.
 class reading {
  public:
@@ -252,10 +271,14 @@ class looker {
       if (i > 0 && of.parts[i].field == of.parts[i - 1].field) continue;
       look_at_field(of, i, from, has_picture, found);
     }
-    if (expected_.column) {
-      const std::optional<datasets::column_value> number = model_.column(sample_, *expected_.column);
+    const std::span<const std::string> columns = model_.columns();
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::optional<datasets::column_value> number = model_.column(sample_, i);
+      if (!number) continue;
+      (expected_.column == i ? found.label : found.rest) += hash_of(columns[i], *number);
+      if (expected_.column != i) continue;
       // One that is not whole is no class.
-      if (const auto whole = number ? datasets::whole_of(*number) : std::nullopt) take_class(*whole, found);
+      if (const std::optional<std::int64_t> whole = datasets::whole_of(*number)) take_class(*whole, found);
     }
     found.is_read = faults.size() == faults_before && found.bytes != 0;
   }
@@ -304,6 +327,9 @@ class looker {
         const stages::row_output value{.name = {}, .shape = {static_cast<std::int64_t>(bytes.size())}, .bytes = bytes};
         found.content = stages::chain_digest(found.content, stages::row_digest(0, {&value, 1}));
         found.bytes += bytes.size();
+        found.rest += hash_of(info(field).name, dtype::u8, {});
+      } else {
+        (is_label ? found.label : found.rest) += hash_of(info(field).name, dtype::u8, bytes);
       }
       if (is_picture(field)) {
         look_at_picture(field, bytes, found);

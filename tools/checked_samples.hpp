@@ -20,10 +20,14 @@ namespace leat::tools {
 /// What remains of a sample once it was looked at. There may be ten million.
 ///   content   of its pictures' bytes as they are stored; where it has none, of all its fields but the class
 ///   bytes     of that
+///   rest      of all that is beside the content and the class: other fields, columns, and which fields there are
+///   label     of the class as it stands there, whether or not it is one; 0: there is none
 ///   width, height   of its first picture; 0: it has none, or that is broken
 struct checked_sample {
   digest content;
   std::uint64_t bytes = 0;
+  std::uint64_t rest = 0;
+  std::uint64_t label = 0;
   std::int64_t cls = 0;
   std::uint32_t width = 0;
   std::uint32_t height = 0;

@@ -234,6 +234,100 @@ TEST(check, shards_have_their_classes_in_members) {
   EXPECT_EQ(found["duplicates"][0].at("samples")[1].at("sample"), 4);
 }
 
+std::vector<std::vector<std::uint64_t>> groups_in(const json& list) {
+  std::vector<std::vector<std::uint64_t>> groups;
+  for (const json& group : list) {
+    groups.emplace_back();
+    for (const json& each : group.at("samples")) groups.back().push_back(each.at("sample"));
+  }
+  return groups;
+}
+
+using groups = std::vector<std::vector<std::uint64_t>>;
+
+TEST(check, rows_with_different_targets_are_no_duplicates) {
+  const temporary_directory directory;
+  const auto lines = [&](const std::string& text) { return write_file(directory.path() / "rows.jsonl", text); };
+  std::string text;
+  for (int i = 0; i < 1000; ++i) {
+    text += "{\"text\": \"t" + std::to_string(i / 2) + "\", \"label\": " + std::to_string(i) + "}\n";
+  }
+  json found = checked({lines(text)}, 0);
+  EXPECT_TRUE(found.at("duplicates").empty());
+  EXPECT_EQ(found.at("other_fields").size(), 500U);
+  EXPECT_EQ(groups_in(found["other_fields"])[499], (std::vector<std::uint64_t>{998, 999}));
+  EXPECT_TRUE(found.at("exclude").empty());
+
+  found = checked({lines("{\"text\":\"a\",\"y\":0}\n{\"text\":\"a\",\"y\":1}\n{\"text\":\"a\",\"y\":0}\n")}, 0);
+  EXPECT_EQ(groups_in(found.at("duplicates")), (groups{{0, 2}}));
+  EXPECT_EQ(groups_in(found.at("other_fields")), (groups{{0, 1}}));
+  EXPECT_EQ(found.at("exclude"), json({2}));
+
+  found = checked(
+      {lines("{\"text\":\"a\",\"score\":0.1}\n{\"text\":\"a\",\"score\":0.9}\n{\"text\":\"b\",\"score\":0.5}\n")}, 0);
+  EXPECT_TRUE(found.at("duplicates").empty());
+  EXPECT_EQ(groups_in(found.at("other_fields")), (groups{{0, 1}}));
+  EXPECT_TRUE(found.at("exclude").empty());
+
+  // Of one word and several classes: wrong where their numbers are the same too.
+  found =
+      checked({lines("{\"word\":\"cat\",\"weight\":4.5,\"label\":0}\n{\"word\":\"cat\",\"weight\":7.5,\"label\":1}\n"
+                     "{\"word\":\"dog\",\"weight\":4.5,\"label\":0}\n{\"word\":\"dog\",\"weight\":4.5,\"label\":1}\n"
+                     "{\"word\":\"cow\",\"weight\":1.5,\"label\":1}\n{\"word\":\"cow\",\"weight\":1.5,\"label\":1}\n")},
+              1);
+  EXPECT_EQ(found.at("class_label"), "label");
+  EXPECT_EQ(groups_in(found.at("two_labels")), (groups{{2, 3}}));
+  EXPECT_EQ(groups_in(found.at("duplicates")), (groups{{4, 5}}));
+  EXPECT_EQ(groups_in(found.at("other_fields")), (groups{{0, 1}}));
+  EXPECT_EQ(found.at("exclude"), json({2, 3, 5}));
+}
+
+TEST(check, a_row_is_in_both_sets_with_other_columns_and_is_not_left_out) {
+  const temporary_directory directory;
+  const std::string train =
+      write_file(directory.path() / "train.jsonl",
+                 "{\"text\":\"a\",\"y\":0.5}\n{\"text\":\"b\",\"y\":1.5}\n{\"text\":\"c\",\"y\":2.5}\n");
+  const std::string val =
+      write_file(directory.path() / "val.jsonl",
+                 "{\"text\":\"a\",\"y\":7.5}\n{\"text\":\"b\",\"y\":0.5}\n{\"text\":\"b\",\"y\":1.5}\n");
+  const std::string ids = (directory.path() / "ids").string();
+  const json found = checked({train, "--against", val, "--ids", ids}, 1);
+  const json& same = found.at("against").at("same");
+  ASSERT_EQ(same.size(), 2U) << same;
+  EXPECT_EQ(same[0].at("of"), 0);
+  EXPECT_EQ(same[0].at("other_columns"), true);
+  EXPECT_EQ(same[1].at("of"), 2) << "the one that is the same in all";
+  EXPECT_EQ(same[1].at("other_columns"), false);
+  EXPECT_EQ(found.at("exclude"), json({1}));
+  EXPECT_THAT(text_of(ids), HasSubstr("\n# 0  # "));
+}
+
+TEST(check, a_picture_with_another_caption_is_no_duplicate) {
+  const temporary_directory directory;
+  tar_writer tar;
+  const auto add = [&](const std::string& key, std::uint64_t seed, const std::string& caption) {
+    tar.add_file(key + ".jpg", photo(seed));
+    tar.add_file(key + ".txt", caption);
+  };
+  for (int i = 0; i < 20; ++i) add("a" + std::to_string(100 + i), 1, "caption " + std::to_string(i));
+  add("b0", 2, "two");
+  add("b1", 2, "two");
+  add("b2", 2, "deux");
+  add("c0", 3, "three");
+  const std::vector<std::byte> bytes = tar.finish();
+  const std::string shard =
+      write_file(directory.path() / "a.tar", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const json found = checked({shard}, 0);
+  EXPECT_EQ(groups_in(found.at("duplicates")), (groups{{20, 21}}));
+  const groups others = groups_in(found.at("other_fields"));
+  ASSERT_EQ(others.size(), 2U);
+  EXPECT_EQ(others[0].size(), 20U);
+  EXPECT_EQ(others[1], (std::vector<std::uint64_t>{20, 22}));
+  EXPECT_TRUE(found.at("two_labels").empty());
+  EXPECT_EQ(found.at("exclude"), json({21}));
+  EXPECT_THAT(run({"check", shard}).out, HasSubstr("2 pictures with several, in 22 samples"));
+}
+
 TEST(check, names_rows_of_arrays_that_hold_a_NaN) {
   const temporary_directory directory;
   std::vector<float> values = counting<float>(40);
