@@ -4,6 +4,7 @@
 #include "tools/class_counts.hpp"
 #include "tools/human.hpp"
 #include "tools/run_record.hpp"
+#include "tools/sample_list.hpp"
 
 #include <leat/error.hpp>
 
@@ -323,6 +324,7 @@ std::string check_report::as_ids() const {
     return str_cat(sample, "  # ", one_line(name_of(set.samples, sample)), ": ", one_line(why), "\n");
   };
   std::string text = "# Samples to leave out, by number: leat epoch --exclude takes this file.\n";
+  text += made_of_line(set.samples);
   for (const std::uint64_t sample : to_leave_out(set, found)) text += noted(sample, reasons.at(sample));
   const auto add_similar = [&](const std::vector<similar_sample>& similar, std::string_view of) {
     for (const similar_sample& each : similar) {

@@ -52,14 +52,16 @@ device device_of(const std::string& text) {
   return cuda(index);
 }
 
-dataset without_excluded(const dataset& samples, const epoch_arguments& arguments) {
+dataset without_excluded(const dataset& samples, const dataset& opened, const epoch_arguments& arguments) {
   if (arguments.exclude.empty()) return samples;
   if (arguments.on_corrupt == corrupt_policy::raise) {
     throw error(errc::usage,
                 "--exclude has samples treated as corrupt ones, and --on-corrupt raise ends the run at the first; give "
                 "--on-corrupt substitute, or skip");
   }
-  return samples.exclude(read_sample_list("--exclude", arguments.exclude, samples.size()));
+  // The parts of a mixture are opened one by one.
+  const named_by how = arguments.choice.mixture.empty() ? named_by::digest : named_by::count;
+  return samples.exclude(read_sample_list("--exclude", arguments.exclude, opened, how));
 }
 
 // The latest 262,144 spans: minutes of photographs.

@@ -73,8 +73,9 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments);
 [[nodiscard]] loader_options loader_options_of(const epoch_arguments& arguments);
 
 /// What a loader gets of the samples in their order: without those of --exclude.
-///   throws   error{errc::usage}: a file that cannot be read or has no such samples; --on-corrupt raise, which replaces none
-[[nodiscard]] dataset without_excluded(const dataset& samples, const epoch_arguments& arguments);
+///   opened   the same, without the order's column
+///   throws   error{errc::usage}: a file that cannot be read, has no such samples or was made of others; --on-corrupt raise, which replaces none
+[[nodiscard]] dataset without_excluded(const dataset& samples, const dataset& opened, const epoch_arguments& arguments);
 
 /// auto is the first GPU, and the host where there is none.
 ///   throws   error{errc::usage}

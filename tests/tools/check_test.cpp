@@ -359,10 +359,11 @@ TEST(check, writes_the_samples_to_leave_out_with_their_reasons) {
   const std::string path = set.beside("ids");
   EXPECT_EQ(run({"check", set.path().string(), "--ids", path}).exit_code, 1);
   const std::vector<std::string> lines = lines_of(text_of(path));
-  ASSERT_EQ(lines.size(), 4U) << text_of(path);
+  ASSERT_EQ(lines.size(), 5U) << text_of(path);
   EXPECT_THAT(lines[0], HasSubstr("# "));
-  EXPECT_THAT(lines[1], AllOf(HasSubstr("4  # a/bad\\n.jpg: "), HasSubstr("unknown format")));
-  EXPECT_THAT(lines[3], HasSubstr("# 9  # b/written anew.jpg: resembles sample 6"));
+  EXPECT_THAT(lines[1], HasSubstr("# leat dataset: 10 samples, "));
+  EXPECT_THAT(lines[2], AllOf(HasSubstr("4  # a/bad\\n.jpg: "), HasSubstr("unknown format")));
+  EXPECT_THAT(lines[4], HasSubstr("# 9  # b/written anew.jpg: resembles sample 6"));
 }
 
 TEST(check, says_what_is_wrong_with_an_option) {
@@ -441,11 +442,48 @@ TEST(check, an_epoch_says_what_is_wrong_with_a_list_of_samples) {
   refused(list, "skip", "line 4: 'seven' is no number of a sample");
   write_file(list, "8\n");
   refused(list, "skip", "line 1: there is no sample 8; the source has 8 samples");
+  refused("/dev/zero", "skip", "line 1: is longer than 1 MiB");
   refused(list, "raise", "--on-corrupt raise ends the run at the first");
   write_file(list, "0\n1\n2\n3\n4\n5\n6\n7\n");
   refused(list, "substitute", "all 8 samples");
   refused(set.beside("not there"), "skip", "cannot read it");
   refused(set.path().string(), "skip", "cannot read it");
+}
+
+TEST(check, a_list_is_refused_for_another_dataset_and_taken_without_its_line) {
+  const sound_set set;
+  set.add("a", "twice.jpg", photo(100));
+  const std::string ids = set.beside("ids");
+  EXPECT_EQ(run({"check", set.path().string(), "--ids", ids}).exit_code, 0);
+  const auto epoch = [&](const std::vector<std::string>& more = {}) {
+    std::vector<std::string> all{"epoch",        set.path().string(), "--exclude", ids, "--batch-size", "4",
+                                 "--on-corrupt", "substitute"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  ended process = epoch();
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_THAT(process.out, HasSubstr("1 excluded"));
+  EXPECT_EQ(epoch({"--order", "bucketed:cls"}).exit_code, 0) << "a column for the order is no other dataset";
+
+  const auto refused = [&](const std::string& words) {
+    process = epoch();
+    EXPECT_EQ(process.exit_code, 2) << process.err;
+    EXPECT_THAT(process.err, AllOf(HasSubstr("line 2: "), HasSubstr(words), HasSubstr("make it anew")));
+    expect_one_line(process, "leat epoch: ");
+  };
+  fs::remove(set.path() / "a" / "0.jpg");
+  refused("was made of a dataset of 9 samples, and the source has 8");
+  set.add("a", "00.jpg", photo(321));  // as many, and others
+  refused("was made of another dataset, ");
+  const std::string text = text_of(ids);
+  const std::size_t line = text.find("# leat dataset: ");
+  write_file(ids, text.substr(0, line) + "# leat dataset: mine\n" + text.substr(text.find('\n', line) + 1));
+  refused("says of no dataset");
+  write_file(ids, text.substr(0, line) + text.substr(text.find('\n', line) + 1));
+  process = epoch();
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  EXPECT_THAT(process.out, HasSubstr("1 excluded"));
 }
 
 }  // namespace
