@@ -1,5 +1,6 @@
 // leat check: whether the data is what it should be.
 #include "base/text.hpp"
+#include "stages/pixels/scratch.hpp"
 #include "tools/arguments.hpp"
 #include "tools/check_findings.hpp"
 #include "tools/check_report.hpp"
@@ -46,6 +47,15 @@ std::vector<std::string> shown(const std::vector<std::string>& sources) {
   return all;
 }
 
+// A loader refuses it too. With less than an arena's least there is no picture that decodes.
+void check_budget(std::uint64_t host_bytes_max) {
+  const std::uint64_t least = 4 * std::uint64_t{pixels::scratch_arena::base_bytes};
+  if (host_bytes_max >= least) return;
+  throw error(errc::usage, str_cat("--host-bytes-max of ", bytes_text(host_bytes_max),
+                                   " is too small: a quarter of it is for decoding a picture, which takes ",
+                                   bytes_text(least / 4), " at least; give ", bytes_text(least), " or more"));
+}
+
 // Before the work: an hour later it is lost.
 void check_outputs(const check_arguments& arguments) {
   if (is_same_file(arguments.json, arguments.ids)) {
@@ -87,6 +97,7 @@ std::string progress(const terminal& screen, std::size_t columns, const measurin
 
 int check(const check_arguments& arguments, interruption& stop) {
   check_outputs(arguments);
+  check_budget(arguments.host_bytes_max);
   const auto leave = [&] { complain("check", str_cat("stopped by ", stop.name())); };
   const auto opened = [&](const std::vector<std::string>& sources) {
     return open_sources(sources, stop, leave, advise_checking, {.opening = arguments.opening});
@@ -149,7 +160,8 @@ void add_check(CLI::App& leat, chosen_command& chosen) {
            "the samples to leave out, a number a line, for leat epoch --exclude; - as above");
   add_bytes(
       app, "--host-bytes-max", arguments->host_bytes_max,
-      "the memory that a loader would have: pictures that take more than a quarter to decode are broken (512MiB)");
+      "the memory that a loader would have: values that do not fit, and pictures that take more than a quarter to "
+      "decode, are broken (512MiB)");
   add_number(app, "--threads", arguments->threads, 1, "that read and decode (one per core)", 1024);
   app.footer(
       "  leat check photos\n  leat check photos --json check.json --ids check.ids\n"

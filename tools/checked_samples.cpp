@@ -48,6 +48,21 @@ struct expected_fields {
   std::optional<std::size_t> column;   ///< or kept with the dataset
 };
 
+/// What a loader of this budget takes of a value. Where the largest fits beside the quarter that is for decoding, whatever there
+/// is, and else a quarter, as planner::leave_out_above() has it. A batch holds a value that is no picture once more.
+std::uint64_t value_bytes_max(const datasets::dataset_model& model, const expected_fields& expected,
+                              std::size_t host_bytes_max) {
+  std::uint64_t largest = 0;
+  for (const std::uint16_t field : expected.pictures) {
+    largest = std::max<std::uint64_t>(largest, model.fields()[field].bytes_max);
+  }
+  for (const std::uint16_t field : expected.wanted) {
+    largest = std::max<std::uint64_t>(largest, 2 * std::uint64_t{model.fields()[field].bytes_max});
+  }
+  const std::uint64_t quarter = pixels::scratch_budget::sample_bytes_max(host_bytes_max);
+  return largest <= host_bytes_max - quarter ? ~std::uint64_t{0} : quarter;
+}
+
 struct sums_of_label {
   std::uint64_t whole = 0;
   std::uint64_t other = 0;
@@ -152,7 +167,13 @@ std::uint64_t hash_of(std::string_view name, const datasets::column_value& value
 /// Reads what lies as it is, for some samples at once.
 class reading {
  public:
-  explicit reading(const datasets::dataset_model& model) : model_(model) {}
+  /// Fields that the dataset `expects` are not read where a part of theirs has more than `bytes_max`.
+  reading(const datasets::dataset_model& model, const expected_fields& expects, std::uint64_t bytes_max)
+      : model_(model), bytes_max_(bytes_max), is_limited_(model.fields().size()) {
+    for (const std::vector<std::uint16_t>* const fields : {&expects.wanted, &expects.pictures}) {
+      for (const std::uint16_t field : *fields) is_limited_[field] = true;
+    }
+  }
 
   struct one {
     std::uint64_t sample = 0;
@@ -179,12 +200,12 @@ class reading {
         std::rotate(place, each, each + 1);
       }
       std::size_t more = 0;
-      for (const datasets::part& each : now.parts) more += is_plain(each) ? each.where.stored_bytes : 0;
+      for (const datasets::part& each : now.parts) more += is_read(each) ? each.where.stored_bytes : 0;
       if (count != 0 && bytes + more > read_together_bytes) break;
       now.at.clear();
       for (const datasets::part& each : now.parts) {
-        now.at.push_back(is_plain(each) ? bytes : read_alone);
-        if (is_plain(each)) bytes += each.where.stored_bytes;
+        now.at.push_back(is_read(each) ? bytes : read_alone);
+        if (is_read(each)) bytes += each.where.stored_bytes;
       }
     }
     bytes_.resize(bytes);
@@ -195,6 +216,16 @@ class reading {
     }
     return all;
   }
+
+  /// Of the field's largest part, if it is not to be read.
+  [[nodiscard]] std::optional<std::uint64_t> bytes_over(const one& of, std::size_t first_part) const {
+    std::uint64_t largest = 0;
+    for (std::size_t i = first_part; i < of.parts.size() && of.parts[i].field == of.parts[first_part].field; ++i) {
+      if (is_over(of.parts[i])) largest = std::max(largest, bytes_of(of.parts[i]));
+    }
+    return largest == 0 ? std::nullopt : std::optional(largest);
+  }
+  [[nodiscard]] std::uint64_t bytes_max() const noexcept { return bytes_max_; }
 
   /// A field of a sample that was read; valid until the next call.
   std::span<const std::byte> field_of(const one& of, std::size_t first_part) {
@@ -212,7 +243,15 @@ class reading {
   }
 
  private:
-  static bool is_plain(const datasets::part& each) { return each.form == datasets::part_form::stored; }
+  static std::uint64_t bytes_of(const datasets::part& each) {
+    return std::max(each.where.stored_bytes, each.where.decoded_bytes);
+  }
+  [[nodiscard]] bool is_over(const datasets::part& each) const {
+    return is_limited_[each.field] && bytes_of(each) > bytes_max_;
+  }
+  [[nodiscard]] bool is_read(const datasets::part& each) const {
+    return each.form == datasets::part_form::stored && !is_over(each);
+  }
 
   bool read(std::span<const one> all) {
     wanted_.clear();
@@ -233,6 +272,8 @@ class reading {
   }
 
   const datasets::dataset_model& model_;
+  std::uint64_t bytes_max_;
+  std::vector<bool> is_limited_;  // by field
   datasets::blocking_sources sources_{datasets::opening_loop::traffic::many};
   std::vector<one> ones_;
   std::map<std::uint32_t, std::vector<datasets::blocking_source::request>> wanted_;
@@ -320,6 +361,12 @@ class looker {
 
   void look_at_field(const reading::one& of, std::size_t part, reading& from, bool has_picture, checked_sample& found) {
     const std::uint16_t field = of.parts[part].field;
+    if (const std::optional<std::uint64_t> over = from.bytes_over(of, part)) {
+      return add(
+          info(field).name, corrupt_kinds::over_budget,
+          str_cat("takes ", bytes_text(*over, rounding::up), ", and the budget has ", bytes_text(from.bytes_max()),
+                  " for a value, a quarter; --host-bytes-max of ", bytes_text(4 * *over, rounding::up), " would do"));
+    }
     try {
       const std::span<const std::byte> bytes = from.field_of(of, part);
       const bool is_label = expected_.label == field;
@@ -481,6 +528,7 @@ checked_samples check_samples(const dataset& opened, std::size_t host_bytes_max,
   if (const std::optional<field_info> label = class_field_of(found.samples)) found.label = label->name;
   const expected_fields expected = expect(chosen ? &*chosen : nullptr, found.samples, found.label);
   const datasets::dataset_model& model = *found.samples.model();
+  const std::uint64_t value_max = value_bytes_max(model, expected, host_bytes_max);
   const std::uint64_t count = found.samples.size();
   found.all.resize(count);
   so_far.measured = 0;
@@ -494,7 +542,7 @@ checked_samples check_samples(const dataset& opened, std::size_t host_bytes_max,
   const auto used = static_cast<unsigned>(std::min<std::uint64_t>(wanted, count / portion_samples + 1));
   datasets::for_each_parallel(used, used, [&](std::size_t) {
     looker own(model, expected, host_bytes_max);
-    reading from(model);
+    reading from(model, expected, value_max);
     for (std::uint64_t first = 0; (first = next.fetch_add(portion_samples)) < count;) {
       const std::uint64_t end = std::min(first + portion_samples, count);
       for (std::uint64_t sample = first; sample < end;) {
