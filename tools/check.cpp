@@ -105,6 +105,9 @@ int check(const check_arguments& arguments, interruption& stop) {
   const dataset samples = opened(arguments.sources);
   std::optional<dataset> others;
   if (!arguments.against.empty()) others = opened(arguments.against);
+  const written_file written[] = {{"--json", &arguments.json}, {"--ids", &arguments.ids}};
+  check_writes_no_sample(samples, written);
+  if (others) check_writes_no_sample(*others, written);
   tell_notes("check", samples);
 
   const clock::time_point began = clock::now();

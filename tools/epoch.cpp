@@ -33,6 +33,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
@@ -72,6 +73,15 @@ void tell(const epoch_arguments& arguments, const std::string& text) {
   }
 }
 
+std::array<written_file, 6> files_of(const epoch_arguments& arguments) {
+  return {{{"--journal", &arguments.journal},
+           {"--batches", &arguments.batches},
+           {"--state", &arguments.state},
+           {"--progress", &arguments.watch.windows},
+           {"--trace", &arguments.trace},
+           {"--metrics", &arguments.watch.metrics}}};
+}
+
 void check(const epoch_arguments& arguments) {
   if (arguments.on_corrupt == corrupt_policy::raise && arguments.corrupt_max != corrupt_bound()) {
     throw error(
@@ -93,10 +103,7 @@ void check(const epoch_arguments& arguments) {
         errc::usage,
         "--batches - writes its lines where --json writes one object; give --batches a FILE, or leave one of them out");
   }
-  const std::pair<std::string_view, const std::string*> files[] = {
-      {"--journal", &arguments.journal}, {"--batches", &arguments.batches},
-      {"--state", &arguments.state},     {"--progress", &arguments.watch.windows},
-      {"--trace", &arguments.trace},     {"--metrics", &arguments.watch.metrics}};
+  const std::array files = files_of(arguments);
   for (auto one = std::begin(files); one != std::end(files); ++one) {
     if (*one->second == "-" && one->first != "--batches" && one->first != "--state") {
       throw error(errc::usage, str_cat(one->first,
@@ -359,6 +366,7 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
                                        .opening = opening,
                                        .one_by_one = !arguments.choice.mixture.empty()});
   is_open();
+  check_writes_no_sample(opened, files_of(arguments));
   tell_notes("epoch", opened);
   report.notes = notes_of(opened);
   of.fields = [&] {
@@ -369,8 +377,8 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
   }();
   for (const std::string& each : of.fields->warnings) complain("epoch", each);
   loader_options options = loader_options_of(arguments);
-  const dataset samples =
-      set_up([&] { return without_excluded(samples_for_order(arguments.choice, *of.fields), of.fields->samples, arguments); });
+  const dataset samples = set_up(
+      [&] { return without_excluded(samples_for_order(arguments.choice, *of.fields), of.fields->samples, arguments); });
   of.state.emplace(run_state_of(arguments));
   of.resumed = options.resume = of.state->resumed();
   of.opened = clock::now();

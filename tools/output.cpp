@@ -40,10 +40,19 @@ std::string words(int failure) { return std::generic_category().message(failure)
 
 bool is_same_file(const std::string& a, const std::string& b) {
   if (a.empty() || b.empty() || a == "-" || b == "-") return false;
+  namespace fs = std::filesystem;
   std::error_code failure;
-  const std::filesystem::path one = std::filesystem::weakly_canonical(a, failure);
-  const std::filesystem::path other = std::filesystem::weakly_canonical(b, failure);
-  return a == b || (!failure && one == other);
+  if (a == b || fs::equivalent(a, b, failure)) return true;
+  // What is not there yet stays relative in weakly_canonical(), unless it begins with a folder that is there.
+  const auto whole = [](const std::string& path, std::error_code& wrong) {
+    const fs::path absolute = fs::absolute(path, wrong);
+    return wrong ? absolute : fs::weakly_canonical(absolute, wrong);
+  };
+  std::error_code failure_of_b;
+  failure.clear();
+  const fs::path one = whole(a, failure);
+  const fs::path other = whole(b, failure_of_b);
+  return !failure && !failure_of_b && one == other;
 }
 
 std::string json_text(const nlohmann::ordered_json& value, int indent) {

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "datasets/files/patterns.hpp"
 #include "datasets/files/remote_files.hpp"
+#include "datasets/model/model.hpp"
 #include "datasets/open/formats.hpp"
 #include "io/remote/address.hpp"
 #include "tools/arguments.hpp"
@@ -26,6 +27,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 namespace leat::tools {
 namespace {
@@ -235,6 +238,28 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
     if (kind.tokens) check_type(opened, *kind.tokens);
     return opened;
   });
+}
+
+void check_writes_no_sample(const dataset& samples, std::span<const written_file> files) {
+  namespace fs = std::filesystem;
+  // As the file is called whose place that is, so that names alone decide which of ten million are looked at.
+  std::vector<std::pair<written_file, std::string>> there;
+  for (const written_file& each : files) {
+    std::error_code failure;
+    if (each.second->empty() || *each.second == "-" || !fs::is_regular_file(*each.second, failure)) continue;
+    there.emplace_back(each, fs::canonical(*each.second, failure).filename().string());
+  }
+  if (there.empty()) return;
+  for (const auto& source : samples.model()->sources()) {
+    for (std::uint32_t file = 0; file < source->files(); ++file) {
+      const std::string name = source->file_name(file);
+      for (const auto& [each, called] : there) {
+        if (!name.ends_with(called) || !is_same_file(name, *each.second)) continue;
+        throw error(errc::usage, str_cat(each.first, " ", one_line(*each.second),
+                                         " is one of the files that samples are read from; name another"));
+      }
+    }
+  }
 }
 
 void tell_notes(std::string_view command, const dataset& samples) {

@@ -11,9 +11,11 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -62,6 +64,13 @@ struct source_kind {
 [[nodiscard]] dataset open_sources(const std::vector<std::string>& sources, interruption& stop,
                                    const std::function<void()>& leave, datasets::token_advice advice,
                                    const source_kind& kind = {});
+
+/// An option and the file that it writes; empty: it was not given.
+using written_file = std::pair<std::string_view, const std::string*>;
+
+/// For who writes files: one that the samples are read from would be lost.
+///   throws   error{errc::usage} naming option and file
+void check_writes_no_sample(const dataset& samples, std::span<const written_file> files);
 
 /// What is odd about a source, as warnings of this command on standard error: the first few, each once.
 void tell_notes(std::string_view command, const dataset& samples);

@@ -384,8 +384,49 @@ TEST(check, says_what_is_wrong_with_an_option) {
   refused({"--json", "nowhere/at/all.json"}, 1, "nowhere");
   refused({"--ids", "nowhere/at/all"}, 1, "nowhere");
   refused({"--json", set.beside("x"), "--ids", set.beside("./x")}, 2, "--json and --ids name the same file");
+  const fs::path here = fs::relative(set.beside(""));
+  refused({"--json", (here / "x").string(), "--ids", "./" + (here / "x").string()}, 2, "name the same file");
+  refused({"--json", "not_there.out", "--ids", "./not_there.out"}, 2, "--json and --ids name the same file");
+  refused({"--host-bytes-max", "1KiB"}, 2, "--host-bytes-max of 1.0 KiB is too small");
   refused({"--json", "-", "--ids", "-"}, 2, "both write to standard output");
   refused({"--against", set.beside("not there")}, 2, "not there");
+}
+
+TEST(check, no_output_takes_the_place_of_a_sample) {
+  const sound_set set;
+  const std::string sample = (set.path() / "a" / "2.jpg").string();
+  const std::string link = set.beside("link");
+  const std::string other_name = (set.path().parent_path() / "." / "set" / "b" / ".." / "a" / "2.jpg").string();
+  fs::create_symlink(sample, link);
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& words) {
+    const ended process = run(arguments);
+    EXPECT_EQ(process.exit_code, 2) << process.err;
+    EXPECT_THAT(process.err, AllOf(HasSubstr(words), HasSubstr("is one of the files that samples are read from")));
+    EXPECT_EQ(text_of(sample), photo(102));
+  };
+  for (const std::string& each : {sample, link, other_name}) {
+    refused({"check", set.path().string(), "--json", each}, "--json ");
+    refused({"check", set.path().string(), "--ids", each}, "--ids ");
+    refused({"check", "--against", set.path().string(), sample, "--ids", each}, "--ids ");
+  }
+  for (const char* const option : {"--journal", "--batches", "--state", "--trace", "--metrics", "--progress"}) {
+    refused({"epoch", set.path().string(), "--batch-size", "4", option, sample}, option);
+  }
+}
+
+TEST(check, a_sample_is_over_budget_where_a_loader_has_no_room_for_it) {
+  const sound_set set;
+  set.add("a", "large.jpg", photo(200));
+  fs::resize_file(set.path() / "a" / "large.jpg", std::uintmax_t{20} << 20);
+  EXPECT_TRUE(checked({set.path().string()}, 0).at("broken").empty());
+  const json broken = checked({set.path().string(), "--host-bytes-max", "16MiB"}, 1).at("broken");
+  EXPECT_THAT(names_in(broken), ElementsAre("a/large.jpg"));
+  EXPECT_THAT(names_in(broken, "kind"), ElementsAre("over budget"));
+  const ended epoch = run({"epoch", set.path().string(), "--batch-size", "1", "--size", "32", "--host-bytes-max",
+                           "16MiB", "--on-corrupt", "skip", "--threads", "1"});
+  EXPECT_EQ(epoch.exit_code, 0) << epoch.err;
+  EXPECT_THAT(epoch.out, HasSubstr("1 over budget"));
+  EXPECT_TRUE(checked({set.path().string(), "--host-bytes-max", "32MiB"}, 0).at("broken").empty());
 }
 
 // By batch and place: sample and digest.
@@ -440,7 +481,9 @@ TEST(check, an_epoch_says_what_is_wrong_with_a_list_of_samples) {
   const std::string list = set.beside("list");
   write_file(list, "# all is well\n 1 # here\n\nseven\n");
   refused(list, "skip", "line 4: 'seven' is no number of a sample");
-  write_file(list, "8\n");
+  write_file(list,
+             "\xEF\xBB\xBF"
+             "8\n");
   refused(list, "skip", "line 1: there is no sample 8; the source has 8 samples");
   refused("/dev/zero", "skip", "line 1: is longer than 1 MiB");
   refused(list, "raise", "--on-corrupt raise ends the run at the first");
@@ -456,15 +499,15 @@ TEST(check, a_list_is_refused_for_another_dataset_and_taken_without_its_line) {
   const std::string ids = set.beside("ids");
   EXPECT_EQ(run({"check", set.path().string(), "--ids", ids}).exit_code, 0);
   const auto epoch = [&](const std::vector<std::string>& more = {}) {
-    std::vector<std::string> all{"epoch",        set.path().string(), "--exclude", ids, "--batch-size", "4",
-                                 "--on-corrupt", "substitute"};
+    std::vector<std::string> all{"epoch", set.path().string(), "--exclude", ids, "--batch-size",
+                                 "4",     "--on-corrupt",      "substitute"};
     all.insert(all.end(), more.begin(), more.end());
     return run(all);
   };
   ended process = epoch();
   EXPECT_EQ(process.exit_code, 0) << process.err;
   EXPECT_THAT(process.out, HasSubstr("1 excluded"));
-  EXPECT_EQ(epoch({"--order", "bucketed:cls"}).exit_code, 0) << "a column for the order is no other dataset";
+  EXPECT_EQ(epoch({"--order", "balanced:cls"}).exit_code, 0) << "a column for the order is no other dataset";
 
   const auto refused = [&](const std::string& words) {
     process = epoch();
