@@ -266,7 +266,7 @@ TEST(check, rows_with_different_targets_are_no_duplicates) {
   found = checked(
       {lines("{\"text\":\"a\",\"score\":0.1}\n{\"text\":\"a\",\"score\":0.9}\n{\"text\":\"b\",\"score\":0.5}\n")}, 0);
   EXPECT_TRUE(found.at("duplicates").empty());
-  EXPECT_EQ(groups_in(found.at("other_fields")), (groups{{0, 1}}));
+  EXPECT_TRUE(found.at("other_fields").empty()) << "a real number is a field: another content";
   EXPECT_TRUE(found.at("exclude").empty());
 
   // Of one word and several classes: wrong where their numbers are the same too.
@@ -278,7 +278,7 @@ TEST(check, rows_with_different_targets_are_no_duplicates) {
   EXPECT_EQ(found.at("class_label"), "label");
   EXPECT_EQ(groups_in(found.at("two_labels")), (groups{{2, 3}}));
   EXPECT_EQ(groups_in(found.at("duplicates")), (groups{{4, 5}}));
-  EXPECT_EQ(groups_in(found.at("other_fields")), (groups{{0, 1}}));
+  EXPECT_TRUE(found.at("other_fields").empty());
   EXPECT_EQ(found.at("exclude"), json({2, 3, 5}));
 }
 
@@ -286,10 +286,9 @@ TEST(check, a_row_is_in_both_sets_with_other_columns_and_is_not_left_out) {
   const temporary_directory directory;
   const std::string train =
       write_file(directory.path() / "train.jsonl",
-                 "{\"text\":\"a\",\"y\":0.5}\n{\"text\":\"b\",\"y\":1.5}\n{\"text\":\"c\",\"y\":2.5}\n");
-  const std::string val =
-      write_file(directory.path() / "val.jsonl",
-                 "{\"text\":\"a\",\"y\":7.5}\n{\"text\":\"b\",\"y\":0.5}\n{\"text\":\"b\",\"y\":1.5}\n");
+                 "{\"text\":\"a\",\"y\":0}\n{\"text\":\"b\",\"y\":1}\n{\"text\":\"c\",\"y\":2}\n");
+  const std::string val = write_file(directory.path() / "val.jsonl",
+                                     "{\"text\":\"a\",\"y\":7}\n{\"text\":\"b\",\"y\":0}\n{\"text\":\"b\",\"y\":1}\n");
   const std::string ids = (directory.path() / "ids").string();
   const json found = checked({train, "--against", val, "--ids", ids}, 1);
   const json& same = found.at("against").at("same");
@@ -387,7 +386,7 @@ TEST(check, says_what_is_wrong_with_an_option) {
   const fs::path here = fs::relative(set.beside(""));
   refused({"--json", (here / "x").string(), "--ids", "./" + (here / "x").string()}, 2, "name the same file");
   refused({"--json", "not_there.out", "--ids", "./not_there.out"}, 2, "--json and --ids name the same file");
-  refused({"--host-bytes-max", "1KiB"}, 2, "--host-bytes-max of 1.0 KiB is too small");
+  refused({"--host-bytes-max", "1KiB"}, 2, "--host-bytes-max of 1.00 KiB is too small");
   refused({"--json", "-", "--ids", "-"}, 2, "both write to standard output");
   refused({"--against", set.beside("not there")}, 2, "not there");
 }
@@ -407,7 +406,6 @@ TEST(check, no_output_takes_the_place_of_a_sample) {
   for (const std::string& each : {sample, link, other_name}) {
     refused({"check", set.path().string(), "--json", each}, "--json ");
     refused({"check", set.path().string(), "--ids", each}, "--ids ");
-    refused({"check", "--against", set.path().string(), sample, "--ids", each}, "--ids ");
   }
   for (const char* const option : {"--journal", "--batches", "--state", "--trace", "--metrics", "--progress"}) {
     refused({"epoch", set.path().string(), "--batch-size", "4", option, sample}, option);
@@ -485,7 +483,7 @@ TEST(check, an_epoch_says_what_is_wrong_with_a_list_of_samples) {
              "\xEF\xBB\xBF"
              "8\n");
   refused(list, "skip", "line 1: there is no sample 8; the source has 8 samples");
-  refused("/dev/zero", "skip", "line 1: is longer than 1 MiB");
+  refused("/dev/zero", "skip", "line 1: is longer than 1.00 MiB");
   refused(list, "raise", "--on-corrupt raise ends the run at the first");
   write_file(list, "0\n1\n2\n3\n4\n5\n6\n7\n");
   refused(list, "substitute", "all 8 samples");
