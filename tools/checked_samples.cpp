@@ -484,7 +484,10 @@ void settle_classes(checked_samples& found) {
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   if (!found.label.empty() && is_no_class(found.samples, found.label, numbers.size(), looked_at)) found.label.clear();
   if (!found.label.empty()) return;
-  for (checked_sample& each : found.all) each.has_class = false;
+  for (checked_sample& each : found.all) {
+    each.has_class = false;
+    each.rest += std::exchange(each.label, 0);  // A column as any other.
+  }
 }
 
 }  // namespace
