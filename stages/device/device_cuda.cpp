@@ -18,6 +18,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <cmath>
 #include <memory>
 #include <new>
 #include <optional>
