@@ -224,15 +224,15 @@ std::int64_t padded_axis::source(int i) const noexcept {
 }
 
 std::pair<std::int64_t, std::int64_t> padded_axis::reached() const noexcept {
-  std::int64_t first = size;
+  std::int64_t begin = size;
   std::int64_t end = 0;
   for (int i = 0; i < count; ++i) {
     const std::int64_t at = source(i);
     if (at < 0) continue;
-    first = std::min(first, at);
+    begin = std::min(begin, at);
     end = std::max(end, at + 1);
   }
-  return {std::min(first, end), end};
+  return {std::min(begin, end), end};
 }
 
 namespace {
