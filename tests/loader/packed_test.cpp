@@ -198,13 +198,14 @@ TEST(packed, by_stream_delivers_each_token_once_and_fills_all_rows_but_the_last)
 }
 
 TEST(packed, whole_texts_lie_in_one_row_each_and_longer_ones_are_cut_or_split_or_left_out) {
-  const watchdog dog("packed by fit");
+  watchdog dog("packed by fit");
   const text_lines files;
   const tokenizer words = tokenizer_of("gpt2.json");
   constexpr std::uint32_t length = 120;
   for (const packed_by by : {packed_by::best_fit, packed_by::first_fit}) {
     for (const longer_samples longer : {longer_samples::cut, longer_samples::split, longer_samples::skip}) {
       for (const std::uint32_t pool : {1U, 20U, 4096U}) {
+        dog.step("a pool of " + std::to_string(pool));
         const std::vector<packed_batch> batches =
             packed_run(files.opened(), packing_options(length, {.by = by, .longer = longer, .pool = pool}), words);
         for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
@@ -293,13 +294,14 @@ TEST(packed, excluded_texts_leave_their_places_empty_and_move_no_other) {
 }
 
 TEST(packed, rows_are_the_same_in_all_worlds) {
-  const watchdog dog("packed in worlds");
+  watchdog dog("packed in worlds");
   const text_lines files;
   const tokenizer words = tokenizer_of("gpt2.json");
   for (const packed_by by : {packed_by::stream, packed_by::best_fit}) {
     const testing::loader_options options = packing_options(50, {.by = by, .pool = 16});
     const std::vector<packed_batch> whole = packed_run(files.opened(), options, words);
     for (std::uint32_t size = 1; size <= 16; ++size) {
+      dog.step("a world of " + std::to_string(size));
       std::vector<packed_batch> joined;
       for (std::uint32_t rank = 0; rank < size; ++rank) {
         testing::loader_options own = options;
@@ -332,7 +334,7 @@ TEST(packed, rows_are_the_same_in_all_worlds) {
 }
 
 TEST(packed, a_run_goes_on_at_any_batch_in_any_world_and_batch_at_is_the_same) {
-  const watchdog dog("packed and resumed");
+  watchdog dog("packed and resumed");
   const text_lines files;
   const tokenizer words = tokenizer_of("gpt2.json");
   for (const packed_by by : {packed_by::stream, packed_by::first_fit}) {
@@ -340,6 +342,7 @@ TEST(packed, a_run_goes_on_at_any_batch_in_any_world_and_batch_at_is_the_same) {
     testing::loader undisturbed(files.opened(), options, as_tokens(words));
     const std::vector<packed_batch> whole = packed_run(undisturbed);
     for (std::size_t stop = 0; stop <= whole.size(); ++stop) {
+      dog.step("stopped after " + std::to_string(stop));
       testing::loader first(files.opened(), options, as_tokens(words));
       for (std::size_t taken = 0; taken < stop;) {
         if (first.next_blocking()) ++taken;
