@@ -33,15 +33,15 @@ namespace {
 using piece_use = std::function<bool(const packed_piece&)>;
 
 /// What all epochs share.
+///   length   of a row, in tokens
 struct packed_samples {
   std::shared_ptr<const row_counts> counts;
-  std::uint32_t row_tokens = 0;
+  std::uint32_t length = 0;
   packed_options how;
   std::uint64_t seed = 0;
 
-  [[nodiscard]] std::uint32_t length() const noexcept { return row_tokens; }
   [[nodiscard]] std::uint32_t operator[](std::uint64_t sample) const noexcept { return (*counts)[sample]; }
-  /// Calls use(sample) for the samples at places first, first + 1, ... of the epoch, until it says false.
+  /// Calls use(sample) for the samples at `count` places of the epoch, from `first` on.
   template <class Use>
   void for_places(std::uint32_t epoch, std::uint64_t first, std::uint64_t count, const Use& use) const {
     if (!how.shuffle) {
@@ -74,7 +74,7 @@ class stream_epoch final : public packed_epoch {
  public:
   stream_epoch(const packed_samples& samples, std::uint32_t epoch, const std::stop_token& stop)
       : samples_(samples), epoch_(epoch) {
-    const std::uint64_t n = samples.length();
+    const std::uint64_t n = samples.length;
     const std::uint64_t all = samples.counts->size();
     for (std::uint64_t first = 0; first < all && !stop.stop_requested(); first += samples_between) {
       anchors_.push_back({tokens_, pieces_});
@@ -87,10 +87,10 @@ class stream_epoch final : public packed_epoch {
     }
   }
 
-  std::uint64_t rows() const noexcept override { return (tokens_ + samples_.length() - 1) / samples_.length(); }
+  std::uint64_t rows() const noexcept override { return (tokens_ + samples_.length - 1) / samples_.length; }
   std::uint64_t pieces_before(std::uint64_t row) const override {
     if (row >= rows()) return pieces_;
-    const std::uint64_t end = row * samples_.length();
+    const std::uint64_t end = row * samples_.length;
     const auto from = anchor_of(end);
     std::uint64_t pieces = from->pieces;
     walk(from->tokens, end, [&](const packed_piece&) {
@@ -104,7 +104,7 @@ class stream_epoch final : public packed_epoch {
     if (from >= end) return;
     const auto anchor = anchor_of(from);
     std::uint64_t at = anchor->tokens;
-    const std::uint64_t n = samples_.length();
+    const std::uint64_t n = samples_.length;
     const std::uint64_t all = samples_.counts->size();
     bool goes_on = true;
     for (std::uint64_t first = static_cast<std::uint64_t>(anchor - anchors_.begin()) * samples_between;
@@ -170,7 +170,7 @@ class fitted_epoch final : public packed_epoch {
   std::uint64_t rows() const noexcept override { return row_begins_.size() - 1; }
   std::uint64_t pieces_before(std::uint64_t row) const override { return row_begins_[std::min(row, rows())]; }
   void walk(std::uint64_t from, std::uint64_t end, const piece_use& use) const override {
-    const std::uint64_t n = samples_.length();
+    const std::uint64_t n = samples_.length;
     for (std::uint64_t row = from / n; row < rows() && row * n < end; ++row) {
       std::uint64_t at = row * n;
       for (std::uint64_t i = row_begins_[row]; i < row_begins_[row + 1]; ++i) {
@@ -198,11 +198,11 @@ class fitted_epoch final : public packed_epoch {
   // An item is a part of a sample: part * samples + sample.
   [[nodiscard]] std::uint64_t sample_of(std::uint64_t item) const noexcept { return item % samples_.counts->size(); }
   [[nodiscard]] std::uint32_t tokens_of(std::uint64_t item) const noexcept {
-    const std::uint64_t first = item / samples_.counts->size() * samples_.length();
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(samples_.length(), samples_[sample_of(item)] - first));
+    const std::uint64_t first = item / samples_.counts->size() * samples_.length;
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(samples_.length, samples_[sample_of(item)] - first));
   }
   [[nodiscard]] std::uint64_t parts_of(std::uint64_t count) const noexcept {
-    const std::uint64_t n = samples_.length();
+    const std::uint64_t n = samples_.length;
     if (count == 0 || (count > n && samples_.how.longer == longer_samples::skip)) return 0;
     return samples_.how.longer == longer_samples::split ? (count + n - 1) / n : 1;
   }
@@ -220,7 +220,7 @@ class fitted_epoch final : public packed_epoch {
       return bins[a].left != bins[b].left ? bins[a].left < bins[b].left : a < b;
     });
     // The fullest, as long as they are nearly full, or too much would be kept.
-    const std::uint32_t little = samples_.length() / 128;
+    const std::uint32_t little = samples_.length / 128;
     std::uint64_t kept = pool.size();
     std::size_t taken = 0;
     while (taken < order.size() && (is_last || bins[order[taken]].left <= little || kept > samples_.how.pool)) {
@@ -257,7 +257,7 @@ class fitted_epoch final : public packed_epoch {
       const auto found = by_left.lower_bound(count);
       auto to = static_cast<std::uint32_t>(bins.size());
       if (found == by_left.end()) {
-        bins.push_back({.left = samples_.length(), .items = {}});
+        bins.push_back({.left = samples_.length, .items = {}});
       } else {
         to = found->second.back();
         found->second.pop_back();
@@ -275,13 +275,13 @@ class fitted_epoch final : public packed_epoch {
     std::vector<bin> bins;
     std::size_t leaves = 1;
     while (leaves < pool.size()) leaves *= 2;
-    std::vector<std::uint32_t> most(2 * leaves, samples_.length());  // room, of each part of the rows: a heap
+    std::vector<std::uint32_t> most(2 * leaves, samples_.length);  // room, of each part of the rows: a heap
     for (const std::uint64_t item : pool) {
       const std::uint32_t count = tokens_of(item);
       std::size_t node = 1;
       while (node < leaves) node = most[2 * node] >= count ? 2 * node : 2 * node + 1;
       const std::size_t to = node - leaves;
-      if (to >= bins.size()) bins.resize(to + 1, {.left = samples_.length(), .items = {}});
+      if (to >= bins.size()) bins.resize(to + 1, {.left = samples_.length, .items = {}});
       bins[to].items.push_back(item);
       bins[to].left -= count;
       most[node] = bins[to].left;
@@ -301,7 +301,6 @@ class packed_sampler final : public sampler, public packing {
  public:
   packed_sampler(packed_samples samples, const order_context& context)
       : samples_(std::move(samples)),
-        seed_(context.seed),
         batch_size_(context.batch_size),
         last_(context.last),
         epochs_([this](std::uint32_t epoch, const std::stop_token& stop) { return make(epoch, stop); }) {
@@ -309,13 +308,13 @@ class packed_sampler final : public sampler, public packing {
     hasher hash;
     hash.add(std::as_bytes(std::span(*samples_.counts)));
     counts_ = hash.finish();
-    const std::uint32_t longest = std::min(samples_.length(), lengths_told_apart);
+    const std::uint32_t longest = std::min(samples_.length, lengths_told_apart);
     shortest_.resize(longest + std::size_t{1});
     const bool is_split = samples_.how.by != packed_by::stream && samples_.how.longer == longer_samples::split;
     for (const std::uint32_t count : *samples_.counts) {
       // What is left of a text that is split may be shorter than any text.
-      const std::uint32_t rest = is_split ? count % samples_.length() : count;
-      if (is_split) shortest_[longest] += count / samples_.length();
+      const std::uint32_t rest = is_split ? count % samples_.length : count;
+      if (is_split) shortest_[longest] += count / samples_.length;
       if (rest != 0) ++shortest_[std::min(rest, longest)];
     }
   }
@@ -323,8 +322,8 @@ class packed_sampler final : public sampler, public packing {
   void describe(description& out) const override {
     constexpr std::string_view ways[] = {"stream", "best_fit", "first_fit"};
     constexpr std::string_view longer[] = {"cut", "split", "skip"};
-    describe_order(out, "packed", {.seed = seed_, .batch_size = batch_size_, .last = last_});
-    out.add("length", std::uint64_t{samples_.length()});
+    describe_order(out, "packed", {.seed = samples_.seed, .batch_size = batch_size_, .last = last_});
+    out.add("length", std::uint64_t{samples_.length});
     out.add("by", ways[static_cast<std::size_t>(samples_.how.by)]);
     if (samples_.how.by != packed_by::stream) {
       out.add("longer", longer[static_cast<std::size_t>(samples_.how.longer)]);
@@ -355,7 +354,7 @@ class packed_sampler final : public sampler, public packing {
     for (std::uint32_t row = row_begin; row < row_end; ++row) out[row - row_begin] = all[row].of;
   }
 
-  std::uint32_t row_tokens() const noexcept override { return samples_.length(); }
+  std::uint32_t row_tokens() const noexcept override { return samples_.length; }
   std::int64_t pad() const noexcept override { return samples_.how.pad; }
   std::uint32_t packed_rows(std::uint32_t epoch, std::uint64_t batch) const override {
     return cut_of(epoch).rows(batch);
@@ -364,7 +363,7 @@ class packed_sampler final : public sampler, public packing {
   std::uint32_t packed_rows_max() const noexcept override { return batch_size_; }
   // The shortest samples, all together. One more is cut where the rows begin, one where they end, and one where each row does.
   std::uint32_t pieces_max(std::uint32_t rows) const override {
-    const std::uint64_t room = std::uint64_t{rows} * samples_.length();
+    const std::uint64_t room = std::uint64_t{rows} * samples_.length;
     std::uint64_t left = room;
     std::uint64_t whole = 0;
     for (std::uint64_t length = 1; length < shortest_.size() && left >= length; ++length) {
@@ -377,14 +376,14 @@ class packed_sampler final : public sampler, public packing {
   }
   void pieces(std::uint32_t epoch, std::uint64_t first, std::uint64_t end,
               std::vector<packed_piece>& out) const override {
-    epoch_of(epoch)->walk(first * samples_.length(), end * samples_.length(), [&](const packed_piece& each) {
+    epoch_of(epoch)->walk(first * samples_.length, end * samples_.length, [&](const packed_piece& each) {
       out.push_back(of_epoch(each, epoch));
       return true;
     });
   }
   packed_piece piece_of(const pick& chosen) const override {
     packed_piece found;
-    const std::uint64_t row_end = (chosen.draw / samples_.length() + 1) * samples_.length();
+    const std::uint64_t row_end = (chosen.draw / samples_.length + 1) * samples_.length;
     epoch_of(chosen.epoch)->walk(chosen.draw, row_end, [&](const packed_piece& each) {
       found = of_epoch(each, chosen.epoch);
       return false;
@@ -413,7 +412,6 @@ class packed_sampler final : public sampler, public packing {
   [[nodiscard]] batch_cut cut_of(std::uint32_t epoch) const { return {epoch_of(epoch)->rows(), batch_size_, last_}; }
 
   const packed_samples samples_;
-  const std::uint64_t seed_;
   const std::uint32_t batch_size_;
   const last_batch last_;
   digest counts_;
@@ -446,7 +444,7 @@ class packed_order final : public order_model {
       return std::make_shared<global_sampler>(0, sampler_options{.batch_size = context.batch_size});
     }
     return std::make_shared<packed_sampler>(
-        packed_samples{.counts = std::move(counts), .row_tokens = length_, .how = how_, .seed = context.seed}, context);
+        packed_samples{.counts = std::move(counts), .length = length_, .how = how_, .seed = context.seed}, context);
   }
 
  private:

@@ -153,12 +153,17 @@ HWY_INLINE word descaled(word x) {
 HWY_INLINE word times(word x, int by) { return hn::Mul(x, hn::Set(words(), by)); }
 
 // Eight numbers of each block, `step` apart.
+struct eight_numbers {
+  std::int32_t* first;
+  std::size_t step;
+
+  HWY_INLINE std::int32_t* operator[](std::size_t i) const { return first + i * step * hn::Lanes(words()); }
+};
+
 template <bool IsFirst>
-HWY_INLINE void forward(std::int32_t* d, std::size_t step) {
-  const words w;
-  const std::size_t lanes = hn::Lanes(w);
-  const auto at = [&](std::size_t i) HWY_ATTR { return hn::Load(w, d + i * step * lanes); };
-  const auto put = [&](std::size_t i, word x) HWY_ATTR { hn::Store(x, w, d + i * step * lanes); };
+HWY_INLINE void forward(eight_numbers d) {
+  const auto at = [d](std::size_t i) HWY_ATTR { return hn::Load(words(), d[i]); };
+  const auto put = [d](std::size_t i, word x) HWY_ATTR { hn::Store(x, words(), d[i]); };
   const word t0 = hn::Add(at(0), at(7)), t7 = hn::Sub(at(0), at(7)), t1 = hn::Add(at(1), at(6)),
              t6 = hn::Sub(at(1), at(6));
   const word t2 = hn::Add(at(2), at(5)), t5 = hn::Sub(at(2), at(5)), t3 = hn::Add(at(3), at(4)),
@@ -185,11 +190,9 @@ HWY_INLINE void forward(std::int32_t* d, std::size_t step) {
 }
 
 template <bool IsFirst>
-HWY_INLINE void inverse(std::int32_t* d, std::size_t step) {
-  const words w;
-  const std::size_t lanes = hn::Lanes(w);
-  const auto at = [&](std::size_t i) HWY_ATTR { return hn::Load(w, d + i * step * lanes); };
-  const auto put = [&](std::size_t i, word x) HWY_ATTR { hn::Store(x, w, d + i * step * lanes); };
+HWY_INLINE void inverse(eight_numbers d) {
+  const auto at = [d](std::size_t i) HWY_ATTR { return hn::Load(words(), d[i]); };
+  const auto put = [d](std::size_t i, word x) HWY_ATTR { hn::Store(x, words(), d[i]); };
   const word even = times(hn::Add(at(2), at(6)), f_0_541);
   const word t2 = hn::Add(even, times(at(6), -f_1_847)), t3 = hn::Add(even, times(at(2), f_0_765));
   const word t0 = hn::ShiftLeft<const_bits>(hn::Add(at(0), at(4)));
@@ -236,8 +239,8 @@ HWY_INLINE void code_blocks(std::uint8_t* block, std::size_t stride, const std::
       hn::Store(hn::Sub(hn::Combine(w, value(high), value(low)), middle), w, d + (y * 8 + x) * lanes);
     }
   }
-  for (std::size_t i = 0; i < 8; ++i) forward<true>(d + i * 8 * lanes, 1);
-  for (std::size_t i = 0; i < 8; ++i) forward<false>(d + i * lanes, 8);
+  for (std::size_t i = 0; i < 8; ++i) forward<true>({d + i * 8 * lanes, 1});
+  for (std::size_t i = 0; i < 8; ++i) forward<false>({d + i * lanes, 8});
   for (std::size_t i = 0; i < 64; ++i) {
     // The transform's numbers are 8 times as large. Of whole numbers below 2^23 a rounded quotient never reaches the next whole one.
     const int divisor = table[i] * 8;
@@ -247,8 +250,8 @@ HWY_INLINE void code_blocks(std::uint8_t* block, std::size_t stride, const std::
     const auto coded = hn::Mul(size, hn::Set(w, table[i]));
     hn::Store(hn::IfThenElse(hn::Lt(x, hn::Zero(w)), hn::Neg(coded), coded), w, d + i * lanes);
   }
-  for (std::size_t i = 0; i < 8; ++i) inverse<true>(d + i * lanes, 8);
-  for (std::size_t i = 0; i < 8; ++i) inverse<false>(d + i * 8 * lanes, 1);
+  for (std::size_t i = 0; i < 8; ++i) inverse<true>({d + i * lanes, 8});
+  for (std::size_t i = 0; i < 8; ++i) inverse<false>({d + i * 8 * lanes, 1});
   for (std::size_t y = 0; y < 8; ++y) {
     auto low = hn::Zero(r);
     auto high = hn::Zero(r);
