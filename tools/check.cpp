@@ -91,8 +91,7 @@ std::string progress(const terminal& screen, std::size_t columns, const measurin
   const std::string left =
       share > 0 ? str_cat(", ", clock_text(seconds.count() * (1 - share) / share), " left") : std::string();
   const std::string end = str_cat("  checking samples: ", count_text(done), " of ", count_text(all), left);
-  const std::size_t bar = columns > end.size() + 12 ? std::min<std::size_t>(columns - end.size() - 2, 40) : 0;
-  return str_cat("  ", bar_text(screen, bar, share), end.substr(0, columns - 2 - bar));
+  return bar_line(screen, columns, share, end);
 }
 
 int check(const check_arguments& arguments, interruption& stop) {

@@ -11,10 +11,8 @@
 namespace leat::tools {
 namespace {
 
-/// By content, and then by what is beside it.
-bool comes_before(const checked_sample& a, const checked_sample& b) noexcept {
-  return std::tie(a.content.bytes, a.rest) < std::tie(b.content.bytes, b.rest);
-}
+/// Samples are in order by content, and then by what is beside it.
+auto place_of(const checked_sample& of) noexcept { return std::tie(of.content.bytes, of.rest); }
 
 /// Samples that may be compared, in that order and then by number.
 std::vector<std::uint64_t> sorted_by_content(const checked_samples& set) {
@@ -23,8 +21,7 @@ std::vector<std::uint64_t> sorted_by_content(const checked_samples& set) {
     if (set.all[sample].is_read) sorted.push_back(sample);
   }
   std::sort(sorted.begin(), sorted.end(), [&](std::uint64_t a, std::uint64_t b) {
-    return std::tie(set.all[a].content.bytes, set.all[a].rest, a) <
-           std::tie(set.all[b].content.bytes, set.all[b].rest, b);
+    return std::pair(place_of(set.all[a]), a) < std::pair(place_of(set.all[b]), b);
   });
   return sorted;
 }
@@ -140,9 +137,10 @@ shared_samples find_shared(const checked_samples& set, const checked_samples& ot
     const checked_sample& one = set.all[sample];
     if (!one.is_read) continue;
     const auto find = [&](const checked_sample& wanted) {
-      const auto at = std::lower_bound(
-          sorted.begin(), sorted.end(), wanted,
-          [&](std::uint64_t number, const checked_sample& than) { return comes_before(other.all[number], than); });
+      const auto at =
+          std::lower_bound(sorted.begin(), sorted.end(), wanted, [&](std::uint64_t number, const checked_sample& than) {
+            return place_of(other.all[number]) < place_of(than);
+          });
       return at != sorted.end() && other.all[*at].content == one.content ? std::optional(*at) : std::nullopt;
     };
     std::optional<std::uint64_t> same = find(one);

@@ -638,9 +638,8 @@ std::string progress(const terminal& screen, std::size_t columns, const measurin
   if (pictures == 0) return screen.dim("  looking through the samples");
   const std::uint64_t measured = so_far.measured;
   const std::string end = str_cat("  looking at samples: ", count_text(measured), " of ", count_text(pictures));
-  const std::size_t bar = columns > end.size() + 12 ? std::min<std::size_t>(columns - end.size() - 2, 40) : 0;
   const double share = static_cast<double>(measured) / static_cast<double>(pictures);
-  return str_cat("  ", bar_text(screen, bar, share), end.substr(0, columns - 2 - bar));
+  return bar_line(screen, columns, share, end);
 }
 
 int inspect(const inspect_arguments& arguments, interruption& stop) {

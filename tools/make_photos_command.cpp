@@ -26,8 +26,7 @@ struct photo_arguments {
 
 std::string progress(const terminal& screen, std::size_t columns, std::uint32_t done, std::uint32_t count) {
   const std::string end = str_cat("  ", count_text(done), " of ", count_text(count), " pictures");
-  const std::size_t bar = columns > end.size() + 12 ? std::min<std::size_t>(columns - end.size() - 2, 40) : 0;
-  return str_cat("  ", bar_text(screen, bar, static_cast<double>(done) / std::max(count, 1U)), end);
+  return bar_line(screen, columns, static_cast<double>(done) / std::max(count, 1U), end);
 }
 
 int make(photo_arguments& arguments, interruption& stop) {

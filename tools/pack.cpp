@@ -69,8 +69,7 @@ std::string progress(const terminal& screen, std::size_t columns, const datasets
     str_append(end, "  ", rate_text(static_cast<double>(now.bytes) / seconds), "  eta ",
                clock_text(seconds * (1 - share(now)) / share(now)));
   }
-  const std::size_t bar = columns > end.size() + 12 ? std::min<std::size_t>(columns - end.size() - 2, 40) : 0;
-  return str_cat("  ", bar_text(screen, bar, share(now)), end.substr(0, columns - 2 - bar));
+  return bar_line(screen, columns, share(now), end);
 }
 
 // What was left as it is, the first ones by name.

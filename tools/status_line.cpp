@@ -74,4 +74,12 @@ std::string bar_text(const terminal& screen, std::size_t columns, double share, 
   return screen.accent(filled) + screen.dim(empty);
 }
 
+std::string bar_line(const terminal& screen, std::size_t columns, double share, const std::string& end) {
+  constexpr std::size_t bar_columns_max = 40;
+  constexpr std::size_t bar_columns_min = 11;
+  const std::size_t room = columns - std::min<std::size_t>(columns, 2);
+  const std::size_t bar = room >= end.size() + bar_columns_min ? std::min(room - end.size(), bar_columns_max) : 0;
+  return str_cat("  ", bar_text(screen, bar, share), end.substr(0, room - bar));
+}
+
 }  // namespace leat::tools

@@ -43,4 +43,7 @@ enum class bar_rest : std::uint8_t { dotted, blank };
 [[nodiscard]] std::string bar_text(const terminal& screen, std::size_t columns, double share,
                                    bar_rest rest = bar_rest::dotted);
 
+/// A line of at most `columns`: a bar, as long as there is room for it, and then `end`, as far as it fits.
+[[nodiscard]] std::string bar_line(const terminal& screen, std::size_t columns, double share, const std::string& end);
+
 }  // namespace leat::tools
