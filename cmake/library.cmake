@@ -1,6 +1,5 @@
 # leat::leat and its components, from the objects of all modules: archives, or one shared library with BUILD_SHARED_LIBS.
 
-get_property(leat_objects GLOBAL PROPERTY leat_objects)
 get_property(leat_links GLOBAL PROPERTY leat_links)
 list(REMOVE_DUPLICATES leat_links)
 
@@ -17,27 +16,18 @@ list(REMOVE_ITEM leat_public_headers ${PROJECT_SOURCE_DIR}/include/leat/mpi.hpp)
 # The components, so that a program links what it uses: which objects each has, and which of the libraries. leat::core has the rest.
 # Nothing in it may call one of these, but for the door to remote objects, which is weak (io/remote/without_remote.cpp).
 set(leat_components images tables text remote)
-# As parts of the paths of objects, in which CMake may have a "./". Of the pixels core has scratch.cpp, which is memory.
-set(leat_objects_of_images "leat_pixels\\.dir/(\\./)?([^s.]|s[^c])" fields/image_field fields/photo_reach
-  "leat_kernels\\.dir" device/kernels_cuda device/photo_operation device/photo_plan device/picture_operation device/write_program)
-set(leat_objects_of_tables formats/arrays/npz formats/arrow formats/hdf5 formats/lmdb formats/parquet formats/records formats/zarr
-  codecs/bitshuffle codecs/blosc codecs/compress codecs/filters codecs/lz codecs/snappy tables/array_choice tables/chunked_rows
-  open/folder_splits open/formats "open/open\\." open/open_formats open/open_objects open/saved_set open/source_folder
-  write/pack_zarr write/references_writer write/zarr_plan)
-set(leat_objects_of_text "leat_tokenize\\.dir" fields/tokenize_field)
-set(leat_objects_of_remote ${leat_remote_sources})
-list(TRANSFORM leat_objects_of_remote REPLACE "\\." "\\\\.")
-foreach(name IN LISTS leat_components)
-  list(TRANSFORM leat_objects_of_${name} PREPEND /)
-  list(JOIN leat_objects_of_${name} "|" leat_objects_of_${name})
-endforeach()
 set(leat_links_of_images JPEG::JPEG PNG::PNG WebP::webp hwy::hwy)
 set(leat_links_of_tables LZ4::lz4 Snappy::snappy Blosc::blosc)
 set(leat_links_of_text PCRE2::8bit Utf8proc::utf8proc)
 set(leat_links_of_remote ${LEAT_REMOTE_LINKS})
-if(NOT leat_objects_of_remote)
+if(NOT LEAT_HAVE_REMOTE)
   list(REMOVE_ITEM leat_components remote)
 endif()
+set(leat_objects "")
+foreach(name IN ITEMS core ${leat_components})
+  get_property(leat_objects_of_${name} GLOBAL PROPERTY leat_objects_of_${name})
+  list(APPEND leat_objects ${leat_objects_of_${name}})
+endforeach()
 
 # Each is an archive of one object, in which only the public names are left as they are. All else gets a name of its own, and is
 # hidden. Sanitizers and link-time optimisation have names and code of their own there.
@@ -73,21 +63,10 @@ if(leat_split)
   endif()
   set(leat_seen "")
   foreach(name IN ITEMS core ${leat_components})
-    set(objects "")
-    foreach(of_module IN LISTS leat_objects)
-      if(name STREQUAL "core")
-        foreach(component IN LISTS leat_components)
-          set(of_module "$<FILTER:${of_module},EXCLUDE,${leat_objects_of_${component}}>")
-        endforeach()
-      else()
-        set(of_module "$<FILTER:${of_module},INCLUDE,${leat_objects_of_${name}}>")
-      endif()
-      list(APPEND objects ${of_module})
-    endforeach()
     set(seen ${CMAKE_CURRENT_BINARY_DIR}/leat_${name}_seen.o)
     add_custom_command(OUTPUT ${seen}
-      COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${seen} ${objects}
-      DEPENDS ${objects} COMMENT "The objects of leat::${name} are one" COMMAND_EXPAND_LISTS VERBATIM)
+      COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${seen} ${leat_objects_of_${name}}
+      DEPENDS ${leat_objects_of_${name}} COMMENT "The objects of leat::${name} are one" COMMAND_EXPAND_LISTS VERBATIM)
     list(APPEND leat_seen ${seen})
   endforeach()
   add_custom_command(OUTPUT ${leat_private_names}

@@ -2,8 +2,11 @@
 #
 #   leat_module(io SOURCES ring.cpp arena.cpp LINKS Liburing::Liburing HEADERS leat_xxhash)
 #       The object library leat_io. PRECOMPILED library takes cmake/precompiled_library.hpp. LINKS end up in who links leat; HEADERS are
-#       header-only libraries, seen by nobody else. TOGETHER 8 compiles 8 sources as one unit, but for those under ALONE (LEAT_UNITY, of clang).
-#       Without SOURCES it is header-only. OUTSIDE_LIBRARY keeps it out of libleat (the command, test fakes).
+#       header-only libraries, seen by nobody else. Without SOURCES it is header-only.
+#       Several sources are compiled as one unit, but for those under ALONE (LEAT_UNITY). OUTSIDE_LIBRARY keeps it out of libleat (the
+#       command, test fakes); TOGETHER 6 is then how many they are.
+#   leat_module(io_remote PART_OF io COMPONENT remote SOURCES ...)
+#       More of io, which leat::remote has (cmake/library.cmake). Who links io has both.
 #   leat_test(io MODULES io async SOURCES ring_test.cpp LINKS ... LABELS ... ENVIRONMENT A=1)
 #       The executable io_tests of just these modules, so that io can be built and tested while another module is in
 #       pieces. MODULES ALL links every module of the library. Generator expressions are fine in ENVIRONMENT. TOGETHER and
@@ -30,10 +33,11 @@ else()
 endif()
 mark_as_advanced(LEAT_PRECOMPILE)
 
-# The command's units and the tests' spend their time on templates that each instantiates anew. So neighbours in their lists of sources
-# are compiled as one unit, in half of the CPU time (0.46 to 0.65, by target); units of the library gain nothing by it. A change of one file
-# then takes some seconds more. Unnamed namespaces of such files are one, so a name that two of them use is an error ("redefinition"):
-# rename one, or list a file under ALONE. For clang only, as above: GCC compiles each file by itself.
+# Most of a unit's time is headers, and templates that each instantiates anew. So neighbours in the lists of sources are compiled as one
+# unit, in about half of the CPU time (0.46 to 0.78, by target). A change of one file then takes some seconds more; the library of
+# developer builds is compiled file by file. So is that for AddressSanitizer: clang minds shadowed names there, and the tests hold that no
+# file's call means a function of its neighbour. Unnamed namespaces of such files are one, so a name that two of them use is an error
+# ("redefinition"): rename one, or list a file under ALONE. For clang only, as above: GCC compiles each file by itself.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   set(LEAT_UNITY ON CACHE BOOL "Several sources of leat's own targets are compiled as one unit")
 else()
@@ -99,10 +103,13 @@ function(leat_existing_sources out)
 endfunction()
 
 function(leat_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "OUTSIDE_LIBRARY" "PRECOMPILED;TOGETHER" "SOURCES;ALONE;LINKS;HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OUTSIDE_LIBRARY" "PRECOMPILED;TOGETHER;PART_OF;COMPONENT" "SOURCES;ALONE;LINKS;HEADERS")
   leat_existing_sources(sources ${arg_SOURCES} ${arg_ALONE})
   if(sources)
     add_library(leat_${name} OBJECT ${sources})
+    if(NOT arg_OUTSIDE_LIBRARY AND NOT LEAT_EXPORT_INTERNALS AND NOT LEAT_SANITIZE STREQUAL "address")
+      set(arg_TOGETHER 8)
+    endif()
     leat_unity(leat_${name} "${arg_TOGETHER}" ${arg_ALONE})
     set_target_properties(leat_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     if(NOT arg_OUTSIDE_LIBRARY)
@@ -110,6 +117,10 @@ function(leat_module name)
     endif()
     target_link_libraries(leat_${name} PUBLIC ${arg_LINKS} ${arg_HEADERS} Boost::headers Threads::Threads
       PRIVATE leat_flags)
+    if(arg_PART_OF)
+      target_link_libraries(leat_${name} PUBLIC leat_${arg_PART_OF})
+      set_property(GLOBAL APPEND PROPERTY leat_parts_of_${arg_PART_OF} ${name})
+    endif()
     if(arg_PRECOMPILED)
       leat_precompile(leat_${name} ${arg_PRECOMPILED})
     endif()
@@ -122,7 +133,10 @@ function(leat_module name)
     set_property(GLOBAL APPEND PROPERTY leat_links ${arg_LINKS})
     set_property(GLOBAL APPEND PROPERTY leat_headers ${arg_HEADERS})
     if(sources)
-      set_property(GLOBAL APPEND PROPERTY leat_objects $<TARGET_OBJECTS:leat_${name}>)
+      if(NOT arg_COMPONENT)
+        set(arg_COMPONENT core)
+      endif()
+      set_property(GLOBAL APPEND PROPERTY leat_objects_of_${arg_COMPONENT} $<TARGET_OBJECTS:leat_${name}>)
     endif()
   endif()
 endfunction()
@@ -146,6 +160,11 @@ function(leat_program target)
   elseif("stages" IN_LIST arg_MODULES AND TARGET leat_kernels)
     list(APPEND arg_MODULES kernels)
   endif()
+  foreach(module IN LISTS arg_MODULES)
+    get_property(parts GLOBAL PROPERTY leat_parts_of_${module})
+    list(APPEND arg_MODULES ${parts})
+  endforeach()
+  list(REMOVE_DUPLICATES arg_MODULES)
   list(TRANSFORM arg_MODULES PREPEND leat_)
   target_link_libraries(${target} PRIVATE ${arg_MODULES} ${arg_LINKS} Boost::headers Threads::Threads leat_flags)
   if(arg_PRECOMPILED)

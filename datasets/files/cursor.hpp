@@ -11,6 +11,9 @@
 
 namespace leat::datasets {
 
+/// The path of bytes that are no file of their own.
+inline const std::string no_file = "the record";
+
 /// Whatever goes wrong throws error{errc::format} with the file and the offset. It copies neither the path nor the bytes.
 class cursor {
  public:

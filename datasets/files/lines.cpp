@@ -47,7 +47,7 @@ struct open_line {
 };
 
 // In the second-level cache, where the kernel copies to and lines are looked for.
-constexpr std::size_t buffer_bytes = std::size_t{256} << 10;
+constexpr std::size_t line_buffer_bytes = std::size_t{256} << 10;
 
 std::string_view read_buffer(const file_bytes& file, std::uint64_t at, std::span<std::byte> buffer) {
   const std::size_t bytes = file.read(at, buffer);
@@ -120,7 +120,7 @@ class lines_of_part final : public line_finder {
 std::vector<value_place> lines_from(const file_bytes& file, std::uint64_t begin, std::uint64_t end,
                                     std::uint64_t first) {
   lines_of_part part(file.path(), begin, end, first);
-  std::vector<std::byte> buffer(buffer_bytes);
+  std::vector<std::byte> buffer(line_buffer_bytes);
   while (part.position() < file.size() && part.goes_on()) {
     const bool is_first = part.position() <= begin;
     const std::string_view text = read_buffer(file, part.position(), buffer);
@@ -287,9 +287,9 @@ std::vector<value_place> find_lines(const std::function<std::unique_ptr<file_byt
 
 std::vector<value_place> find_csv_rows(const file_bytes& file, char separator) {
   csv_rows rows(file.path(), separator, mark_bytes(file));
-  std::vector<std::byte> buffer(buffer_bytes);
+  std::vector<std::byte> buffer(line_buffer_bytes);
   while (rows.position() < file.size()) {
-    const bool is_first = rows.position() < buffer_bytes;
+    const bool is_first = rows.position() < line_buffer_bytes;
     const std::string_view text = read_buffer(file, rows.position(), buffer);
     rows.take(text);
     if (is_first) rows.expect(text.size(), file.size());

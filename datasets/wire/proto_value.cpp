@@ -13,8 +13,6 @@
 namespace leat::datasets {
 namespace {
 
-const std::string no_file = "the record";
-
 enum class wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
 /// Members of a message, one after another.

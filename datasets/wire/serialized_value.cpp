@@ -22,8 +22,6 @@ constexpr std::size_t values_max = 65'536;
 constexpr int depth_max = 64;
 constexpr std::size_t key_bytes_max = 256;
 constexpr std::size_t path_bytes_max = 1024;
-const std::string no_file = "the record";
-
 /// One value. Lists, tuples and dicts name others by their numbers, dicts a key and its value in turn.
 struct value {
   enum class what : std::uint8_t { none, whole, real, bytes, text, list, dict } is = what::none;

@@ -32,9 +32,9 @@ constexpr std::size_t window_samples_max = 1024;
 // A sample that is rewritten is read whole, alone if it is larger than a window.
 constexpr std::uint64_t rewritten_bytes_max = std::uint64_t{1} << 30;
 
-class packing {
+class tar_packing {
  public:
-  packing(const dataset& from, std::string_view out, const pack_options& options)
+  tar_packing(const dataset& from, std::string_view out, const pack_options& options)
       : from_(from),
         options_(options),
         plan_(out, samples_to_pack(from, options), options),
@@ -306,7 +306,7 @@ class packing {
 }  // namespace
 
 pack_result pack(const dataset& from, std::string_view out, const pack_options& options) {
-  return packing(from, out, options).run();
+  return tar_packing(from, out, options).run();
 }
 
 }  // namespace leat::datasets

@@ -56,10 +56,6 @@ constexpr std::size_t write_bytes_max = std::size_t{1} << 20;
                        .busy = "another process is writing it: wait for it, or pack elsewhere"});
 }
 
-std::span<const std::byte> as_bytes(std::string_view text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
 // A file within the folder that is not there yet for others.
 class inner_file {
  public:
@@ -236,7 +232,7 @@ class zarr_packing {
 
   void write_json(const std::string& name, const std::string& text) {
     inner_file file(place_of(name) + "/zarr.json");
-    file.write(as_bytes(text), options_.stop);
+    file.write(std::as_bytes(std::span(text)), options_.stop);
     file.close();
     bytes_written_ += text.size();
   }

@@ -110,10 +110,6 @@ std::string headers(std::string_view name, std::uint64_t size_bytes) {
   return all;
 }
 
-std::span<const std::byte> as_bytes(std::string_view text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
 }  // namespace
 
 std::uint64_t tar_member_bytes(std::string_view name, std::uint64_t size_bytes) {
@@ -163,7 +159,8 @@ void tar_writer::fail(int failure, std::string_view what) const {
 
 void tar_writer::begin(std::string_view name, std::uint64_t size_bytes) {
   assert(content_left_ == 0 && padding_ == 0);
-  append(as_bytes(headers(name, size_bytes)));
+  const std::string head = headers(name, size_bytes);
+  append(std::as_bytes(std::span(head)));
   content_left_ = size_bytes;
   padding_ = tar_padded(size_bytes) - size_bytes;
   if (content_left_ == 0) append_zeros(std::exchange(padding_, 0));

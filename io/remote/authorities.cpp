@@ -17,16 +17,16 @@
 namespace leat::io {
 namespace {
 
-struct stores {
+struct trust_stores {
   mutex reading;
   std::map<std::string, std::shared_ptr<X509_STORE>> by_name ABSL_GUARDED_BY(reading);
 };
 
 // Made after OpenSSL is ready, and so destroyed before it is no longer.
-stores& of_process() {
+trust_stores& trust_stores_of_process() {
   OPENSSL_init_ssl(0, nullptr);
-  static per_process<stores> all;
-  return all.get([](const stores*) { return std::make_unique<stores>(); });
+  static per_process<trust_stores> all;
+  return all.get([](const trust_stores*) { return std::make_unique<trust_stores>(); });
 }
 
 // What is read: another text where a file was replaced or changed.
@@ -65,7 +65,7 @@ std::shared_ptr<X509_STORE> read(const std::string& ca_file) {
 std::shared_ptr<X509_STORE> authorities_with(const std::string& ca_file) {
   constexpr std::size_t kept = 8;
   const std::string name = name_of(ca_file);
-  stores& all = of_process();
+  trust_stores& all = trust_stores_of_process();
   const mutex_lock lock(all.reading);
   if (const auto found = all.by_name.find(name); found != all.by_name.end()) return found->second;
   std::shared_ptr<X509_STORE> made = read(ca_file);

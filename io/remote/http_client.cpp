@@ -4,6 +4,7 @@
 #include "base/hash_map.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
+#include "io/remote/answers.hpp"
 #include "io/remote/connection_limit.hpp"
 #include "io/remote/connection_pool.hpp"
 #include "io/remote/fetch_progress.hpp"
@@ -66,8 +67,6 @@ namespace {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
-
-constexpr auto answers = asio::as_tuple(asio::use_awaitable);
 
 constexpr auto connect_time_max = std::chrono::seconds(10);
 constexpr auto watch_interval = std::chrono::milliseconds(20);

@@ -1,6 +1,7 @@
 #include "io/remote/http_connection.hpp"
 
 #include "base/text.hpp"
+#include "io/remote/answers.hpp"
 #include "io/remote/connect.hpp"
 #include "io/remote/http_head.hpp"
 #include "io/remote/ran_clock.hpp"
@@ -18,8 +19,6 @@ namespace leat::io {
 namespace {
 
 namespace asio = boost::asio;
-
-constexpr auto answers = asio::as_tuple(asio::use_awaitable);
 
 constexpr std::size_t head_read_bytes = std::size_t{4} << 10;
 // Bytes of a body that are waited for before they are read: the system's calls cost as much as the bytes do.

@@ -3,6 +3,7 @@
 #include "base/clock.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "io/remote/answers.hpp"
 #include "io/remote/connect.hpp"
 #include "io/remote/http_head.hpp"
 #include "io/remote/near_address.hpp"
@@ -24,7 +25,6 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-constexpr auto answers = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds look_up_interval_max(16);
 
 std::string whose_proxy(const proxy* by) { return by == nullptr ? "" : str_cat(", the proxy of ", by->variable); }

@@ -1,6 +1,7 @@
 #include "io/remote/profiles.hpp"
 
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "io/remote/credential_providers.hpp"
 #include "io/remote/renewed_credentials.hpp"
 
@@ -18,12 +19,6 @@ namespace {
 
 constexpr std::size_t profile_bytes_max = std::size_t{1} << 20;
 constexpr std::size_t roles_in_a_row_max = 5;
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
 
 // One section of a file as AWS's tools write it; empty where there is none.
 profile::section section_of(const std::string& path, std::string_view name) {

@@ -19,12 +19,6 @@ constexpr std::string_view own_names[] = {"host",       "range",          "if-ma
 
 bool is_of_a_name(char letter) { return is_letter(letter) || is_digit(letter) || letter == '-' || letter == '_'; }
 
-std::string trimmed(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
-  text.remove_prefix(begin);
-  return std::string(text.substr(0, text.find_last_not_of(" \t") + 1));
-}
-
 }  // namespace
 
 std::vector<request_header> parse_request_headers(const std::vector<std::string>& given, bool allow_http) {
@@ -36,9 +30,9 @@ std::vector<request_header> parse_request_headers(const std::vector<std::string>
       throw error(errc::usage,
                   "a header is written with the server that it goes to, as 'https://host Authorization: Bearer ...'");
     }
-    request_header made{
-        .server = parse_address(each.substr(0, blank)),
-        .line = {each.substr(blank + 1, colon - blank - 1), trimmed(std::string_view(each).substr(colon + 1))}};
+    request_header made{.server = parse_address(each.substr(0, blank)),
+                        .line = {each.substr(blank + 1, colon - blank - 1),
+                                 std::string(trimmed(std::string_view(each).substr(colon + 1)))}};
     const std::string& name = made.line.name;
     if (name.empty() || !std::all_of(name.begin(), name.end(), is_of_a_name))
       throw error(errc::usage, str_cat("a header for ", made.server.shown, " has no name such as Authorization"));

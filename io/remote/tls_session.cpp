@@ -1,5 +1,6 @@
 #include "io/remote/tls_session.hpp"
 
+#include "io/remote/answers.hpp"
 #include "io/remote/authorities.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -22,7 +23,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr auto answers = asio::as_tuple(asio::use_awaitable);
 // Others have their turn then.
 constexpr std::size_t read_at_once = std::size_t{256} << 10;
 

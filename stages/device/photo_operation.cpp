@@ -1,5 +1,6 @@
 #include "stages/device/photo_operation.hpp"
 
+#include "stages/device/alignment.hpp"
 #include "stages/device/decode_photos.hpp"
 #include "stages/device/device.hpp"
 
@@ -14,18 +15,18 @@ namespace {
 // 32, 2.3 by 64, 1.4 by 128, and 1.3 all at once.
 constexpr std::uint32_t photos_at_once = 128;
 
-constexpr std::size_t rounded(std::size_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
-
 std::size_t pixels_of(std::uint32_t height, std::uint32_t width) noexcept { return std::size_t{height} * width * 3; }
 
-std::size_t slot_for(std::size_t pixel_bytes) noexcept { return rounded(photo_slot_bytes + 2 * pixel_bytes + 4096); }
+std::size_t slot_for(std::size_t pixel_bytes) noexcept {
+  return device_aligned(photo_slot_bytes + 2 * pixel_bytes + 4096);
+}
 
 // A region that is just not decimated has 4 times the pixels: without subsampling 4 times the bytes in samples, 4 times in pixels and
 // twice in lines. The rest is for MCUs that are partly outside of it.
-std::uint64_t scratch_for(std::size_t pixel_bytes) noexcept { return rounded(12 * pixel_bytes + 65536); }
+std::uint64_t scratch_for(std::size_t pixel_bytes) noexcept { return device_aligned(12 * pixel_bytes + 65536); }
 
 // Of a JPEG file there is the whole picture, the region, and its lines: of rows of 224 x 224 up to 500,000 pixels.
-std::uint64_t scratch_for_jpegs(std::size_t pixel_bytes) noexcept { return rounded(24 * pixel_bytes + 65536); }
+std::uint64_t scratch_for_jpegs(std::size_t pixel_bytes) noexcept { return device_aligned(24 * pixel_bytes + 65536); }
 
 }  // namespace
 
@@ -58,7 +59,9 @@ std::size_t photo_operation::scratch_bytes(std::uint32_t rows) const noexcept {
 }
 
 // In the scratch: where that of the kernels begins.
-std::size_t photo_operation::pixels_behind(std::uint32_t rows) const noexcept { return rounded(rows * pixel_bytes_); }
+std::size_t photo_operation::pixels_behind(std::uint32_t rows) const noexcept {
+  return device_aligned(rows * pixel_bytes_);
+}
 
 failed_call photo_operation::launch(device_calls& calls, const operands& of, stream in) const noexcept {
   std::byte* const pixels = finish_ ? of.scratch : of.to;

@@ -1,5 +1,6 @@
 #include "stages/device/photo_plan.hpp"
 
+#include "stages/device/alignment.hpp"
 #include "stages/pixels/decimation.hpp"
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/photo_rows.hpp"
@@ -15,8 +16,6 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<photo_slot> && std::is_standard_layout_v<photo_slot>,
               "it is copied to a device by bytes");
-
-std::uint64_t rounded(std::uint64_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
 
 upsampling as_on_device(pixels::upsampling_kind how) noexcept {
   switch (how) {
@@ -78,7 +77,7 @@ std::uint64_t place_planes(const pixels::photo_layout& how, const mcu_range& col
     plane.expand_x = static_cast<std::uint8_t>(from.expand_x);
     plane.expand_y = static_cast<std::uint8_t>(from.expand_y);
     std::copy(from.quantisation.begin(), from.quantisation.end(), plane.quantisation);
-    bytes += rounded(std::uint64_t{plane.stride} * (rows.end - rows.first) * static_cast<std::uint32_t>(down));
+    bytes += device_aligned(std::uint64_t{plane.stride} * (rows.end - rows.first) * static_cast<std::uint32_t>(down));
     for (int y = 0; y < from.down; ++y) {
       for (int x = 0; x < from.across; ++x, ++to.mcu_blocks) {
         to.block_plane[to.mcu_blocks] = i;
@@ -169,10 +168,10 @@ bool place_pixels(std::uint64_t planes_bytes, photo_plan& plan) noexcept {
   const auto height = static_cast<std::uint64_t>(to.height);
   const auto width = static_cast<std::uint64_t>(to.width);
   to.pixels = planes_bytes;
-  to.lines = to.pixels + rounded(3 * height * width);
+  to.lines = to.pixels + device_aligned(3 * height * width);
   const std::uint64_t after_first_pass = to.down_first ? static_cast<std::uint64_t>(plan.down.count) * width
                                                        : height * static_cast<std::uint64_t>(plan.across.count);
-  plan.scratch_bytes = to.lines + rounded(3 * after_first_pass);
+  plan.scratch_bytes = to.lines + device_aligned(3 * after_first_pass);
   return plan.scratch_bytes <= photo_scratch_bytes_max;
 }
 
@@ -225,7 +224,7 @@ std::optional<photo_plan> plan_jpeg(const pixels::picture_info& info, const pixe
   photo_plan plan = plan_region(info.width, info.height, info, drawn, 1, stored);
   if (stored.width == 0) return std::nullopt;
   photo_on_device& to = plan.on_device;
-  const std::uint64_t stride = rounded(static_cast<std::uint64_t>(info.width));
+  const std::uint64_t stride = device_aligned(static_cast<std::uint64_t>(info.width));
   const std::uint64_t plane_bytes = stride * static_cast<std::uint64_t>(info.height);
   to.plane_count = 3;
   to.is_ycbcr = false;

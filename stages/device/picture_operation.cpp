@@ -1,5 +1,6 @@
 #include "stages/device/picture_operation.hpp"
 
+#include "stages/device/alignment.hpp"
 #include "stages/device/device.hpp"
 
 #include <algorithm>
@@ -7,8 +8,6 @@
 
 namespace leat::stages {
 namespace {
-
-constexpr std::size_t rounded(std::size_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
 
 std::uint32_t record_bytes_of(const program_layout& programs) noexcept {
   return programs.record_bytes + programs.tables * program_tables_bytes;
@@ -27,14 +26,14 @@ std::size_t picture_operation::decoded_row_bytes() const noexcept { return std::
 
 std::size_t picture_operation::scratch_bytes(std::uint32_t rows) const noexcept {
   if (!programs_ || !programs_->looks_at_picture) return 0;
-  const std::size_t records = rounded(std::size_t{rows} * record_bytes_of(*programs_)) + noise_bytes(rows);
+  const std::size_t records = device_aligned(std::size_t{rows} * record_bytes_of(*programs_)) + noise_bytes(rows);
   if (!programs_->looks_at_neighbours) return records;
   const std::size_t pixels = rows * decoded_row_bytes();
-  return records + rounded(pixels) + rounded(2 * pixels);
+  return records + device_aligned(pixels) + device_aligned(2 * pixels);
 }
 
 std::size_t picture_operation::noise_bytes(std::uint32_t rows) const noexcept {
-  return rounded(std::size_t{rows} * programs_->noise_values * sizeof(float));
+  return device_aligned(std::size_t{rows} * programs_->noise_values * sizeof(float));
 }
 
 picture_preparation picture_operation::preparation(const picture_batch& pictures, std::byte* scratch) const noexcept {
@@ -47,12 +46,12 @@ picture_preparation picture_operation::preparation(const picture_batch& pictures
                            .height = pictures.height,
                            .width = pictures.width,
                            .noise_values = programs_->noise_values};
-  std::byte* const behind = scratch + rounded(std::size_t{pictures.rows} * made.record_bytes);
+  std::byte* const behind = scratch + device_aligned(std::size_t{pictures.rows} * made.record_bytes);
   if (made.noise_values != 0) made.noise = reinterpret_cast<float*>(behind);
   if (programs_->looks_at_neighbours) {
     std::byte* const pixels = behind + noise_bytes(pictures.rows);
     made.made = reinterpret_cast<std::uint8_t*>(pixels);
-    made.between = reinterpret_cast<std::uint16_t*>(pixels + rounded(pictures.rows * decoded_row_bytes()));
+    made.between = reinterpret_cast<std::uint16_t*>(pixels + device_aligned(pictures.rows * decoded_row_bytes()));
   }
   return made;
 }

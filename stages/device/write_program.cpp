@@ -1,5 +1,6 @@
 #include "stages/device/write_program.hpp"
 
+#include "stages/device/alignment.hpp"
 #include "stages/pixels/colour/neighbours.hpp"
 #include "stages/pixels/colour/tables.hpp"
 #include "stages/pixels/pass_table.hpp"
@@ -22,8 +23,6 @@ static_assert(std::is_trivially_copyable_v<picture_program> && sizeof(picture_pr
 
 constexpr std::size_t table_bytes = 256;
 constexpr std::size_t weight_bytes = 2 * sizeof(std::int32_t);
-
-constexpr std::size_t rounded(std::size_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
 
 // One behind the other; what they refer to behind all of them.
 class record_writer {
@@ -173,7 +172,7 @@ program_layout layout_of(const pixels::pipeline& steps) {
     }
   }
   layout.looks_at_picture = layout.looks_at_picture || layout.looks_at_neighbours;
-  layout.record_bytes = static_cast<std::uint32_t>(rounded(bytes));
+  layout.record_bytes = static_cast<std::uint32_t>(device_aligned(bytes));
   if (const transforms::random_erasing* const erasing = steps.erasing()) {
     for (std::size_t c = 0; c < 3; ++c) layout.erased[c] = static_cast<float>(erasing->value[c]);
     if (erasing->noise) {

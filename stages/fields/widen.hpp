@@ -12,7 +12,7 @@ namespace leat::stages {
 /// Writes `count` numbers; false where one of them does not fit.
 using widen_function = bool (*)(const std::byte* from, std::byte* to, std::size_t count);
 
-namespace detail {
+namespace widen_functions {
 
 // Of any alignment: loops over memcpy become vector loads and stores, as those over pointers do.
 template <class From, class To>
@@ -54,24 +54,24 @@ widen_function widening_to(dtype from) noexcept {
   }
 }
 
-}  // namespace detail
+}  // namespace widen_functions
 
 /// Null where they need not fit.
 [[nodiscard]] inline widen_function widening(dtype from, dtype to) noexcept {
   if (from == to) {
     switch (size_bytes(from)) {
       case 1:
-        return &detail::copy<1>;
+        return &widen_functions::copy<1>;
       case 2:
-        return &detail::copy<2>;
+        return &widen_functions::copy<2>;
       case 4:
-        return &detail::copy<4>;
+        return &widen_functions::copy<4>;
       default:
-        return &detail::copy<8>;
+        return &widen_functions::copy<8>;
     }
   }
-  if (to == dtype::i32) return detail::widening_to<std::int32_t>(from);
-  if (to == dtype::i64) return detail::widening_to<std::int64_t>(from);
+  if (to == dtype::i32) return widen_functions::widening_to<std::int32_t>(from);
+  if (to == dtype::i64) return widen_functions::widening_to<std::int64_t>(from);
   return nullptr;
 }
 

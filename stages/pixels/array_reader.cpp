@@ -15,10 +15,6 @@ namespace {
 // Lines between two checks of `stop`.
 constexpr int lines_per_look = 64;
 
-std::size_t line_bytes(const rectangle& region) noexcept {
-  return static_cast<std::size_t>(region.width) * 3 + line_slack_bytes;
-}
-
 struct f16_element {
   std::uint16_t bits;
   [[nodiscard]] double value() const noexcept { return f16_value(bits); }
@@ -62,7 +58,7 @@ bool array_reader::lies_as_lines() const noexcept {
 }
 
 std::size_t array_reader::scratch_bytes(const rectangle& region, int /*decimation*/) {
-  return scratch_arena::rounded(line_bytes(region));
+  return scratch_arena::rounded(rgb_line_bytes(region.width));
 }
 
 stages::outcome<void> array_reader::start(const rectangle& region, int decimation) {
@@ -70,7 +66,7 @@ stages::outcome<void> array_reader::start(const rectangle& region, int decimatio
   static_cast<void>(decimation);
   region_ = region;
   next_line_ = 0;
-  line_ = arena_.take_array<std::uint8_t>(line_bytes(region));
+  line_ = arena_.take_array<std::uint8_t>(rgb_line_bytes(region.width));
   if (line_ == nullptr) return stages::unsupported("out of scratch memory");
   return {};
 }
@@ -86,7 +82,7 @@ stages::outcome<lines> array_reader::read() {
     return stages::corrupt(str_cat("has the number ", wrong_, " among its pixels, which are from 0 to ", pixels_.white,
                                    "; image::white() says which number is white"));
   }
-  return lines{line_, line_bytes(region_), 1};
+  return lines{line_, rgb_line_bytes(region_.width), 1};
 }
 
 // Those that may be read to line_slack_bytes after their end: all but the last ones of the array.
@@ -95,7 +91,7 @@ lines array_reader::some_in_place() noexcept {
   const std::size_t begin =
       static_cast<std::size_t>(region_.y + next_line_) * stride + static_cast<std::size_t>(region_.x) * 3;
   int count = 0;
-  for (std::size_t end = begin + line_bytes(region_);
+  for (std::size_t end = begin + rgb_line_bytes(region_.width);
        count < std::min(lines_per_look, region_.height - next_line_) && end <= encoded_.size(); end += stride) {
     ++count;
   }

@@ -15,10 +15,6 @@ constexpr std::size_t steps_per_look = 4096;
 // Run lengths are expanded in blocks of rows of about so many pixels. Only the beginnings of blocks are kept, which are few.
 constexpr std::size_t block_pixels = 4096;
 
-std::size_t line_bytes(const rectangle& region) noexcept {
-  return static_cast<std::size_t>(region.width) * 3 + line_slack_bytes;
-}
-
 bool is_stopped(const std::atomic<bool>* stop) noexcept {
   return stop != nullptr && stop->load(std::memory_order_relaxed);
 }
@@ -146,7 +142,7 @@ stages::outcome<void> bmp_reader::open(std::span<const std::byte> encoded, const
 }
 
 std::size_t bmp_reader::scratch_bytes(const rectangle& region, int /*decimation*/) {
-  const std::size_t line = scratch_arena::rounded(line_bytes(region));
+  const std::size_t line = scratch_arena::rounded(rgb_line_bytes(region.width));
   if (layout_.compression == bmp_compression::none) return line;
   return line + scratch_arena::rounded(block_count() * sizeof(bmp_run_place)) +
          scratch_arena::rounded(block_rows_ * static_cast<std::size_t>(layout_.width));
@@ -157,7 +153,7 @@ stages::outcome<void> bmp_reader::start(const rectangle& region, int decimation)
   static_cast<void>(decimation);
   region_ = region;
   next_line_ = 0;
-  line_ = arena_.take_array<std::uint8_t>(line_bytes(region));
+  line_ = arena_.take_array<std::uint8_t>(rgb_line_bytes(region.width));
   if (line_ == nullptr) return stages::unsupported("BMP: out of scratch memory");
   return layout_.compression == bmp_compression::none ? stages::outcome<void>() : find_blocks();
 }
@@ -167,7 +163,7 @@ stages::outcome<lines> bmp_reader::read() {
   if (is_stopped(stop_)) return stages::cancelled();
   const int y = region_.y + next_line_++;
   convert(static_cast<std::size_t>(layout_.top_down ? y : layout_.height - 1 - y));
-  return lines{line_, line_bytes(region_), 1};
+  return lines{line_, rgb_line_bytes(region_.width), 1};
 }
 
 void bmp_reader::read_palette() noexcept {

@@ -161,7 +161,7 @@ stages::outcome<void> gif_reader::open(std::span<const std::byte> encoded, const
 
 std::size_t gif_reader::scratch_bytes(const rectangle& region, int /*decimation*/) {
   return scratch_arena::rounded(frame_bytes()) + scratch_arena::rounded(sizeof(code_tables)) +
-         scratch_arena::rounded(static_cast<std::size_t>(region.width) * 3 + line_slack_bytes);
+         scratch_arena::rounded(rgb_line_bytes(region.width));
 }
 
 stages::outcome<void> gif_reader::start(const rectangle& region, int decimation) {
@@ -171,7 +171,7 @@ stages::outcome<void> gif_reader::start(const rectangle& region, int decimation)
   next_row_ = 0;
   frame_ = arena_.take_array<std::uint8_t>(frame_bytes());
   auto* const tables = arena_.take_array<code_tables>(1);
-  line_ = arena_.take_array<std::uint8_t>(static_cast<std::size_t>(region.width) * 3 + line_slack_bytes);
+  line_ = arena_.take_array<std::uint8_t>(rgb_line_bytes(region.width));
   if (frame_ == nullptr || tables == nullptr || line_ == nullptr) {
     return stages::unsupported("GIF: out of scratch memory");
   }

@@ -307,7 +307,7 @@ outcome<void> picture_decoder::state::fill_turned(const source& from, const rect
       turn.stored(upright, shrunk(from.info.width, decimation), shrunk(from.info.height, decimation));
   const std::size_t stride = static_cast<std::size_t>(region.width) * 3;
   const std::size_t part_bytes = stride * static_cast<std::size_t>(region.height);
-  const std::size_t line_bytes = static_cast<std::size_t>(upright.width) * 3 + line_slack_bytes;
+  const std::size_t line_bytes = rgb_line_bytes(upright.width);
   outcome<void> started = start(from, region, decimation,
                                 rows_bytes + scratch_arena::rounded(part_bytes) + scratch_arena::rounded(line_bytes));
   if (!started) return started;

@@ -30,12 +30,6 @@ constexpr std::uint64_t expansion_max = 1032;
 // How much is inflated behind the last line. A few writers have a line too many, which libpng and Pillow accept.
 constexpr std::uint64_t bytes_behind_max = std::uint64_t{64} << 10;
 
-std::uint32_t big32(bytes_view from, std::size_t at) noexcept {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(from[at + i]);
-  return value;
-}
-
 // The first letter is upper case: a decoder that does not know the chunk cannot decode the picture.
 bool is_critical(std::uint32_t name) noexcept { return (name >> 24 & 0x20) == 0; }
 
@@ -47,7 +41,7 @@ bool is_name(std::uint32_t name) noexcept {
   return true;
 }
 
-std::string text_of(std::uint32_t name) {
+std::string text_of_name(std::uint32_t name) {
   std::string text;
   for (int shift = 24; shift >= 0; shift -= 8) text += static_cast<char>(name >> shift & 0xFF);
   return text;
@@ -138,7 +132,7 @@ stages::outcome<void> png_data::open(bytes_view encoded, bool alpha, const std::
     }
     const bool is_transparency = alpha && name == name_of("tRNS");
     if ((is_critical(name) || is_transparency) && !is_whole(encoded, at, length))
-      return stages::corrupt("PNG: " + text_of(name) + ": CRC error");
+      return stages::corrupt("PNG: " + text_of_name(name) + ": CRC error");
     if (name == name_of("IEND")) break;
     if (name == name_of("IDAT")) {
       if (data_ == 0) data_ = at;
@@ -150,7 +144,7 @@ stages::outcome<void> png_data::open(bytes_view encoded, bool alpha, const std::
         if (!palette_.empty()) return stages::corrupt("PNG: two palettes");
         palette_ = encoded.subspan(at, chunk_frame_bytes + length);
       } else if (is_critical(name) && !first && !data_over) {
-        return stages::corrupt("PNG: " + text_of(name) + ": unhandled critical chunk");
+        return stages::corrupt("PNG: " + text_of_name(name) + ": unhandled critical chunk");
       }
     }
     at += chunk_frame_bytes + length;

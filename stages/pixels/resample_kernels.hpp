@@ -14,6 +14,10 @@ inline constexpr int weight_bits = 32 - 8 - 2;
 
 /// Bytes behind the last pixel of a line that resample_line() may read, and does not use.
 inline constexpr std::size_t line_slack_bytes = 16;
+/// The memory of a line of `width` pixels of interleaved RGB.
+[[nodiscard]] constexpr std::size_t rgb_line_bytes(int width) noexcept {
+  return static_cast<std::size_t>(width) * 3 + line_slack_bytes;
+}
 
 /// How the outputs of a line are made, four at a time.
 ///   count     outputs; the tables have entries for the next multiple of four

@@ -30,9 +30,7 @@ class webp_reader final : public picture_reader {
   [[nodiscard]] std::size_t pixel_bytes() const noexcept { return background_ ? 4 : 3; }
   [[nodiscard]] std::size_t lossless_bytes() const noexcept;
   void plan(const rectangle& region) noexcept;
-  [[nodiscard]] std::size_t line_bytes() const noexcept {
-    return static_cast<std::size_t>(region_.width) * 3 + line_slack_bytes;
-  }
+  [[nodiscard]] std::size_t line_bytes() const noexcept { return rgb_line_bytes(region_.width); }
   [[nodiscard]] stages::outcome<lines> read_band();
   [[nodiscard]] std::size_t library_bytes() const noexcept;
   [[nodiscard]] bool is_from_top() const noexcept;

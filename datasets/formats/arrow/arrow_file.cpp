@@ -607,7 +607,7 @@ class message_walker {
   std::vector<std::pair<std::int64_t, std::size_t>> current_;  // as arrow_batch::dictionaries, of the batch to come
 };
 
-constexpr std::uint64_t size_bytes = sizeof(std::int64_t);
+constexpr std::uint64_t length_bytes = sizeof(std::int64_t);
 constexpr std::int64_t as_it_was = -1;
 
 }  // namespace
@@ -624,9 +624,9 @@ bool is_arrow(std::span<const std::byte> start) noexcept {
 std::optional<std::uint64_t> expanded_bytes(arrow_codec codec, std::span<const std::byte> start,
                                             std::uint64_t stored_bytes) {
   if (codec == arrow_codec::none || stored_bytes == 0) return stored_bytes;
-  if (stored_bytes < size_bytes || start.size() < size_bytes) return std::nullopt;
+  if (stored_bytes < length_bytes || start.size() < length_bytes) return std::nullopt;
   const auto bytes = number_at<std::int64_t>(start, 0);
-  if (bytes == as_it_was) return stored_bytes - size_bytes;
+  if (bytes == as_it_was) return stored_bytes - length_bytes;
   // 128 KiB of zeros are 4 bytes of Zstandard: RFC 8878. A byte of an LZ4 length is 255 of a match.
   const std::uint64_t bytes_of_a_byte = codec == arrow_codec::lz4 ? 255 : 32'768;
   if (bytes < 0 || static_cast<std::uint64_t>(bytes) / bytes_of_a_byte > stored_bytes) return std::nullopt;
@@ -641,7 +641,7 @@ std::optional<std::string> expand_arrow_buffer(arrow_codec codec, std::span<cons
     return str_cat("a buffer of ", *bytes, " bytes where ", decoded.size(), " were expected");
   if (stored.empty()) return std::nullopt;
   const bool is_packed = codec != arrow_codec::none && number_at<std::int64_t>(stored, 0) != as_it_was;
-  if (codec != arrow_codec::none) stored = stored.subspan(size_bytes);
+  if (codec != arrow_codec::none) stored = stored.subspan(length_bytes);
   if (is_packed) return codec == arrow_codec::lz4 ? expand_lz4_frame(stored, decoded) : expand_zstd(stored, decoded);
   std::copy(stored.begin(), stored.end(), decoded.begin());
   return std::nullopt;
@@ -653,7 +653,7 @@ std::optional<std::string> expand_part_of_arrow_buffer(arrow_codec codec, std::s
   if (!bytes || begin > *bytes || part.size() > *bytes - begin) return "a buffer that is shorter than its values";
   if (part.empty()) return std::nullopt;
   const bool is_packed = codec != arrow_codec::none && number_at<std::int64_t>(stored, 0) != as_it_was;
-  if (codec != arrow_codec::none) stored = stored.subspan(size_bytes);
+  if (codec != arrow_codec::none) stored = stored.subspan(length_bytes);
   if (is_packed) {
     return codec == arrow_codec::lz4 ? expand_lz4_frame_part(stored, begin, part)
                                      : expand_zstd_part(stored, begin, part);

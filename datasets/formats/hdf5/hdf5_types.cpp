@@ -9,7 +9,7 @@
 namespace leat::datasets {
 namespace {
 
-constexpr int depth_max = 8;
+constexpr int type_depth_max = 8;
 constexpr std::uint64_t axes_max = 32;
 
 hdf5_type read_type(hdf5_cursor& at, int depth);
@@ -179,7 +179,7 @@ void read_variable(hdf5_cursor& at, const prefix& of, hdf5_type& type, int depth
 }
 
 hdf5_type read_type(hdf5_cursor& at, int depth) {
-  if (depth > depth_max) at.fail("a type of types of types");
+  if (depth > type_depth_max) at.fail("a type of types of types");
   const std::uint64_t first = at.number(1);
   prefix of;
   of.version = first >> 4;

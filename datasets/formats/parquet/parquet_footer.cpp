@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t footer_bytes_max = std::uint64_t{1} << 28;
 constexpr std::size_t leaves_max = 65'535;
-constexpr int depth_max = 64;
+constexpr int schema_depth_max = 64;
 // Columns within columns repeat the names above them.
 constexpr std::uint64_t path_bytes_max = std::uint64_t{64} << 20;
 
@@ -360,7 +360,7 @@ class footer_reader {
   // A list is a group which repeats a group of one element, or the element itself: `ids.list.element` is shown as `ids`.
   void add_leaves(std::size_t& next, const schema_place& above) {
     if (next >= elements_.size()) fail_at(file_.path(), at_.offset(), "a schema whose columns do not add up");
-    if (above.depth > depth_max) fail_at(file_.path(), at_.offset(), "columns within columns, more than 64");
+    if (above.depth > schema_depth_max) fail_at(file_.path(), at_.offset(), "columns within columns, more than 64");
     const schema_element& element = elements_[next++];
     const auto below = [&](const std::string& path) {
       return path.empty() ? element.name : str_cat(path, ".", element.name);

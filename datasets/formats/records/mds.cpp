@@ -31,7 +31,7 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr std::uint64_t index_bytes_max = std::uint64_t{256} << 20;
+constexpr std::uint64_t mds_index_bytes_max = std::uint64_t{256} << 20;
 
 /// The index, checked word by word.
 class index_reader {
@@ -39,7 +39,7 @@ class index_reader {
   index_reader(const std::string& folder, const std::string& path) : folder_(folder), path_(path) {}
 
   std::vector<mds_shard> read(const file_bytes& file) {
-    if (file.size() > index_bytes_max) fail(str_cat("an index of ", file.size(), " bytes"));
+    if (file.size() > mds_index_bytes_max) fail(str_cat("an index of ", file.size(), " bytes"));
     const std::vector<std::byte> content = file.read(0, file.size());
     const json index = parsed({reinterpret_cast<const char*>(content.data()), content.size()});
     if (!index.is_object()) fail("no JSON object");

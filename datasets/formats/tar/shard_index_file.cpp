@@ -20,13 +20,13 @@ namespace {
 
 constexpr std::array<char, 8> magic_text = {'l', 'e', 'a', 't', 't', 'a', 'r', '\n'};
 // Incremented whenever the meaning of an index changes.
-constexpr std::uint64_t version = 1;
+constexpr std::uint64_t plain_version = 1;
 // Of indexes with hard links, which the version before would take for members without bytes.
 constexpr std::uint64_t version_with_links = 2;
 
 struct header {
   std::array<char, 8> magic = magic_text;
-  std::uint64_t version = datasets::version;
+  std::uint64_t version = plain_version;
   digest whole;  ///< of what follows
 };
 static_assert(sizeof(header) == 32);
@@ -209,7 +209,7 @@ parsed_shard_indexes parse_shard_indexes(std::span<const std::byte> bytes,
   if (bytes.size() < sizeof head) refuse("it is no index of shards");
   std::memcpy(&head, bytes.data(), sizeof head);
   if (head.magic != magic_text) refuse("it is no index of shards");
-  if (head.version != version && head.version != version_with_links) refuse("it is of another version of leat");
+  if (head.version != plain_version && head.version != version_with_links) refuse("it is of another version of leat");
   const std::span<const std::byte> content = bytes.subspan(sizeof head);
 #ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
   if (head.whole != digest_of(content)) refuse("it is damaged");

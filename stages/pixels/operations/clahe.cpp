@@ -14,7 +14,7 @@ constexpr int tiles_max = 64;
 inline int luma_of(int r, int g, int b) noexcept { return (77 * r + 150 * g + 29 * b + 128) >> 8; }
 
 //   source   OpenCV 4, clahe.cpp: how clipped values are spread, the table, and which tiles a pixel takes
-struct rules {
+struct clahe_rules {
   using step = transforms::clahe;
   static constexpr bool in_place = true;
 
@@ -128,6 +128,6 @@ struct rules {
 
 }  // namespace
 
-operation clahe_operation() { return make_operation<rules>(); }
+operation clahe_operation() { return make_operation<clahe_rules>(); }
 
 }  // namespace leat::pixels

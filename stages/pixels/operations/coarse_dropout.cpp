@@ -8,7 +8,7 @@ namespace {
 
 constexpr int holes_max = 1000;
 
-struct rules {
+struct coarse_dropout_rules {
   using step = transforms::coarse_dropout;
   static constexpr bool in_place = true;
 
@@ -50,6 +50,6 @@ struct rules {
 
 }  // namespace
 
-operation coarse_dropout_operation() { return make_operation<rules>(); }
+operation coarse_dropout_operation() { return make_operation<coarse_dropout_rules>(); }
 
 }  // namespace leat::pixels

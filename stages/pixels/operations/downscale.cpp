@@ -16,7 +16,7 @@ int nearest(int i, int size, double scale) noexcept {
   return std::min(static_cast<int>(std::floor(between * (1 / scale))), size - 1);
 }
 
-struct rules {
+struct downscale_rules {
   using step = transforms::downscale;
   static constexpr bool in_place = false;
 
@@ -48,6 +48,6 @@ struct rules {
 
 }  // namespace
 
-operation downscale_operation() { return make_operation<rules>(); }
+operation downscale_operation() { return make_operation<downscale_rules>(); }
 
 }  // namespace leat::pixels

@@ -5,7 +5,7 @@
 namespace leat::pixels {
 namespace {
 
-struct rules {
+struct gaussian_noise_rules {
   using step = transforms::gaussian_noise;
   static constexpr bool in_place = true;
 
@@ -44,6 +44,6 @@ struct rules {
 
 }  // namespace
 
-operation gaussian_noise_operation() { return make_operation<rules>(); }
+operation gaussian_noise_operation() { return make_operation<gaussian_noise_rules>(); }
 
 }  // namespace leat::pixels

@@ -30,7 +30,7 @@ class poisson_numbers {
   std::array<std::uint32_t, 10> below_{};
 };
 
-struct rules {
+struct iso_noise_rules {
   using step = transforms::iso_noise;
   static constexpr bool in_place = true;
 
@@ -128,6 +128,6 @@ struct rules {
 
 }  // namespace
 
-operation iso_noise_operation() { return make_operation<rules>(); }
+operation iso_noise_operation() { return make_operation<iso_noise_rules>(); }
 
 }  // namespace leat::pixels

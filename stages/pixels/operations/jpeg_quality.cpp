@@ -23,7 +23,7 @@ std::array<std::int32_t, 64> quantisation(const std::array<std::uint8_t, 64>& ba
   return made;
 }
 
-struct rules {
+struct jpeg_quality_rules {
   using step = transforms::jpeg_quality;
   static constexpr bool in_place = true;
 
@@ -45,6 +45,6 @@ struct rules {
 
 }  // namespace
 
-operation jpeg_quality_operation() { return make_operation<rules>(); }
+operation jpeg_quality_operation() { return make_operation<jpeg_quality_rules>(); }
 
 }  // namespace leat::pixels

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kernel_max = 7;
 
-struct rules {
+struct median_blur_rules {
   using step = transforms::median_blur;
   static constexpr bool in_place = false;
 
@@ -64,6 +64,6 @@ struct rules {
 
 }  // namespace
 
-operation median_blur_operation() { return make_operation<rules>(); }
+operation median_blur_operation() { return make_operation<median_blur_rules>(); }
 
 }  // namespace leat::pixels

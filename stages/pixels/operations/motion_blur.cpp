@@ -8,11 +8,11 @@
 namespace leat::pixels {
 namespace {
 
-constexpr int kernel_max = 31;
+constexpr int line_pixels_max = 31;
 
 // The places of a line in a square of side x side, each once.
 struct line_places {
-  std::array<std::array<int, 2>, kernel_max> at;  // x, y from the middle
+  std::array<std::array<int, 2>, line_pixels_max> at;  // x, y from the middle
   int count = 0;
 
   //   source   Albumentations 2.0.8, create_motion_kernel()
@@ -36,12 +36,12 @@ struct line_places {
   }
 };
 
-struct rules {
+struct motion_blur_rules {
   using step = transforms::motion_blur;
   static constexpr bool in_place = false;
 
   static void check(const step& what, number_check& to) {
-    to.kernel(what.kernel, kernel_max);
+    to.kernel(what.kernel, line_pixels_max);
     to.range("angle", what.angle, -360, 360);
     to.range("direction", what.direction, -1, 1);
     if (what.shifted) to.draws();
@@ -57,7 +57,7 @@ struct rules {
   // A line that continues on both sides, and the sums of one.
   static std::size_t scratch_bytes(const step&, int, int width) {
     const auto values = static_cast<std::size_t>(width);
-    return values * sizeof(std::uint16_t) + values + kernel_max;
+    return values * sizeof(std::uint16_t) + values + line_pixels_max;
   }
   static void apply(const step&, const operation_run& run) {
     const line_places places(static_cast<int>(run.numbers[0]), run.numbers[1], run.numbers[2], run.numbers[3],
@@ -96,6 +96,6 @@ struct rules {
 
 }  // namespace
 
-operation motion_blur_operation() { return make_operation<rules>(); }
+operation motion_blur_operation() { return make_operation<motion_blur_rules>(); }
 
 }  // namespace leat::pixels

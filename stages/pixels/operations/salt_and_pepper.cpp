@@ -4,7 +4,7 @@
 namespace leat::pixels {
 namespace {
 
-struct rules {
+struct salt_and_pepper_rules {
   using step = transforms::salt_and_pepper;
   static constexpr bool in_place = true;
 
@@ -36,6 +36,6 @@ struct rules {
 
 }  // namespace
 
-operation salt_and_pepper_operation() { return make_operation<rules>(); }
+operation salt_and_pepper_operation() { return make_operation<salt_and_pepper_rules>(); }
 
 }  // namespace leat::pixels
