@@ -1,0 +1,21 @@
+"""Loads batches for training: io_uring reads, decoding in place, tensors by DLPack.
+
+    import pyleat as leat, torch
+    train = leat.Loader("train-{000..127}.tar",
+                        leat.Image("jpg").random_resized_crop(224).random_flip().normalize(leat.IMAGENET),
+                        leat.Label("cls"), batch_size=256, seed=7)
+    for batch in train:                      # one epoch; the next `for` is the next epoch
+        x, y = torch.from_dlpack(batch["jpg"]), torch.from_dlpack(batch["cls"])
+"""
+
+from ._errors import (CallbackError, CancelledError, ChangedError, CorruptError, DeviceError, Error, FormatError, LimitError,
+                      NotFoundError, PermissionDeniedError, ReadError, UnsupportedError, UsageError)
+from ._leat import (Array, Batch, BatchMix, Bytes, Columns, Dataset, Image, Label, Order, Sequence, Stack, Tensor, Text,
+                    Tokenize, Tokenizer, Tokens, __version__, balanced, bucketed, concat, cut_windows, cutmix, mixup, open,
+                    open_tokens, packed, read_column, repeated, sequential, shuffled, shuffled_blocks, weighted, zip)
+from ._loader import Loader
+
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
+
+__all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,0 +1,89 @@
+"""Loader: what `for`, `async for` and `with` need of Python around the module's own."""
+
+import asyncio
+import atexit
+import weakref
+
+from . import _leat
+
+_alive = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all():
+    # Threads must have ended before the interpreter takes its modules apart.
+    for each in list(_alive):
+        each.stop()
+
+
+class Loader(_leat.Loader):
+    """Loads batches ahead: Loader(source, *fields, batch_size=64, seed=0, ...).
+
+    source   a path, a pattern, an address, a list of them, or a Dataset
+    fields   Image, Label, Text ...
+    options  every loader option of C++ by its name; durations in seconds. world is what torchrun, MPI or Slurm say
+    to       "numpy" or "torch": a batch is a dict of that library's own, without a copy
+    """
+
+    def __init__(self, source, *fields, to=None, **options):
+        if to not in (None, "numpy", "torch"):
+            raise ValueError(f"to= is 'numpy' or 'torch', and not {to!r}")
+        super().__init__(source, *fields, **options)
+        self._to = to
+        _alive.add(self)
+
+    def _given(self, batch):
+        if self._to is None:
+            return batch
+        if self._to == "numpy":
+            return {name: each.numpy() for name, each in batch.items()}
+        import torch
+
+        return {name: torch.from_dlpack(each) for name, each in batch.items()}
+
+    def __iter__(self):
+        self.begin_epoch()
+        while (batch := self.next()) is not None:
+            given = self._given(batch)
+            # Held by the consumer alone: leat fills its memory again as soon as that lets it go.
+            del batch
+            yield given
+            del given
+
+    def __aiter__(self):
+        self.begin_epoch()
+        return _AsyncEpoch(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        self.stop()
+
+    def __reduce__(self):
+        raise TypeError("a Loader has threads and cannot be pickled; pickle its paths and options, and make it anew")
+
+
+class _AsyncEpoch:
+    def __init__(self, loader):
+        self._loader = loader
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        loader = self._loader
+        while True:
+            came, batch = loader._try_next()
+            if came:
+                if batch is None:
+                    raise StopAsyncIteration
+                return loader._given(batch)
+            descriptor = loader._descriptor()
+            loop = asyncio.get_running_loop()
+            readable = loop.create_future()
+            loop.add_reader(descriptor, lambda: readable.done() or readable.set_result(None))
+            try:
+                await readable
+            finally:
+                loop.remove_reader(descriptor)

@@ -1,0 +1,177 @@
+// Batches, and their outputs as DLPack.
+#include "module.hpp"
+
+#include <leat/dlpack.h>
+#include <leat/error.hpp>
+#include <leat/stream.hpp>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace pyleat {
+namespace {
+
+// A consumer renames the capsule and calls the deleter itself. Neither touches an object of Python: it may run on any thread.
+template <class Managed>
+void drop(PyObject* capsule, const char* name) {
+  if (PyCapsule_IsValid(capsule, name) == 0) return;
+  auto* const given = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+  given->deleter(given);
+}
+constexpr const char* versioned = "dltensor_versioned";
+constexpr const char* unversioned = "dltensor";
+
+[[noreturn]] void refuse(const std::string& why) {
+  PyErr_SetString(PyExc_BufferError, why.c_str());
+  throw nb::python_error();
+}
+
+std::pair<int, int> dlpack_device(const held_tensor& of) {
+  const bool on_host = of.view.where.type == leat::device::kind::host;
+  return {on_host ? kDLCPU : kDLCUDA, of.view.where.index};
+}
+
+// The array API's: None and 1 are the legacy default stream, 2 is the thread's own, -1 lets nobody wait; else an address.
+std::optional<leat::stream> to_stream(nb::handle given) {
+  if (given.is_none()) return leat::stream();
+  const auto number = nb::cast<std::int64_t>(given);
+  if (number == -1) return std::nullopt;
+  if (number == 0) refuse("stream=0 is ambiguous: 1 is the legacy default stream, 2 that of the thread");
+  return leat::stream(number == 1 ? nullptr : reinterpret_cast<CUstream_st*>(number));
+}
+
+nb::object to_dlpack(const held_tensor& of, nb::handle stream, nb::handle max_version, nb::handle device,
+                     nb::handle copy) {
+  if (!device.is_none() && nb::cast<std::pair<int, int>>(device) != dlpack_device(of)) {
+    refuse("the tensor lies on another device; copy it there when you have it");
+  }
+  if (!copy.is_none() && nb::cast<bool>(copy)) refuse("leat gives its memory away without a copy; copy what you get");
+  const std::optional<leat::stream> consumer = to_stream(stream);
+  const bool knows_versions = !max_version.is_none() && nb::cast<int>(max_version[0]) >= 1;
+  PyObject* capsule = nullptr;
+  if (knows_versions) {
+    auto* const given = of.view.dlpack(consumer);
+    capsule = PyCapsule_New(given, versioned, [](PyObject* at) { drop<DLManagedTensorVersioned>(at, versioned); });
+    if (capsule == nullptr) given->deleter(given);
+  } else {
+    auto* const given = of.view.dlpack_unversioned(consumer);
+    capsule = PyCapsule_New(given, unversioned, [](PyObject* at) { drop<DLManagedTensor>(at, unversioned); });
+    if (capsule == nullptr) given->deleter(given);
+  }
+  if (capsule == nullptr) throw nb::python_error();
+  return nb::steal(capsule);
+}
+
+nb::object to_numpy(nb::handle self) {
+  const auto& of = nb::cast<const held_tensor&>(self);
+  if (of.view.type == leat::dtype::bf16) {
+    throw nb::type_error("NumPy has no bf16; ask the field for .as_('f32'), or take torch.from_dlpack()");
+  }
+  return nb::module_::import_("numpy").attr("from_dlpack")(self);
+}
+
+nb::tuple shape_of(const leat::dimensions& shape) {
+  nb::list axes;
+  for (const std::int64_t each : shape) axes.append(each);
+  return nb::tuple(axes);
+}
+
+using held = std::shared_ptr<leat::batch>;
+
+held_tensor output_of(const held& of, const std::string& name) {
+  try {
+    return {of, (*of)[name]};
+  } catch (const leat::error& wrong) {
+    if (wrong.code() == leat::errc::not_found) throw nb::key_error(wrong.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+void add_batch(nb::module_& to) {
+  nb::class_<held_tensor>(
+      to, "Tensor",
+      "One output of a batch, for numpy.from_dlpack(), torch.from_dlpack() and others, without a copy. "
+      "It keeps the memory of its batch.")
+      .def_prop_ro("shape", [](const held_tensor& of) { return shape_of(of.view.shape); })
+      .def_prop_ro("dtype", [](const held_tensor& of) { return std::string(leat::name(of.view.type)); })
+      .def_prop_ro("device",
+                   [](const held_tensor& of) {
+                     return of.view.where.type == leat::device::kind::host
+                                ? std::string("cpu")
+                                : "cuda:" + std::to_string(of.view.where.index);
+                   })
+      .def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+           nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
+      .def("__dlpack_device__", &dlpack_device)
+      .def("numpy", &to_numpy, "numpy.from_dlpack() of it. TypeError for bf16, which NumPy lacks.")
+      .def("__repr__", [](const held_tensor& of) {
+        return "pyleat.Tensor(" + std::string(leat::name(of.view.type)) + " " + leat::to_string(of.view.shape) + ")";
+      });
+
+  nb::class_<leat::batch>(to, "Batch", "A batch: a mapping of the names of outputs to tensors.")
+      .def("__getitem__", &output_of)
+      .def("__len__", [](const held& of) { return of->outputs().size(); })
+      .def("__contains__",
+           [](const held& of, nb::handle name) {
+             std::string text;
+             if (!nb::try_cast(name, text)) return false;
+             for (const std::string& each : of->outputs()) {
+               if (each == text) return true;
+             }
+             return false;
+           })
+      .def("keys",
+           [](const held& of) {
+             const auto names = of->outputs();
+             return std::vector<std::string>(names.begin(), names.end());
+           })
+      .def("__iter__", [](nb::handle self) { return nb::iter(self.attr("keys")()); })
+      .def("items",
+           [](const held& of) {
+             std::vector<std::pair<std::string, held_tensor>> all;
+             for (const std::string& each : of->outputs()) all.emplace_back(each, output_of(of, each));
+             return all;
+           })
+      .def("values",
+           [](const held& of) {
+             std::vector<held_tensor> all;
+             for (const std::string& each : of->outputs()) all.push_back(output_of(of, each));
+             return all;
+           })
+      .def_prop_ro("epoch", [](const held& of) { return of->epoch(); })
+      .def_prop_ro("index", [](const held& of) { return of->index(); })
+      .def_prop_ro("valid_rows", [](const held& of) { return of->valid_rows(); })
+      .def_prop_ro("padded_rows", [](const held& of) { return of->padded_rows(); })
+      .def_prop_ro("ids",
+                   [](const held& of) {
+                     const auto ids = of->ids();
+                     return std::vector<std::uint64_t>(ids.begin(), ids.end());
+                   })
+      .def_prop_ro("names",
+                   [](const held& of) {
+                     const auto names = of->names();
+                     return std::vector<std::string>(names.begin(), names.end());
+                   })
+      .def_prop_ro("digest",
+                   [](const held& of) -> std::optional<std::string> {
+                     const auto sum = of->content_digest();
+                     return sum ? std::optional(sum->hex()) : std::nullopt;
+                   })
+      .def(
+          "bytes",
+          [](const held& of, const std::string& name, std::size_t row) {
+            const auto bytes = of->bytes(name, row);
+            return nb::bytes(bytes.data(), bytes.size());
+          },
+          nb::arg("name"), nb::arg("row"), "One row of an output, copied.");
+}
+
+}  // namespace pyleat

@@ -1,0 +1,42 @@
+// leat::error as exceptions of Python: one class for each errc, which is also the builtin that it resembles.
+#include "module.hpp"
+
+#include <leat/error.hpp>
+
+#include <exception>
+
+namespace pyleat {
+namespace {
+
+// In the order of errc. Their classes are made in pyleat/_errors.py, where several bases are a line.
+constexpr std::array<const char*, 12> classes = {
+    "UsageError",       "NotFoundError", "PermissionDeniedError", "ReadError",    "LimitError",    "FormatError",
+    "UnsupportedError", "DeviceError",   "CorruptError",          "ChangedError", "CallbackError", "CancelledError"};
+
+// Messages spell an option loader_options::batch_size; here it is the keyword batch_size=.
+std::string in_python(std::string text) {
+  constexpr std::string_view prefix = "loader_options::";
+  for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at)) {
+    text.erase(at, prefix.size());
+    while (at < text.size() && (text[at] == '_' || (text[at] >= 'a' && text[at] <= 'z'))) ++at;
+    text.insert(at, "=");
+  }
+  return text;
+}
+
+void translate(const std::exception_ptr& failure, void*) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const leat::error& wrong) {
+    const auto number = static_cast<std::size_t>(wrong.code());
+    const nb::object classes_of_python = nb::module_::import_("pyleat._errors");
+    const nb::object type = classes_of_python.attr(number < classes.size() ? classes[number] : "Error");
+    PyErr_SetString(type.ptr(), in_python(wrong.what()).c_str());
+  }
+}
+
+}  // namespace
+
+void add_errors(nb::module_&) { nb::register_exception_translator(translate); }
+
+}  // namespace pyleat

@@ -1,0 +1,327 @@
+// Fields: what a batch holds. Each is a value; its methods return a changed one, as in C++.
+#include "module.hpp"
+
+#include <leat/tokenizer.hpp>
+#include <leat/transforms.hpp>
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace pyleat {
+namespace {
+
+using range = std::array<double, 2>;
+
+constexpr std::array<std::string_view, 3> filters = {"nearest", "bilinear", "bicubic"};
+leat::filter to_filter(nb::handle given) { return to_enum<leat::filter>(given, "filter=", filters); }
+leat::layout to_layout(nb::handle given) {
+  return to_enum<leat::layout>(given, "the layout", std::array<std::string_view, 2>{"nchw", "nhwc"});
+}
+
+// "nchw" and "nhwc" are layouts, all else is a dtype.
+leat::image image_as(const leat::image& of, nb::handle what) {
+  std::string text;
+  if (nb::try_cast(what, text) && (text == "nchw" || text == "nhwc")) return of.as(to_layout(what));
+  return of.as(to_dtype(what));
+}
+
+template <class Field>
+nb::class_<Field> add(nb::module_& to, const char* name, const char* words) {
+  return nb::class_<Field>(to, name, words);
+}
+
+template <class Field>
+bool take(nb::handle given, std::optional<leat::field>& to) {
+  if (!nb::isinstance<Field>(given)) return false;
+  to.emplace(static_cast<leat::field>(nb::cast<const Field&>(given)));
+  return true;
+}
+
+}  // namespace
+
+leat::dtype to_dtype(nb::handle given) {
+  constexpr std::pair<std::string_view, leat::dtype> longer[] = {
+      {"uint8", leat::dtype::u8},      {"int8", leat::dtype::i8},     {"uint16", leat::dtype::u16},
+      {"int16", leat::dtype::i16},     {"uint32", leat::dtype::u32},  {"int32", leat::dtype::i32},
+      {"uint64", leat::dtype::u64},    {"int64", leat::dtype::i64},   {"float16", leat::dtype::f16},
+      {"bfloat16", leat::dtype::bf16}, {"float32", leat::dtype::f32}, {"float64", leat::dtype::f64},
+      {"bool", leat::dtype::boolean}};
+  // "f32"; "torch.float32" and the like of dtypes of other libraries; numpy.float32, which is a class.
+  std::string text;
+  if (!nb::try_cast(given, text)) text = nb::str(nb::getattr(given, "__name__", given)).c_str();
+  if (const std::size_t dot = text.rfind('.'); dot != std::string::npos) text.erase(0, dot + 1);
+  for (const auto& [name, type] : longer) {
+    if (text == name || text == leat::name(type)) return type;
+  }
+  throw nb::value_error(("'" + text +
+                         "' is no dtype that leat has; it has u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, "
+                         "f64 and bool")
+                            .c_str());
+}
+
+leat::field to_field(nb::handle given) {
+  std::optional<leat::field> found;
+  const bool is_field = take<leat::image>(given, found) || take<leat::label>(given, found) ||
+                        take<leat::text>(given, found) || take<leat::bytes>(given, found) ||
+                        take<leat::sequence>(given, found) || take<leat::array>(given, found) ||
+                        take<leat::columns>(given, found) || take<leat::tokens>(given, found) ||
+                        take<leat::stack>(given, found) || take<leat::tokenize>(given, found);
+  if (!is_field) {
+    throw nb::type_error(
+        (std::string(
+             "a field is Image, Label, Text, Bytes, Sequence, Array, Columns, Stack, Tokens or Tokenize, and not ") +
+         nb::repr(given).c_str())
+            .c_str());
+  }
+  return *found;
+}
+
+void add_fields(nb::module_& to) {
+  using leat::image;
+  add<image>(to, "Image",
+             "A picture, with transforms as torchvision's and resampling as Pillow's: [rows, 3, height, width], f32.")
+      .def(nb::init<std::string>(), nb::arg("name") = "jpg")
+      .def("from_", &image::from, nb::arg("member"))
+      .def(
+          "random_resized_crop",
+          [](const image& of, int size, range scale, range ratio, nb::handle filter) {
+            return of.random_resized_crop(size, scale, ratio, to_filter(filter));
+          },
+          nb::arg("size"), nb::arg("scale") = range{0.08, 1.0}, nb::arg("ratio") = range{3.0 / 4.0, 4.0 / 3.0},
+          nb::arg("filter") = "bilinear")
+      .def(
+          "resize",
+          [](const image& of, int size, std::optional<int> width, nb::handle filter) {
+            return width ? of.resize(size, *width, to_filter(filter)) : of.resize(size, to_filter(filter));
+          },
+          nb::arg("size"), nb::arg("width") = nb::none(), nb::arg("filter") = "bilinear",
+          "resize(shorter side), or resize(height, width).")
+      .def("letterbox", &image::letterbox, nb::arg("size"), nb::arg("fill") = 114)
+      .def(
+          "longest_side",
+          [](const image& of, int size, nb::handle filter) { return of.longest_side(size, to_filter(filter)); },
+          nb::arg("size"), nb::arg("filter") = "bilinear")
+      .def(
+          "smallest_side",
+          [](const image& of, int size, nb::handle filter) { return of.smallest_side(size, to_filter(filter)); },
+          nb::arg("size"), nb::arg("filter") = "bilinear")
+      .def("random_scale", &image::random_scale, nb::arg("factor"))
+      .def("center_crop", &image::center_crop, nb::arg("size"))
+      .def("random_crop", &image::random_crop, nb::arg("size"), nb::arg("padding") = 0)
+      .def("random_flip", &image::random_flip, nb::arg("probability") = 0.5)
+      .def("vertical_flip", &image::vertical_flip)
+      .def(
+          "augment", [](const image& of, const std::string& steps) { return of.augment(steps); }, nb::arg("steps"),
+          "All steps of a text, as the command's --augment: 'hue(-0.1,0.1);gaussian_blur(5)', or timm's "
+          "'rand-m9-mstd0.5-inc1'.")
+      .def("brightness", &image::brightness, nb::arg("factor"))
+      .def("contrast", &image::contrast, nb::arg("factor"))
+      .def("saturation", &image::saturation, nb::arg("factor"))
+      .def("hue", &image::hue, nb::arg("shift"))
+      .def("gamma", &image::gamma, nb::arg("exponent"))
+      .def("color_jitter", &image::color_jitter, nb::arg("brightness"), nb::arg("contrast") = 0,
+           nb::arg("saturation") = 0, nb::arg("hue") = 0)
+      .def("grayscale", &image::grayscale)
+      .def("invert", &image::invert)
+      .def("posterize", &image::posterize, nb::arg("bits"))
+      .def("solarize", &image::solarize, nb::arg("threshold"))
+      .def("autocontrast", &image::autocontrast)
+      .def("equalize", &image::equalize)
+      .def("sharpness", &image::sharpness, nb::arg("factor"))
+      .def("gaussian_blur", &image::gaussian_blur, nb::arg("kernel"), nb::arg("sigma") = range{0.1, 2.0})
+      .def("channel_permutation", &image::channel_permutation)
+      .def(
+          "rotate",
+          [](const image& of, double from, std::optional<double> until) {
+            return until ? of.rotate(from, *until) : of.rotate(from);
+          },
+          nb::arg("degrees"), nb::arg("until") = nb::none(), "rotate(30) is always 30; rotate(-30, 30) is drawn.")
+      .def("perspective", &image::perspective, nb::arg("distortion") = 0.5)
+      .def(
+          "rand_augment",
+          [](const image& of, int ops, int magnitude) { return of.rand_augment({.ops = ops, .magnitude = magnitude}); },
+          nb::arg("ops") = 2, nb::arg("magnitude") = 9)
+      .def("trivial_augment", [](const image& of) { return of.trivial_augment(); })
+      .def(
+          "auto_augment",
+          [](const image& of, nb::handle policy) {
+            return of.auto_augment(to_enum<leat::learned_policy>(
+                policy, "policy=", std::array<std::string_view, 3>{"imagenet", "cifar10", "svhn"}));
+          },
+          nb::arg("policy") = "imagenet")
+      .def("random_erasing", &image::random_erasing, nb::arg("probability") = 0.5, nb::arg("scale") = range{0.02, 0.33},
+           nb::arg("ratio") = range{0.3, 3.3}, nb::arg("value") = 0)
+      .def(
+          "normalize",
+          [](const image& of, std::array<std::array<double, 3>, 2> statistics) {
+            return of.normalize({.mean = statistics[0], .deviation = statistics[1]});
+          },
+          nb::arg("statistics"), "(mean, deviation), three numbers each: pyleat.IMAGENET.")
+      .def("as_", &image_as, nb::arg("what"), "A dtype ('f16', 'u8'), or a layout ('nhwc').")
+      .def("exif_orientation", &image::exif_orientation, nb::arg("on") = true)
+      .def(
+          "truncated",
+          [](const image& of, nb::handle how) {
+            return of.truncated(
+                to_enum<leat::truncated_jpeg>(how, "truncated()", std::array<std::string_view, 2>{"refuse", "accept"}));
+          },
+          nb::arg("how"))
+      .def("background", &image::background, nb::arg("red"), nb::arg("green"), nb::arg("blue"))
+      .def(
+          "stored", [](const image& of, nb::handle order) { return of.stored(to_layout(order)); }, nb::arg("order"))
+      .def("white", &image::white, nb::arg("number"))
+      .def("decimate", &image::decimate, nb::arg("on"))
+      .def(
+          "rounding",
+          [](const image& of, nb::handle how) {
+            return of.rounding(
+                to_enum<leat::pixel_rounding>(how, "rounding()", std::array<std::string_view, 2>{"exact", "fused"}));
+          },
+          nb::arg("how"))
+      .def(
+          "decoder",
+          [](const image& of, nb::handle which) {
+            return of.decoder(
+                to_enum<leat::jpeg_decoder>(which, "decoder()", std::array<std::string_view, 2>{"turbo", "nvjpeg"}));
+          },
+          nb::arg("which"))
+      .def("pixels_max", &image::pixels_max, nb::arg("pixels"));
+
+  using leat::label;
+  add<label>(to, "Label", "A number, or a few: i64 [rows].")
+      .def(nb::init<std::string>(), nb::arg("name") = "cls")
+      .def("from_", &label::from, nb::arg("member"))
+      .def(
+          "as_", [](const label& of, nb::handle type) { return of.as(to_dtype(type)); }, nb::arg("dtype"))
+      .def("vector", &label::vector, nb::arg("length"))
+      .def("key", &label::key, nb::arg("json_key"));
+
+  using leat::bytes;
+  add<bytes>(to, "Bytes", "The bytes of a member: u8, and `name`.offsets.")
+      .def(nb::init<std::string>(), nb::arg("name"))
+      .def("from_", &bytes::from, nb::arg("member"))
+      .def("bytes_max", &bytes::bytes_max, nb::arg("most"));
+
+  using leat::text;
+  add<text>(to, "Text", "Text: as Bytes, and corrupt if it is no UTF-8.")
+      .def(nb::init<std::string>(), nb::arg("name") = "txt")
+      .def("from_", &text::from, nb::arg("member"))
+      .def("bytes_max", &text::bytes_max, nb::arg("most"));
+
+  using leat::sequence;
+  add<sequence>(to, "Sequence", "A list of numbers of any length in each row.")
+      .def(nb::init<std::string>(), nb::arg("name"))
+      .def("from_", &sequence::from, nb::arg("member"))
+      .def(
+          "as_", [](const sequence& of, nb::handle type) { return of.as(to_dtype(type)); }, nb::arg("dtype"))
+      .def(
+          "stored", [](const sequence& of, nb::handle type) { return of.stored(to_dtype(type)); }, nb::arg("dtype"))
+      .def("bytes_max", &sequence::bytes_max, nb::arg("most"))
+      .def(
+          "pad",
+          [](const sequence& of, std::int64_t multiple, std::int64_t max, double value) {
+            return of.pad({.multiple = multiple, .max = max, .value = value});
+          },
+          nb::arg("multiple") = 1, nb::arg("max") = 0, nb::arg("value") = 0)
+      .def("truncate", &sequence::truncate)
+      .def("mask", &sequence::mask);
+
+  using leat::array;
+  using axes = std::vector<std::int64_t>;
+  add<array>(to, "Array", "Rows of a fixed dtype and shape.")
+      .def(nb::init<std::string>(), nb::arg("name"))
+      .def("from_", &array::from, nb::arg("member"))
+      .def(
+          "random_crop", [](const array& of, axes shape) { return of.random_crop(std::move(shape)); }, nb::arg("shape"))
+      .def(
+          "center_crop", [](const array& of, axes shape) { return of.center_crop(std::move(shape)); }, nb::arg("shape"))
+      .def("slice", &array::slice, nb::arg("axis"), nb::arg("first"), nb::arg("count"))
+      .def("flip", &array::flip, nb::arg("axis"))
+      .def("random_flip", &array::random_flip, nb::arg("axis"), nb::arg("probability") = 0.5)
+      .def(
+          "normalize", [](const array& of, double mean, double deviation) { return of.normalize(mean, deviation); },
+          nb::arg("mean"), nb::arg("deviation"))
+      .def(
+          "normalize",
+          [](const array& of, std::vector<double> mean, std::vector<double> deviation, std::int64_t axis) {
+            return of.normalize(std::move(mean), std::move(deviation), axis);
+          },
+          nb::arg("mean"), nb::arg("deviation"), nb::arg("axis"))
+      .def(
+          "as_", [](const array& of, nb::handle type) { return of.as(to_dtype(type)); }, nb::arg("dtype"))
+      .def("transpose", [](const array& of, axes order) { return of.transpose(std::move(order)); }, nb::arg("order"));
+
+  add<leat::columns>(to, "Columns", "Number columns of a table as one matrix.")
+      .def(
+          "__init__",
+          [](leat::columns* self, std::string name, std::vector<std::string> members, nb::handle type) {
+            new (self) leat::columns(std::move(name), std::move(members), to_dtype(type));
+          },
+          nb::arg("name"), nb::arg("members"), nb::arg("dtype") = "f32");
+
+  add<leat::stack>(to, "Stack", "The rows of several fields beside one another.")
+      .def(
+          "__init__",
+          [](leat::stack* self, std::string name, const nb::list& fields) {
+            std::vector<leat::field> all;
+            for (const nb::handle each : fields) all.push_back(to_field(each));
+            new (self) leat::stack(std::move(name), std::move(all));
+          },
+          nb::arg("name"), nb::arg("fields"));
+
+  using leat::tokens;
+  add<tokens>(to, "Tokens", "Windows of tokens, of a dataset that cut_windows() made: `x` and `y`.")
+      .def(
+          "__init__",
+          [](tokens* self, std::int64_t length, nb::handle type, nb::handle windows, nb::handle documents,
+             std::string field) {
+            new (self) tokens{.length = length,
+                              .type = type.is_none() ? std::nullopt : std::optional(to_dtype(type)),
+                              .windows = to_enum<leat::window_order>(
+                                  windows, "windows=", std::array<std::string_view, 3>{"shifted", "tiled", "random"}),
+                              .documents = to_enum<leat::document_rule>(
+                                  documents, "documents=", std::array<std::string_view, 3>{"ignore", "mark", "within"}),
+                              .field = std::move(field)};
+          },
+          nb::arg("length") = 1024, nb::kw_only(), nb::arg("dtype") = "i64", nb::arg("windows") = "shifted",
+          nb::arg("documents") = "ignore", nb::arg("field") = "tokens");
+  to.def("cut_windows", &leat::cut_windows, nb::arg("samples"), nb::arg("how"));
+
+  using leat::tokenizer;
+  nb::class_<tokenizer>(to, "Tokenizer", "A tokenizer.json, or *.tiktoken: its ids are the reference's.")
+      .def(
+          "__init__",
+          [](tokenizer* self, nb::handle path) {
+            const std::string name = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(path));
+            new (self) tokenizer(tokenizer::open(name));
+          },
+          nb::arg("path"))
+      .def(
+          "encode", [](const tokenizer& of, const std::string& text) { return of.encode(text); }, nb::arg("text"))
+      .def_prop_ro("vocabulary", &tokenizer::vocabulary);
+  using leat::tokenize;
+  add<tokenize>(to, "Tokenize", "Tokens of a text, made in the loader.")
+      .def(nb::init<std::string, tokenizer>(), nb::arg("member"), nb::arg("words"))
+      .def("named", &tokenize::named, nb::arg("name"))
+      .def(
+          "as_", [](const tokenize& of, nb::handle type) { return of.as(to_dtype(type)); }, nb::arg("dtype"))
+      .def("eos", [](const tokenize& of) { return of.eos(); })
+      .def(
+          "eos", [](const tokenize& of, const std::string& token) { return of.eos(token); }, nb::arg("token"))
+      .def("special_in_text", &tokenize::special_in_text)
+      .def("without_special", &tokenize::without_special)
+      .def("truncate", &tokenize::truncate, nb::arg("n"))
+      .def("pad", &tokenize::pad, nb::arg("n"), nb::arg("value") = 0)
+      .def("mask", &tokenize::mask);
+
+  nb::class_<leat::batch_mix>(to, "BatchMix");
+  to.def("mixup", [](double alpha) { return leat::mixup(alpha); }, nb::arg("alpha") = 0.2);
+  to.def("cutmix", [](double alpha) { return leat::cutmix(alpha); }, nb::arg("alpha") = 1.0);
+}
+
+}  // namespace pyleat

@@ -1,0 +1,165 @@
+// loader_options from keywords: one line each.
+#include "module.hpp"
+
+#include <leat/world.hpp>
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+namespace pyleat {
+namespace {
+
+using options = leat::loader_options;
+
+struct keyword {
+  std::string_view name;
+  const char* takes;
+  void (*set)(options& to, nb::handle value);
+};
+
+std::chrono::milliseconds seconds(nb::handle value) {
+  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(nb::cast<double>(value)));
+}
+
+constexpr std::array<std::string_view, 3> choices = {"automatic", "on", "off"};
+
+leat::device to_device(nb::handle value) {
+  std::string text;
+  if (!nb::try_cast(value, text)) text = nb::str(value).c_str();  // a torch.device
+  if (text == "cpu" || text == "host") return leat::host;
+  if (text == "cuda") return leat::cuda(0);
+  if (text.starts_with("cuda:") && text.size() > 5 && text.size() < 9 &&
+      text.find_first_not_of("0123456789", 5) == std::string::npos) {
+    return leat::cuda(std::stoi(text.substr(5)));
+  }
+  throw nb::value_error(("device= is 'cpu', 'cuda' or 'cuda:0', and not '" + text + "'").c_str());
+}
+
+constexpr keyword keywords[] = {
+    {"batch_size", "a whole number",
+     [](options& to, nb::handle value) { to.batch_size = nb::cast<std::uint32_t>(value); }},
+    {"global_batch_size", "a whole number",
+     [](options& to, nb::handle value) { to.global_batch_size = nb::cast<std::uint32_t>(value); }},
+    {"seed", "a whole number", [](options& to, nb::handle value) { to.seed = nb::cast<std::uint64_t>(value); }},
+    {"shuffle", "a bool", [](options& to, nb::handle value) { to.shuffle = nb::cast<bool>(value); }},
+    {"drop_last", "a bool", [](options& to, nb::handle value) { to.drop_last = nb::cast<bool>(value); }},
+    {"last", "'keep', 'drop' or 'pad'",
+     [](options& to, nb::handle value) {
+       to.last = to_enum<leat::last_batch>(value, "last=", std::array<std::string_view, 3>{"keep", "drop", "pad"});
+     }},
+    {"epochs", "a whole number", [](options& to, nb::handle value) { to.epochs = nb::cast<std::uint32_t>(value); }},
+    {"batches_max", "a whole number",
+     [](options& to, nb::handle value) { to.batches_max = nb::cast<std::uint64_t>(value); }},
+    {"order", "an Order", [](options& to, nb::handle value) { to.order = nb::cast<leat::order>(value); }},
+    {"shuffle_blocks", "a whole number",
+     [](options& to, nb::handle value) { to.shuffle_blocks = nb::cast<std::uint32_t>(value); }},
+    {"world", "(rank, size)",
+     [](options& to, nb::handle value) {
+       const auto [rank, size] = nb::cast<std::pair<std::uint32_t, std::uint32_t>>(value);
+       to.world = {.rank = rank, .size = size};
+     }},
+    {"decode_threads", "a whole number",
+     [](options& to, nb::handle value) { to.decode_threads = nb::cast<std::uint32_t>(value); }},
+    {"host_bytes_max", "bytes",
+     [](options& to, nb::handle value) { to.host_bytes_max = nb::cast<std::size_t>(value); }},
+    {"prefetch_batches", "a whole number",
+     [](options& to, nb::handle value) { to.prefetch_batches = nb::cast<std::uint32_t>(value); }},
+    {"held_patience", "seconds", [](options& to, nb::handle value) { to.held_patience = seconds(value); }},
+    {"timeline_bytes", "bytes",
+     [](options& to, nb::handle value) { to.timeline_bytes = nb::cast<std::size_t>(value); }},
+    {"backend", "'automatic', 'io_uring' or 'preadv'",
+     [](options& to, nb::handle value) {
+       to.reader.backend = to_enum<leat::read_backend>(
+           value, "backend=", std::array<std::string_view, 3>{"automatic", "io_uring", "preadv"});
+     }},
+    {"direct", "'automatic', 'on' or 'off'",
+     [](options& to, nb::handle value) { to.reader.direct = to_enum<leat::choice>(value, "direct=", choices); }},
+    {"queue_depth", "a whole number",
+     [](options& to, nb::handle value) { to.reader.queue_depth = nb::cast<std::uint32_t>(value); }},
+    {"io_threads", "a whole number",
+     [](options& to, nb::handle value) { to.reader.io_threads = nb::cast<std::uint32_t>(value); }},
+    {"read_timeout", "seconds", [](options& to, nb::handle value) { to.reader.read_timeout = seconds(value); }},
+    {"on_corrupt", "'raise', 'skip' or 'substitute'",
+     [](options& to, nb::handle value) {
+       to.on_corrupt = to_enum<leat::corrupt_policy>(
+           value, "on_corrupt=", std::array<std::string_view, 3>{"raise", "skip", "substitute"});
+     }},
+    {"corrupt_max", "a count (int) or a share (float)",
+     [](options& to, nb::handle value) {
+       if (nb::isinstance<nb::float_>(value)) {
+         to.corrupt_max = {.share = nb::cast<double>(value)};
+       } else {
+         to.corrupt_max = {.count = nb::cast<std::uint64_t>(value)};
+       }
+     }},
+    {"unreadable_max", "a whole number",
+     [](options& to, nb::handle value) { to.unreadable_max = nb::cast<std::uint64_t>(value); }},
+    {"journal", "a path",
+     [](options& to, nb::handle value) {
+       to.journal = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(value));
+     }},
+    {"mix", "mixup() or cutmix()", [](options& to, nb::handle value) { to.mix = nb::cast<leat::batch_mix>(value); }},
+    {"digests", "a bool", [](options& to, nb::handle value) { to.digests = nb::cast<bool>(value); }},
+    {"names", "a bool", [](options& to, nb::handle value) { to.names = nb::cast<bool>(value); }},
+    {"device", "'cpu' or 'cuda:0'", [](options& to, nb::handle value) { to.device = to_device(value); }},
+    {"device_required", "a bool", [](options& to, nb::handle value) { to.device_required = nb::cast<bool>(value); }},
+    {"device_batches", "a whole number",
+     [](options& to, nb::handle value) { to.device_batches = nb::cast<std::uint32_t>(value); }},
+    {"device_bytes_max", "bytes",
+     [](options& to, nb::handle value) { to.device_bytes_max = nb::cast<std::size_t>(value); }},
+    {"finish_on_device", "a bool", [](options& to, nb::handle value) { to.finish_on_device = nb::cast<bool>(value); }},
+    {"decode_on", "'host', 'device' or 'automatic'",
+     [](options& to, nb::handle value) {
+       to.decode_on = to_enum<leat::decode_on>(
+           value, "decode_on=", std::array<std::string_view, 3>{"host", "device", "automatic"});
+     }},
+};
+
+// What PyTorch's DataLoader calls it.
+constexpr std::pair<std::string_view, std::string_view> other_words[] = {
+    {"num_workers", "decode_threads"},
+    {"prefetch_factor", "prefetch_batches"},
+    {"sampler", "order"},
+    {"pin_memory", "device"},
+    {"persistent_workers", "nothing: threads live as long as the loader"},
+    {"generator", "seed"},
+    {"timeout", "read_timeout"},
+    {"collate_fn", "nothing: fields collate"},
+    {"worker_init_fn", "nothing: there are no processes"}};
+
+}  // namespace
+
+void set_options(options& to, const nb::kwargs& given) {
+  for (const auto& [name, value] : given) {
+    const std::string text = nb::cast<std::string>(name);
+    const keyword* found = nullptr;
+    for (const keyword& each : keywords) {
+      if (each.name == text) found = &each;
+    }
+    if (found == nullptr) {
+      std::string message = "Loader() has no option " + text + "=";
+      nb::list names;
+      for (const keyword& each : keywords) names.append(std::string(each.name));
+      for (const nb::handle near : nb::module_::import_("difflib").attr("get_close_matches")(text, names, 1)) {
+        message += "; did you mean " + nb::cast<std::string>(near) + "=?";
+      }
+      for (const auto& [theirs, ours] : other_words) {
+        if (theirs == text)
+          message += "; here it is " + std::string(ours) + (ours.find(' ') == std::string::npos ? "=" : "");
+      }
+      throw nb::type_error(message.c_str());
+    }
+    try {
+      found->set(to, value);
+    } catch (const nb::cast_error&) {
+      throw nb::type_error((text + "= takes " + found->takes + ", and not " + nb::repr(value).c_str()).c_str());
+    }
+  }
+}
+
+}  // namespace pyleat

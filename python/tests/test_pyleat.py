@@ -1,0 +1,395 @@
+"""What a user of pyleat relies on, with the standard library and NumPy alone: scripts/wheel runs it beside an installed wheel."""
+
+import asyncio
+import gc
+import json
+import os
+import pathlib
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import unittest
+
+import numpy
+
+import pyleat as leat
+
+ROWS = 100
+
+
+def write_bmp(path, colour, width=16, height=12):
+    line = bytes(colour[::-1]) * width
+    line += b"\0" * (-len(line) % 4)
+    pixels = line * height
+    head = struct.pack("<2sIHHI", b"BM", 54 + len(pixels), 0, 0, 54)
+    head += struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, 0, len(pixels), 2835, 2835, 0, 0)
+    path.write_bytes(head + pixels)
+
+
+class Made(unittest.TestCase):
+    """Rows 0 to 99, each filled with its number; ten pictures of two classes; lines of JSON."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        at = pathlib.Path(cls.folder.name)
+        numpy.save(at / "rows.npy", numpy.repeat(numpy.arange(ROWS, dtype=numpy.float32)[:, None], 8, axis=1))
+        for number in range(10):
+            folder = at / "pictures" / ("red" if number % 2 == 0 else "blue")
+            folder.mkdir(parents=True, exist_ok=True)
+            write_bmp(folder / f"{number}.bmp", (255, 0, 0) if number % 2 == 0 else (0, 0, 255))
+        with (at / "lines.jsonl").open("w") as lines:
+            for number in range(20):
+                lines.write(json.dumps({"txt": "é" * number, "cls": number}) + "\n")
+        cls.at = at
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def rows(self, **options):
+        return leat.Loader(self.at / "rows.npy", leat.Array("npy"), **{"batch_size": 8, **options})
+
+
+class Epochs(Made):
+    def test_an_epoch_has_every_row_once(self):
+        with self.rows(seed=3, epochs=2) as loader:
+            self.assertEqual((len(loader), loader.samples), (13, ROWS))
+            for epoch in range(2):
+                seen = []
+                for batch in loader:
+                    self.assertEqual(batch.epoch, epoch)
+                    array = numpy.from_dlpack(batch["npy"])
+                    self.assertEqual(array[:, 0].tolist(), [float(each) for each in batch.ids])
+                    seen += batch.ids
+                self.assertEqual(sorted(seen), list(range(ROWS)))
+            self.assertTrue(loader.finished)
+            self.assertEqual(list(loader), [])
+
+    def test_what_a_break_leaves_is_dropped(self):
+        with self.rows() as loader:
+            for batch in loader:
+                break
+            epochs = {batch.epoch for batch in loader}
+            self.assertEqual(epochs, {1})
+
+    def test_next_and_for_go_together(self):
+        with self.rows(shuffle=False) as loader:
+            self.assertEqual(loader.next().index, 0)
+            self.assertEqual(loader.next().index, 1)
+            self.assertEqual([batch.index for batch in loader][0], 0)  # of the next epoch
+
+    def test_async_for_gives_the_same_batches(self):
+        async def ids(loader):
+            return [each async for batch in loader for each in batch.ids]
+
+        with self.rows(seed=5) as one, self.rows(seed=5) as other:
+            self.assertEqual(asyncio.run(ids(one)), [each for batch in other for each in batch.ids])
+
+    def test_two_loaders_run_in_one_event_loop(self):
+        async def rows(loader):
+            count = 0
+            async for batch in loader:
+                count += batch.valid_rows
+            return count
+
+        async def both(one, other):
+            return await asyncio.gather(rows(one), rows(other))
+
+        with self.rows() as one, self.rows(batch_size=3) as other:
+            self.assertEqual(asyncio.run(both(one, other)), [ROWS, ROWS])
+
+    def test_a_cancelled_task_loses_no_batch(self):
+        async def cancelled(loader):
+            steps = aiter(loader)
+            seen = []
+            while True:
+                try:
+                    seen.append((await asyncio.wait_for(anext(steps), 0)).index)
+                except asyncio.TimeoutError:
+                    if len(seen) >= 3:
+                        return seen
+                    seen.append((await anext(steps)).index)
+
+        with self.rows(shuffle=False) as loader:
+            seen = asyncio.run(cancelled(loader))
+            while (batch := loader.next()) is not None:
+                seen.append(batch.index)
+            self.assertEqual(seen, list(range(13)))
+
+    def test_a_dict_of_arrays(self):
+        with self.rows(to="numpy", shuffle=False) as loader:
+            first = next(iter(loader))
+            self.assertEqual(first["npy"][3].tolist(), [3.0] * 8)
+
+
+class Values(Made):
+    def test_pictures_and_their_classes(self):
+        data = leat.open(self.at / "pictures")
+        self.assertEqual((len(data), data.classes), (10, ["blue", "red"]))
+        with leat.Loader(data, leat.Image().resize(12, 16).as_("u8"), leat.Label(), batch_size=10, shuffle=False) as loader:
+            batch = next(iter(loader))
+        pixels, classes = batch["jpg"].numpy(), batch["cls"].numpy()
+        self.assertEqual((pixels.shape, pixels.dtype, classes.dtype), ((10, 3, 12, 16), numpy.uint8, numpy.int64))
+        for picture, number in zip(pixels, classes):
+            colour = [255, 0, 0] if number == 1 else [0, 0, 255]
+            self.assertEqual(picture.reshape(3, -1).T.tolist(), [colour] * (12 * 16))
+
+    def test_steps_of_a_picture_are_those_of_cpp(self):
+        field = leat.Image().random_resized_crop(8, scale=(0.5, 1)).random_flip().augment("hue(0.1)")
+        field = field.normalize(leat.IMAGENET).as_("nhwc").as_("f16")
+        with leat.Loader(self.at / "pictures", field, batch_size=4) as loader:
+            batch = next(iter(loader))
+        self.assertEqual((batch["jpg"].shape, batch["jpg"].dtype), ((4, 8, 8, 3), "f16"))
+
+    def test_texts_are_their_bytes(self):
+        with leat.Loader(self.at / "lines.jsonl", leat.Text(), leat.Label(), batch_size=20, shuffle=False) as loader:
+            batch = next(iter(loader))
+        self.assertEqual(batch.bytes("txt", 7).decode(), "é" * 7)
+        self.assertEqual(numpy.diff(batch["txt.offsets"].numpy()).tolist(), [2 * each for each in range(20)])
+
+    def test_a_column_of_ones_own_orders_the_samples(self):
+        data = leat.open(self.at / "rows.npy").with_column("cls", [each // 50 for each in range(ROWS)])
+        with leat.Loader(data, leat.Array("npy"), batch_size=50, order=leat.balanced("cls")) as loader:
+            for batch in loader:
+                self.assertAlmostEqual(sum(each < 50 for each in batch.ids), 25, delta=1)
+
+    def test_dtypes_are_those_of_numpy_and_torch_too(self):
+        for name in ("f64", "float64", numpy.float64, numpy.dtype("float64")):
+            with leat.Loader(self.at / "rows.npy", leat.Array("npy").as_(name), batch_size=2) as loader:
+                self.assertEqual(next(iter(loader))["npy"].numpy().dtype, numpy.float64)
+
+
+class Memory(Made):
+    def test_an_array_outlives_its_batch_and_its_loader(self):
+        with self.rows(shuffle=False) as loader:
+            array = numpy.from_dlpack(next(iter(loader))["npy"])
+        del loader
+        gc.collect()
+        self.assertEqual(array[:, 0].tolist(), [float(each) for each in range(8)])
+
+    def test_memory_is_returned_by_the_last_that_looks_at_it_on_any_thread(self):
+        with self.rows() as loader:
+            held = [numpy.from_dlpack(next(iter(loader))["npy"])]
+            self.assertEqual(loader.stats()["batches_out"], 1)
+            thread = threading.Thread(target=held.clear)
+            thread.start()
+            thread.join()
+            self.assertEqual(loader.stats()["batches_out"], 0)
+
+    def test_what_dlpack_cannot_do_is_a_buffer_error(self):
+        with self.rows() as loader:
+            tensor = next(iter(loader))["npy"]
+        self.assertEqual(tensor.__dlpack_device__(), (1, 0))
+        with self.assertRaises(BufferError):
+            tensor.__dlpack__(copy=True)
+        with self.assertRaises(BufferError):
+            tensor.__dlpack__(dl_device=(2, 0))
+        self.assertIn('"dltensor"', repr(tensor.__dlpack__()))
+        self.assertIn('"dltensor_versioned"', repr(tensor.__dlpack__(max_version=(1, 0))))
+
+    def test_bf16_reaches_numpy_by_another_type_only(self):
+        with leat.Loader(self.at / "pictures", leat.Image().resize(8, 8).as_("bf16"), batch_size=2) as loader:
+            with self.assertRaisesRegex(TypeError, "bf16"):
+                next(iter(loader))["jpg"].numpy()
+
+    def test_loaders_that_were_dropped_leave_no_descriptor_and_no_thread(self):
+        def now():
+            return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+
+        def use():
+            loader = self.rows(decode_threads=1)
+            next(iter(loader))
+
+        use()
+        before = now()
+        for _ in range(50):
+            use()
+        gc.collect()
+        self.assertEqual(now(), before)
+
+
+class States(Made):
+    def test_a_run_goes_on_after_the_batch_that_was_handed_out_last(self):
+        with self.rows(seed=9, digests=True) as loader:
+            whole = [batch.digest for _ in range(2) for batch in loader]
+        with self.rows(seed=9, digests=True) as loader:
+            steps = iter(loader)
+            first = [next(steps).digest for _ in range(5)]
+            state = json.loads(json.dumps(loader.state_dict()))
+        self.assertEqual((state["epoch"], state["batch"]), (0, 5))
+        with self.rows(seed=9, digests=True) as loader:
+            loader.load_state_dict(state)
+            rest = [batch.digest for _ in range(2) for batch in loader]
+        self.assertEqual(first + rest, whole)
+
+    def test_a_state_of_another_run_is_refused_by_name_and_changes_nothing(self):
+        with self.rows(seed=9) as loader:
+            state = loader.state_dict()
+        with self.rows(seed=8) as loader:
+            with self.assertRaisesRegex(leat.UsageError, "seed"):
+                loader.load_state_dict(state)
+            self.assertEqual(sum(batch.valid_rows for batch in loader), ROWS)
+            with self.assertRaises(KeyError):
+                loader.load_state_dict({"epoch": 3})
+
+
+class Errors(Made):
+    def test_an_error_is_also_the_builtin_that_it_resembles(self):
+        with self.assertRaises(FileNotFoundError) as caught:
+            leat.open(self.at / "nothing")
+        self.assertIsInstance(caught.exception, leat.Error)
+        with self.assertRaisesRegex(ValueError, "did you mean 'npy'"):
+            leat.Loader(self.at / "rows.npy", leat.Array("nyp"))
+        with self.assertRaisesRegex(MemoryError, "host_bytes_max="):
+            self.rows(host_bytes_max=1)
+
+    def test_an_option_that_is_none_is_a_type_error_with_its_name(self):
+        with self.assertRaisesRegex(TypeError, "batch_sise=.*batch_size="):
+            self.rows(batch_sise=4)
+        with self.assertRaisesRegex(TypeError, "num_workers=.*decode_threads="):
+            self.rows(num_workers=4)
+        with self.assertRaisesRegex(TypeError, "batch_size= takes a whole number"):
+            self.rows(batch_size="4")
+        with self.assertRaisesRegex(ValueError, "'keep', 'drop', 'pad'"):
+            self.rows(last="throw")
+        with self.assertRaisesRegex(KeyError, "npy"):
+            with self.rows() as loader:
+                next(iter(loader))["jpg"]
+
+    def test_a_loader_is_not_pickled_and_says_why(self):
+        with self.rows() as loader, self.assertRaisesRegex(TypeError, "paths and options"):
+            pickle.dumps(loader)
+
+    def test_a_stopped_loader_says_so(self):
+        loader = self.rows()
+        loader.stop()
+        with self.assertRaises(leat.CancelledError):
+            loader.next()
+
+    def test_two_threads_in_one_next_are_a_usage_error(self):
+        # All memory is held, so that the first thread waits in next().
+        with self.rows(held_patience=0) as loader:
+            held = []
+            ended = threading.Event()
+
+            def take():
+                try:
+                    while True:
+                        held.append(loader.next())
+                except leat.CancelledError:
+                    ended.set()
+
+            thread = threading.Thread(target=take)
+            thread.start()
+            with self.assertRaisesRegex(leat.UsageError, "another thread"):
+                while True:
+                    held.append(loader.next())
+            loader.stop()
+            thread.join()
+            self.assertTrue(ended.is_set())
+
+
+def run(text, *arguments, **options):
+    """A program of its own: what it is about is how processes end."""
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(text), *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, **options)
+
+
+class Processes(Made):
+    def test_the_end_of_the_interpreter_with_loaders_and_batches_alive(self):
+        ended = run("""
+            import asyncio, sys, threading, pyleat as leat
+            loader = leat.Loader(sys.argv[1], leat.Array("npy"), batch_size=8)
+            batch = next(iter(loader))
+            tensor = batch["npy"]
+            other = leat.Loader(sys.argv[1], leat.Array("npy"), batch_size=8)
+            other._descriptor()
+            cycle = [loader]; cycle.append(cycle)
+            print("ends")
+            """, self.at / "rows.npy")
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "ends\n", ""))
+
+    def test_a_loader_made_before_a_fork_is_refused_in_the_child_and_lives_in_the_parent(self):
+        ended = run("""
+            import os, sys, warnings, pyleat as leat
+            warnings.simplefilter("ignore")  # Python 3.12: a process with threads forks
+            loader = leat.Loader(sys.argv[1], leat.Array("npy"), batch_size=8)
+            next(iter(loader))
+            child = os.fork()
+            if child == 0:
+                try:
+                    loader.next()
+                    os._exit(3)
+                except leat.UsageError as failure:
+                    assert "fork" in str(failure)
+                mine = leat.Loader(sys.argv[1], leat.Array("npy"), batch_size=8)
+                assert sum(batch.valid_rows for batch in mine) == 100
+                mine.stop()
+                del loader
+                os._exit(0)
+            _, status = os.waitpid(child, 0)
+            assert os.waitstatus_to_exitcode(status) == 0, status
+            assert sum(batch.valid_rows for batch in loader) == 100
+            """, self.at / "rows.npy")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+
+    def test_ctrl_c_is_answered_while_next_waits(self):
+        # All memory is held, so that next() waits: only a signal can end it in time.
+        ended = run("""
+            import os, signal, sys, threading, time, pyleat as leat
+            loader = leat.Loader(sys.argv[1], leat.Array("npy"), batch_size=8, held_patience=0)
+            held = []
+            def interrupt():
+                count = -1
+                while count != len(held):
+                    count = len(held)
+                    time.sleep(0.3)
+                global sent
+                sent = time.monotonic()
+                os.kill(os.getpid(), signal.SIGINT)
+            threading.Thread(target=interrupt, daemon=True).start()
+            try:
+                while True:
+                    held.append(loader.next())
+            except KeyboardInterrupt:
+                took = time.monotonic() - sent
+                assert took < 0.5, took
+                print("interrupted")
+            """, self.at / "rows.npy")
+        self.assertEqual((ended.returncode, ended.stdout), (0, "interrupted\n"), ended.stderr)
+
+    def test_spawned_processes_have_their_ranks(self):
+        ended = run("""
+            import sys, pyleat as leat
+            loader = leat.Loader(sys.argv[1], leat.Array("npy"), global_batch_size=10, shuffle=False)
+            print([each for batch in loader for each in batch.ids][:5])
+            """, self.at / "rows.npy",
+                    env={**os.environ, "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2",
+                         "MASTER_ADDR": "localhost", "MASTER_PORT": "1"})
+        self.assertEqual(ended.stdout, "[5, 6, 7, 8, 9]\n", ended.stderr)
+
+
+class OtherLibraries(Made):
+    def test_torch_has_the_same_memory(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("PyTorch is not installed")
+        with self.rows(shuffle=False) as loader:
+            batch = next(iter(loader))
+            one, other = torch.from_dlpack(batch["npy"]), torch.from_dlpack(batch["npy"])
+            one[0, 0] = 42
+            self.assertEqual(other[0, 0].item(), 42)
+        with self.rows(shuffle=False, to="torch") as loader:
+            self.assertEqual(next(iter(loader))["npy"][2, 0].item(), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
