@@ -1,6 +1,5 @@
 """Loader: what `for`, `async for` and `with` need of Python around the module's own."""
 
-import asyncio
 import atexit
 import weakref
 
@@ -72,6 +71,8 @@ class _AsyncEpoch:
         return self
 
     async def __anext__(self):
+        from asyncio import get_running_loop  # Of those who await: it takes longer to import than all of this.
+
         loader = self._loader
         while True:
             came, batch = loader._try_next()
@@ -80,7 +81,7 @@ class _AsyncEpoch:
                     raise StopAsyncIteration
                 return loader._given(batch)
             descriptor = loader._descriptor()
-            loop = asyncio.get_running_loop()
+            loop = get_running_loop()
             readable = loop.create_future()
             loop.add_reader(descriptor, lambda: readable.done() or readable.set_result(None))
             try:
