@@ -11,7 +11,7 @@
 from ._errors import (CallbackError, CancelledError, ChangedError, CorruptError, DeviceError, Error, FormatError, LimitError,
                       NotFoundError, PermissionDeniedError, ReadError, UnsupportedError, UsageError)
 from ._leat import (Array, Batch, BatchMix, Bytes, Columns, Dataset, Image, Label, Order, Sequence, Stack, Tensor, Text,
-                    Tokenize, Tokenizer, Tokens, __version__, balanced, bucketed, concat, cut_windows, cutmix, mixup, open,
+                    Tokenize, Tokenizer, Tokens, __version__, balanced, bucketed, concat, cut_windows, cutmix, from_tensors, mixup, open,
                     open_tokens, packed, read_column, repeated, sequential, shuffled, shuffled_blocks, weighted, zip)
 from ._loader import Loader
 

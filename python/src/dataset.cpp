@@ -3,13 +3,16 @@
 
 #include <leat/open.hpp>
 #include <leat/open_tokens.hpp>
+#include <leat/own_samples.hpp>
 
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <variant>
 
@@ -25,21 +28,101 @@ auto unlocked(const Call& call) {
   return call();
 }
 
-leat::dataset open(nb::handle source, const std::string& split, const std::vector<std::string>& fields,
-                   const std::vector<std::string>& columns, const std::string& path_column, const std::string& root,
-                   const std::string& database, bool ignore_zeros, std::uint64_t window, std::uint64_t stride) {
-  const leat::source_names names = to_sources(source);
-  leat::open_options how;
-  how.split = split;
-  how.tables.fields = fields;
-  how.tables.columns = columns;
-  how.tables.path_column = path_column;
-  how.tables.root = root;
-  how.arrays.window = window;
-  how.arrays.stride = stride;
-  how.lmdb.database = database;
-  how.tar.ignore_zeros = ignore_zeros;
-  return unlocked([&] { return leat::open(names, how); });
+using options = leat::open_options;
+using names = std::vector<std::string>;
+
+// Those of tables, arrays and objects at addresses have the names that they have in C++, without the structs around them.
+constexpr keyword<options> keywords[] = {
+    {"split", "a text", [](options& to, nb::handle value) { to.split = nb::cast<std::string>(value); }},
+    {"index", "'off', 'check', 'rebuild' or 'trust'",
+     [](options& to, nb::handle value) {
+       to.index.use = to_enum<leat::index_use>(
+           value, "index=", std::array<std::string_view, 4>{"off", "check", "rebuild", "trust"});
+     }},
+    {"ignore_zeros", "a bool", [](options& to, nb::handle value) { to.tar.ignore_zeros = nb::cast<bool>(value); }},
+    {"window", "a whole number",
+     [](options& to, nb::handle value) { to.arrays.window = nb::cast<std::uint64_t>(value); }},
+    {"stride", "a whole number",
+     [](options& to, nb::handle value) { to.arrays.stride = nb::cast<std::uint64_t>(value); }},
+    {"fields", "a list of texts", [](options& to, nb::handle value) { to.arrays.fields = nb::cast<names>(value); }},
+    {"columns", "a list of texts", [](options& to, nb::handle value) { to.tables.columns = nb::cast<names>(value); }},
+    {"path_column", "a text",
+     [](options& to, nb::handle value) { to.tables.path_column = nb::cast<std::string>(value); }},
+    {"root", "a path", [](options& to, nb::handle value) { to.tables.root = to_path(value); }},
+    {"checksums", "a bool", [](options& to, nb::handle value) { to.tables.checksums = nb::cast<bool>(value); }},
+    {"database", "a text", [](options& to, nb::handle value) { to.lmdb.database = nb::cast<std::string>(value); }},
+    {"ca_file", "a path", [](options& to, nb::handle value) { to.remote.ca_file = to_path(value); }},
+    {"allow_http", "a bool", [](options& to, nb::handle value) { to.remote.allow_http = nb::cast<bool>(value); }},
+    {"connections_max", "a whole number",
+     [](options& to, nb::handle value) { to.remote.connections_max = nb::cast<std::uint32_t>(value); }},
+    {"silence_max", "seconds", [](options& to, nb::handle value) { to.remote.silence_max = to_duration(value); }},
+    {"patience", "seconds", [](options& to, nb::handle value) { to.remote.patience = to_duration(value); }},
+    {"endpoint", "a text", [](options& to, nb::handle value) { to.remote.endpoint = nb::cast<std::string>(value); }},
+    {"region", "a text", [](options& to, nb::handle value) { to.remote.region = nb::cast<std::string>(value); }},
+    {"anonymous", "a bool", [](options& to, nb::handle value) { to.remote.anonymous = nb::cast<bool>(value); }},
+    {"requester_pays", "a bool",
+     [](options& to, nb::handle value) { to.remote.requester_pays = nb::cast<bool>(value); }},
+    {"profile", "a text", [](options& to, nb::handle value) { to.remote.profile = nb::cast<std::string>(value); }},
+    {"headers", "a list of texts", [](options& to, nb::handle value) { to.remote.headers = nb::cast<names>(value); }},
+    {"cache", "a path", [](options& to, nb::handle value) { to.remote.cache = to_path(value); }},
+    {"cache_bytes", "bytes",
+     [](options& to, nb::handle value) { to.remote.cache_bytes = nb::cast<std::uint64_t>(value); }},
+    {"cache_block_bytes", "bytes",
+     [](options& to, nb::handle value) { to.remote.cache_block_bytes = nb::cast<std::uint32_t>(value); }},
+};
+
+leat::dataset open(nb::handle source, const nb::kwargs& given) {
+  const leat::source_names all = to_sources(source);
+  options how;
+  set_keywords<options>("open()", how, given, keywords, [](const std::string&) { return std::string(); });
+  return unlocked([&] { return leat::open(all, how); });
+}
+
+leat::dtype to_dtype(const nb::dlpack::dtype& of) {
+  using code = nb::dlpack::dtype_code;
+  const auto kind = static_cast<code>(of.code);
+  for (int i = 0; i <= static_cast<int>(leat::dtype::boolean); ++i) {
+    const auto each = static_cast<leat::dtype>(i);
+    const std::string_view name = leat::name(each);
+    const bool same = kind == code::Bool     ? each == leat::dtype::boolean
+                      : kind == code::Bfloat ? each == leat::dtype::bf16
+                      : kind == code::Float  ? name.front() == 'f'
+                      : kind == code::Int    ? name.front() == 'i'
+                      : kind == code::UInt   ? name.front() == 'u'
+                                             : false;
+    if (same && of.lanes == 1 && of.bits == 8 * leat::size_bytes(each)) return each;
+  }
+  throw nb::type_error("from_tensors() takes integers, floats and bool");
+}
+
+leat::dataset from_tensors(const nb::dict& given, std::vector<std::string> classes, const std::string& described_as) {
+  using any_array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+  auto owner = std::make_shared<std::vector<any_array>>();
+  std::vector<leat::named_tensor> tensors;
+  for (const auto& [name, value] : given) {
+    any_array array;
+    if (!nb::try_cast(value, array, false)) {
+      throw nb::type_error(("from_tensors(): '" + nb::cast<std::string>(name) +
+                            "' is no dense array on the CPU; take numpy.ascontiguousarray() of it")
+                               .c_str());
+    }
+    if (array.ndim() == 0 || array.ndim() > leat::dimensions::rank_max) {
+      throw nb::value_error("from_tensors() takes arrays of 1 to 8 axes, of which the first counts samples");
+    }
+    leat::dimensions shape;
+    for (std::size_t axis = 0; axis < array.ndim(); ++axis)
+      shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
+    // leat only reads.
+    void* const data = const_cast<void*>(static_cast<const void*>(array.data()));
+    tensors.push_back({nb::cast<std::string>(name),
+                       {.type = to_dtype(array.dtype()),
+                        .shape = shape,
+                        .strides = leat::dense_strides(shape),
+                        .data = data,
+                        .where = leat::host}});
+    owner->push_back(std::move(array));
+  }
+  return leat::from_tensors(std::move(tensors), std::move(owner), std::move(classes), described_as);
 }
 
 nb::dict describe(const leat::field_info& of) {
@@ -62,12 +145,11 @@ nb::dict describe(const leat::field_info& of) {
 }  // namespace
 
 leat::source_names to_sources(nb::handle given) {
-  const nb::object as_path = nb::module_::import_("os").attr("fspath");
   std::vector<std::string> names;
   if (nb::isinstance<nb::list>(given) || nb::isinstance<nb::tuple>(given)) {
-    for (const nb::handle each : given) names.push_back(nb::cast<std::string>(as_path(each)));
+    for (const nb::handle each : given) names.push_back(to_path(each));
   } else {
-    names.push_back(nb::cast<std::string>(as_path(given)));
+    names.push_back(to_path(given));
   }
   return leat::source_names(names);
 }
@@ -133,11 +215,11 @@ void add_dataset(nb::module_& to) {
           nb::arg("names"))
       .def("__repr__", [](const dataset& of) { return "pyleat.Dataset(" + std::to_string(of.size()) + " samples)"; });
 
-  to.def("open", &open, nb::arg("source"), nb::kw_only(), nb::arg("split") = "",
-         nb::arg("fields") = std::vector<std::string>(), nb::arg("columns") = std::vector<std::string>(),
-         nb::arg("path_column") = "", nb::arg("root") = "", nb::arg("database") = "", nb::arg("ignore_zeros") = false,
-         nb::arg("window") = 0, nb::arg("stride") = 1,
-         "Opens any source: a path, a pattern, an address, or a list of them.");
+  to.def("open", &open, nb::arg("source"), nb::arg("options"),
+         "Opens any source: a path, a pattern, an address, or a list of them. Options are leat::open_options'.");
+  to.def("from_tensors", &from_tensors, nb::arg("tensors"), nb::kw_only(),
+         nb::arg("classes") = std::vector<std::string>(), nb::arg("described_as") = "",
+         "Rows of arrays of one length, by name; they are not copied. Anything with __dlpack__, on the CPU.");
   to.def(
       "open_tokens",
       [](nb::handle source, nb::handle dtype) {

@@ -13,12 +13,16 @@ constexpr std::array<const char*, 12> classes = {
     "UsageError",       "NotFoundError", "PermissionDeniedError", "ReadError",    "LimitError",    "FormatError",
     "UnsupportedError", "DeviceError",   "CorruptError",          "ChangedError", "CallbackError", "CancelledError"};
 
-// Messages spell an option loader_options::batch_size; here it is the keyword batch_size=.
+// Messages spell an option loader_options::batch_size, or table_options::root; here it is a keyword, batch_size=, root=.
 std::string in_python(std::string text) {
-  constexpr std::string_view prefix = "loader_options::";
-  for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at)) {
-    text.erase(at, prefix.size());
-    while (at < text.size() && (text[at] == '_' || (text[at] >= 'a' && text[at] <= 'z'))) ++at;
+  constexpr std::string_view options = "_options::";
+  const auto is_of_name = [](char each) { return each == '_' || (each >= 'a' && each <= 'z'); };
+  for (std::size_t at = text.find(options); at != std::string::npos; at = text.find(options, at)) {
+    std::size_t begin = at;
+    while (begin > 0 && is_of_name(text[begin - 1])) --begin;
+    text.erase(begin, at + options.size() - begin);
+    at = begin;
+    while (at < text.size() && is_of_name(text[at])) ++at;
     text.insert(at, "=");
   }
   return text;

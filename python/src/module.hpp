@@ -10,8 +10,11 @@
 #include <leat/tensor.hpp>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <array>
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -50,6 +53,52 @@ template <class Enum, std::size_t Count>
   for (std::size_t i = 0; i < Count; ++i) message += (i == 0 ? "'" : ", '") + std::string(words[i]) + "'";
   message += ", and not " + std::string(nb::repr(given).c_str());
   throw nb::value_error(message.c_str());
+}
+
+/// A keyword argument that sets a member of options.
+///   takes   what its value is, in words
+template <class Options>
+struct keyword {
+  std::string_view name;
+  const char* takes;
+  void (*set)(Options& to, nb::handle value);
+};
+
+///   whose        the function, in messages
+///   explain      what else is to be said of a name that is none
+///   throws       nb::type_error for a name that is none, with the nearest, and for a value that it does not take
+template <class Options, std::size_t Count, class Explain>
+void set_keywords(const char* whose, Options& to, const nb::kwargs& given, const keyword<Options> (&keywords)[Count],
+                  const Explain& explain) {
+  for (const auto& [name, value] : given) {
+    const std::string text = nb::cast<std::string>(name);
+    const keyword<Options>* found = nullptr;
+    for (const keyword<Options>& each : keywords) {
+      if (each.name == text) found = &each;
+    }
+    if (found == nullptr) {
+      std::string message = std::string(whose) + " has no option " + text + "=";
+      nb::list names;
+      for (const keyword<Options>& each : keywords) names.append(std::string(each.name));
+      for (const nb::handle near : nb::module_::import_("difflib").attr("get_close_matches")(text, names, 1)) {
+        message += "; did you mean " + nb::cast<std::string>(near) + "=?";
+      }
+      message += explain(text);
+      throw nb::type_error(message.c_str());
+    }
+    try {
+      found->set(to, value);
+    } catch (const nb::cast_error&) {
+      throw nb::type_error((text + "= takes " + found->takes + ", and not " + nb::repr(value).c_str()).c_str());
+    }
+  }
+}
+
+[[nodiscard]] inline std::string to_path(nb::handle given) {
+  return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(given));
+}
+[[nodiscard]] inline std::chrono::milliseconds to_duration(nb::handle seconds) {
+  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(nb::cast<double>(seconds)));
 }
 
 void add_errors(nb::module_& to);

@@ -16,16 +16,6 @@ namespace {
 
 using options = leat::loader_options;
 
-struct keyword {
-  std::string_view name;
-  const char* takes;
-  void (*set)(options& to, nb::handle value);
-};
-
-std::chrono::milliseconds seconds(nb::handle value) {
-  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(nb::cast<double>(value)));
-}
-
 constexpr std::array<std::string_view, 3> choices = {"automatic", "on", "off"};
 
 leat::device to_device(nb::handle value) {
@@ -40,7 +30,7 @@ leat::device to_device(nb::handle value) {
   throw nb::value_error(("device= is 'cpu', 'cuda' or 'cuda:0', and not '" + text + "'").c_str());
 }
 
-constexpr keyword keywords[] = {
+constexpr keyword<options> keywords[] = {
     {"batch_size", "a whole number",
      [](options& to, nb::handle value) { to.batch_size = nb::cast<std::uint32_t>(value); }},
     {"global_batch_size", "a whole number",
@@ -69,7 +59,7 @@ constexpr keyword keywords[] = {
      [](options& to, nb::handle value) { to.host_bytes_max = nb::cast<std::size_t>(value); }},
     {"prefetch_batches", "a whole number",
      [](options& to, nb::handle value) { to.prefetch_batches = nb::cast<std::uint32_t>(value); }},
-    {"held_patience", "seconds", [](options& to, nb::handle value) { to.held_patience = seconds(value); }},
+    {"held_patience", "seconds", [](options& to, nb::handle value) { to.held_patience = to_duration(value); }},
     {"timeline_bytes", "bytes",
      [](options& to, nb::handle value) { to.timeline_bytes = nb::cast<std::size_t>(value); }},
     {"backend", "'automatic', 'io_uring' or 'preadv'",
@@ -83,7 +73,7 @@ constexpr keyword keywords[] = {
      [](options& to, nb::handle value) { to.reader.queue_depth = nb::cast<std::uint32_t>(value); }},
     {"io_threads", "a whole number",
      [](options& to, nb::handle value) { to.reader.io_threads = nb::cast<std::uint32_t>(value); }},
-    {"read_timeout", "seconds", [](options& to, nb::handle value) { to.reader.read_timeout = seconds(value); }},
+    {"read_timeout", "seconds", [](options& to, nb::handle value) { to.reader.read_timeout = to_duration(value); }},
     {"on_corrupt", "'raise', 'skip' or 'substitute'",
      [](options& to, nb::handle value) {
        to.on_corrupt = to_enum<leat::corrupt_policy>(
@@ -99,10 +89,7 @@ constexpr keyword keywords[] = {
      }},
     {"unreadable_max", "a whole number",
      [](options& to, nb::handle value) { to.unreadable_max = nb::cast<std::uint64_t>(value); }},
-    {"journal", "a path",
-     [](options& to, nb::handle value) {
-       to.journal = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(value));
-     }},
+    {"journal", "a path", [](options& to, nb::handle value) { to.journal = to_path(value); }},
     {"mix", "mixup() or cutmix()", [](options& to, nb::handle value) { to.mix = nb::cast<leat::batch_mix>(value); }},
     {"digests", "a bool", [](options& to, nb::handle value) { to.digests = nb::cast<bool>(value); }},
     {"names", "a bool", [](options& to, nb::handle value) { to.names = nb::cast<bool>(value); }},
@@ -135,31 +122,12 @@ constexpr std::pair<std::string_view, std::string_view> other_words[] = {
 }  // namespace
 
 void set_options(options& to, const nb::kwargs& given) {
-  for (const auto& [name, value] : given) {
-    const std::string text = nb::cast<std::string>(name);
-    const keyword* found = nullptr;
-    for (const keyword& each : keywords) {
-      if (each.name == text) found = &each;
+  set_keywords<options>("Loader()", to, given, keywords, [](const std::string& name) {
+    for (const auto& [theirs, ours] : other_words) {
+      if (theirs == name) return "; here it is " + std::string(ours) + (ours.find(' ') == std::string::npos ? "=" : "");
     }
-    if (found == nullptr) {
-      std::string message = "Loader() has no option " + text + "=";
-      nb::list names;
-      for (const keyword& each : keywords) names.append(std::string(each.name));
-      for (const nb::handle near : nb::module_::import_("difflib").attr("get_close_matches")(text, names, 1)) {
-        message += "; did you mean " + nb::cast<std::string>(near) + "=?";
-      }
-      for (const auto& [theirs, ours] : other_words) {
-        if (theirs == text)
-          message += "; here it is " + std::string(ours) + (ours.find(' ') == std::string::npos ? "=" : "");
-      }
-      throw nb::type_error(message.c_str());
-    }
-    try {
-      found->set(to, value);
-    } catch (const nb::cast_error&) {
-      throw nb::type_error((text + "= takes " + found->takes + ", and not " + nb::repr(value).c_str()).c_str());
-    }
-  }
+    return std::string();
+  });
 }
 
 }  // namespace pyleat

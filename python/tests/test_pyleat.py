@@ -160,6 +160,32 @@ class Values(Made):
             for batch in loader:
                 self.assertAlmostEqual(sum(each < 50 for each in batch.ids), 25, delta=1)
 
+    def test_arrays_in_memory_are_samples_without_a_copy(self):
+        pixels = numpy.arange(6 * 4, dtype=numpy.uint8).reshape(6, 4)
+        classes = numpy.array([0, 1, 0, 1, 1, 0])
+        data = leat.from_tensors({"x": pixels, "cls": classes}, classes=["cat", "dog"])
+        self.assertEqual((len(data), data.classes, data.label(4)), (6, ["cat", "dog"], 1))
+        with leat.Loader(data, leat.Array("x"), leat.Label(), batch_size=6, shuffle=False) as loader:
+            batch = next(iter(loader))
+            self.assertEqual(batch["x"].numpy().tolist(), pixels.tolist())
+            self.assertEqual(batch["cls"].numpy().tolist(), classes.tolist())
+        owned = sys.getrefcount(pixels)
+        del data, loader, batch
+        gc.collect()
+        self.assertLess(sys.getrefcount(pixels), owned)
+        with self.assertRaisesRegex(TypeError, "'x' is no dense array"):
+            leat.from_tensors({"x": pixels[:, ::2]})
+        with self.assertRaisesRegex(TypeError, "integers, floats and bool"):
+            leat.from_tensors({"x": numpy.zeros(3, dtype=numpy.complex64)})
+
+    def test_options_of_sources_are_keywords(self):
+        self.assertEqual(len(leat.open(self.at / "rows.npy", window=10, stride=10)), 10)
+        self.assertEqual([each["name"] for each in leat.open(self.at / "lines.jsonl", fields=["txt"]).fields()], ["txt"])
+        with self.assertRaisesRegex(TypeError, "windw=.*window="):
+            leat.open(self.at / "rows.npy", windw=10)
+        with self.assertRaisesRegex(leat.UsageError, ": database= is of LMDB"):
+            leat.open(self.at / "rows.npy", database="x")
+
     def test_dtypes_are_those_of_numpy_and_torch_too(self):
         for name in ("f64", "float64", numpy.float64, numpy.dtype("float64")):
             with leat.Loader(self.at / "rows.npy", leat.Array("npy").as_(name), batch_size=2) as loader:
