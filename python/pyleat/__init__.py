@@ -10,10 +10,11 @@
 
 from ._errors import (CallbackError, CancelledError, ChangedError, CorruptError, DeviceError, Error, FormatError, LimitError,
                       NotFoundError, PermissionDeniedError, ReadError, UnsupportedError, UsageError)
-from ._leat import (Array, Batch, BatchMix, Bytes, Columns, Dataset, Image, Label, Order, Sequence, Stack, Tensor, Text,
-                    Tokenize, Tokenizer, Tokens, __version__, balanced, bucketed, concat, cut_windows, cutmix, from_tensors, mixup, open,
-                    open_tokens, packed, read_column, repeated, sequential, shuffled, shuffled_blocks, weighted, zip)
+from ._leat import (Batch, BatchMix, Order, Tensor, __version__, balanced, bucketed, cutmix, mixup, packed, read_column, repeated,
+                    sequential, shuffled, shuffled_blocks, weighted)
 from ._loader import Loader
+from ._values import (Array, Bytes, Columns, Dataset, Image, Label, Sequence, Stack, Text, Tokenize, Tokenizer, Tokens, concat,
+                      cut_windows, from_tensors, open, open_tokens, zip)
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))

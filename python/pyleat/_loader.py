@@ -21,12 +21,12 @@ class Loader(_leat.Loader):
     source   a path, a pattern, an address, a list of them, or a Dataset
     fields   Image, Label, Text ...
     options  every loader option of C++ by its name; durations in seconds. world is what torchrun, MPI or Slurm say
-    to       "numpy" or "torch": a batch is a dict of that library's own, without a copy
+    to       "numpy", "torch" or "jax": a batch is a dict of that library's own, without a copy
     """
 
     def __init__(self, source, *fields, to=None, **options):
-        if to not in (None, "numpy", "torch"):
-            raise ValueError(f"to= is 'numpy' or 'torch', and not {to!r}")
+        if to not in (None, "numpy", "torch", "jax"):
+            raise ValueError(f"to= is 'numpy', 'torch' or 'jax', and not {to!r}")
         super().__init__(source, *fields, **options)
         self._to = to
         _alive.add(self)
@@ -36,9 +36,11 @@ class Loader(_leat.Loader):
             return batch
         if self._to == "numpy":
             return {name: each.numpy() for name, each in batch.items()}
-        import torch
-
-        return {name: torch.from_dlpack(each) for name, each in batch.items()}
+        if self._to == "jax":
+            from jax.dlpack import from_dlpack
+        else:
+            from torch import from_dlpack
+        return {name: from_dlpack(each) for name, each in batch.items()}
 
     def __iter__(self):
         self.begin_epoch()
@@ -60,7 +62,7 @@ class Loader(_leat.Loader):
         self.stop()
 
     def __reduce__(self):
-        raise TypeError("a Loader has threads and cannot be pickled; pickle its paths and options, and make it anew")
+        raise TypeError("a Loader has threads and cannot be pickled; pickle its Dataset, fields and options, and make it anew")
 
 
 class _AsyncEpoch:

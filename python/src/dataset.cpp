@@ -157,6 +157,7 @@ leat::source_names to_sources(nb::handle given) {
 void add_dataset(nb::module_& to) {
   using leat::dataset;
   nb::class_<dataset>(to, "Dataset", "A list of samples with named fields. Cheap to copy; any thread may use it.")
+      .def(nb::init<const dataset&>())
       .def("__len__", &dataset::size)
       .def_prop_ro("size", &dataset::size)
       .def(

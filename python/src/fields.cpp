@@ -32,7 +32,7 @@ leat::image image_as(const leat::image& of, nb::handle what) {
 
 template <class Field>
 nb::class_<Field> add(nb::module_& to, const char* name, const char* words) {
-  return nb::class_<Field>(to, name, words);
+  return nb::class_<Field>(to, name, words).def(nb::init<const Field&>());
 }
 
 template <class Field>
@@ -293,7 +293,7 @@ void add_fields(nb::module_& to) {
   to.def("cut_windows", &leat::cut_windows, nb::arg("samples"), nb::arg("how"));
 
   using leat::tokenizer;
-  nb::class_<tokenizer>(to, "Tokenizer", "A tokenizer.json, or *.tiktoken: its ids are the reference's.")
+  add<tokenizer>(to, "Tokenizer", "A tokenizer.json, or *.tiktoken: its ids are the reference's.")
       .def(
           "__init__",
           [](tokenizer* self, nb::handle path) {

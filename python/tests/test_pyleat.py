@@ -192,6 +192,33 @@ class Values(Made):
                 self.assertEqual(next(iter(loader))["npy"].numpy().dtype, numpy.float64)
 
 
+class Pickled(Made):
+    def test_datasets_and_fields_come_back_as_they_were_made(self):
+        data = leat.concat([leat.open(self.at / "rows.npy").slice(10, 50), leat.open(self.at / "rows.npy").split(3, [0.5])[1]])
+        field = leat.Array("x").from_("npy").slice(0, 2, 4).as_(numpy.float64)
+        again_data, again_field = pickle.loads(pickle.dumps((data, field)))
+        self.assertEqual((again_data, again_field), (data, field))
+        self.assertNotEqual(again_field, field.flip(0))
+        with leat.Loader(data, field, digests=True, seed=1) as one, leat.Loader(again_data, again_field, digests=True, seed=1) as other:
+            self.assertEqual([batch.digest for batch in one], [batch.digest for batch in other])
+
+    def test_a_spawned_process_gets_a_dataset(self):
+        ended = run("""
+            import multiprocessing, sys, pyleat as leat
+            def count(data, field):
+                with leat.Loader(data, field) as loader:
+                    return sum(batch.valid_rows for batch in loader)
+            if __name__ == "__main__":
+                with multiprocessing.get_context("spawn").Pool(1) as pool:
+                    print(pool.apply(count, (leat.open(sys.argv[1]).slice(0, 70), leat.Array("npy"))))
+            """, self.at / "rows.npy", as_file=self.at / "spawned.py")
+        self.assertEqual(ended.stdout, "70\n", ended.stderr)
+
+    def test_it_is_shown_as_it_is_written(self):
+        field = leat.Image("view").from_("jpg").random_resized_crop(224, scale=(0.5, 1))
+        self.assertEqual(repr(field), "Image('view').from_('jpg').random_resized_crop(224, scale=(0.5, 1))")
+
+
 class Memory(Made):
     def test_an_array_outlives_its_batch_and_its_loader(self):
         with self.rows(shuffle=False) as loader:
@@ -290,7 +317,7 @@ class Errors(Made):
                 next(iter(loader))["jpg"]
 
     def test_a_loader_is_not_pickled_and_says_why(self):
-        with self.rows() as loader, self.assertRaisesRegex(TypeError, "paths and options"):
+        with self.rows() as loader, self.assertRaisesRegex(TypeError, "Dataset, fields and options"):
             pickle.dumps(loader)
 
     def test_a_stopped_loader_says_so(self):
@@ -322,10 +349,13 @@ class Errors(Made):
             self.assertTrue(ended.is_set())
 
 
-def run(text, *arguments, **options):
-    """A program of its own: what it is about is how processes end."""
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(text), *map(str, arguments)], capture_output=True, text=True,
-                          timeout=120, **options)
+def run(text, *arguments, as_file=None, **options):
+    """A program of its own: what it is about is how processes begin and end."""
+    text = textwrap.dedent(text)
+    if as_file:
+        as_file.write_text(text)
+    program = [str(as_file)] if as_file else ["-c", text]
+    return subprocess.run([sys.executable, *program, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options)
 
 
 class Processes(Made):
@@ -415,6 +445,14 @@ class OtherLibraries(Made):
             self.assertEqual(other[0, 0].item(), 42)
         with self.rows(shuffle=False, to="torch") as loader:
             self.assertEqual(next(iter(loader))["npy"][2, 0].item(), 2)
+
+    def test_jax_has_an_array(self):
+        try:
+            import jax  # noqa: F401
+        except ImportError:
+            self.skipTest("JAX is not installed")
+        with self.rows(shuffle=False, to="jax") as loader:
+            self.assertEqual(float(next(iter(loader))["npy"][2, 0]), 2.0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,90 @@
+"""Datasets and fields as values: each knows how it was made, so that it can be shown, compared and pickled (for spawned processes)."""
+
+import functools
+
+from . import _leat
+
+
+def _again(call, args, kwargs, index):
+    made = call(*args, **kwargs)
+    return made if index is None else made[index]
+
+
+def _method(name, of, *args, **kwargs):
+    return getattr(of, name)(*args, **kwargs)
+
+
+class _Value:
+    # _made_by: what to call again, with which arguments, and which part of the answer it is.
+    def __reduce__(self):
+        return _again, self._made_by
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self._made_by == other._made_by
+
+    __hash__ = None
+
+    def __repr__(self):
+        call, args, kwargs, index = self._made_by
+        text = [repr(each) for each in args] + [f"{name}={each!r}" for name, each in kwargs.items()]
+        if call is _method:
+            shown = f"{args[1]!r}.{args[0]}({', '.join(text[2:])})"
+        else:
+            shown = f"{call.__name__}({', '.join(text)})"
+        return shown if index is None else f"{shown}[{index}]"
+
+
+def _remembered(kind, made, call, args, kwargs, index=None):
+    value = kind.__new__(kind)
+    kind.__mro__[2].__init__(value, made)  # The class of the module: its copy constructor.
+    value._made_by = (call, args, kwargs, index)
+    return value
+
+
+def _value(base):
+    """The class of Python for one of the module's."""
+
+    def __init__(self, *args, **kwargs):
+        base.__init__(self, *args, **kwargs)
+        self._made_by = (kind, args, kwargs, None)
+
+    kind = type(base.__name__, (_Value, base), {"__init__": __init__, "__doc__": base.__doc__, "__module__": "pyleat"})
+
+    def wrapped(name):
+        method = getattr(base, name)
+
+        @functools.wraps(method)
+        def call(self, *args, **kwargs):
+            made = method(self, *args, **kwargs)
+            if isinstance(made, base):
+                return _remembered(kind, made, _method, (name, self, *args), kwargs)
+            if isinstance(made, list) and made and all(isinstance(each, base) for each in made):
+                return [_remembered(kind, each, _method, (name, self, *args), kwargs, i) for i, each in enumerate(made)]
+            return made
+
+        return call
+
+    for name in dir(base):
+        if not name.startswith("_") and callable(getattr(base, name)):
+            setattr(kind, name, wrapped(name))
+    return kind
+
+
+Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Tokens, Tokenizer, Tokenize, Dataset = map(
+    _value, (_leat.Image, _leat.Label, _leat.Bytes, _leat.Text, _leat.Sequence, _leat.Array, _leat.Columns, _leat.Stack,
+             _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Dataset))
+
+
+def _function(name):
+    function = getattr(_leat, name)
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        return _remembered(Dataset, function(*args, **kwargs), call, args, kwargs)
+
+    call.__module__, call.__name__, call.__qualname__, call.__doc__ = __name__, name, name, function.__doc__
+    return call
+
+
+open, open_tokens, concat, zip, cut_windows, from_tensors = map(
+    _function, ("open", "open_tokens", "concat", "zip", "cut_windows", "from_tensors"))
