@@ -446,6 +446,25 @@ class OtherLibraries(Made):
         with self.rows(shuffle=False, to="torch") as loader:
             self.assertEqual(next(iter(loader))["npy"][2, 0].item(), 2)
 
+    def test_the_data_loader_takes_what_pytorch_s_does_or_says_why_not(self):
+        from pyleat.torch import DataLoader
+
+        data = leat.open(self.at / "rows.npy")
+        fields = [leat.Array("npy")]
+        with self.assertWarnsRegex(UserWarning, "decode_threads="):
+            loader = DataLoader(data, fields, batch_size=8, num_workers=4, drop_last=True, pin_memory=False, to="numpy")
+        with loader:
+            self.assertEqual((len(loader), loader.batch_size), (12, 8))
+            self.assertEqual([float(each["npy"][0, 0]) for each in loader][:2], [0.0, 8.0])
+        with DataLoader(data, fields, 4, True, to="numpy") as loader:
+            self.assertEqual(sorted(int(row[0]) for each in loader for row in each["npy"]), list(range(ROWS)))
+        with DataLoader(data, fields, sampler=leat.weighted([1.0] + [0.0] * (ROWS - 1), 5), to="numpy") as loader:
+            self.assertEqual([float(each["npy"][0, 0]) for each in loader], [0.0] * 5)
+        with self.assertRaisesRegex(TypeError, "fields collate"):
+            DataLoader(data, fields, collate_fn=list)
+        with self.assertRaisesRegex(TypeError, "Order of leat"):
+            DataLoader(data, fields, sampler=[1, 2])
+
     def test_jax_has_an_array(self):
         try:
             import jax  # noqa: F401
