@@ -7,7 +7,7 @@
 #include "base/utf8.hpp"
 #include "datasets/files/parallel.hpp"
 #include "datasets/model/model.hpp"
-#include "datasets/tables/read_part.hpp"
+#include "datasets/tables/joint_reads.hpp"
 #include "stages/fields/number_list.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/state/digest.hpp"
@@ -29,10 +29,8 @@
 namespace leat::tools {
 namespace {
 
-// Samples that a thread takes at a time, and the bytes that it reads at once: many reads in flight for a drive, and little
-// memory.
+// Samples that a thread takes at a time: many reads in flight for a drive, and little memory.
 constexpr std::uint64_t portion_samples = 32;
-constexpr std::uint64_t read_together_bytes = std::uint64_t{16} << 20;
 
 // To which pictures are shrunk. At 224 a check takes 1.4 times as long as at 112, beside which deviations are 2 % larger
 // (500 photographs). No picture is made larger.
@@ -164,122 +162,16 @@ std::uint64_t hash_of(std::string_view name, const datasets::column_value& value
   return hash_of(name, dtype::f64, std::as_bytes(std::span(&real, 1)));
 }
 
-/// Reads what lies as it is, for some samples at once.
-class reading {
- public:
-  /// Fields that the dataset `expects` are not read where a part of theirs has more than `bytes_max`.
-  reading(const datasets::dataset_model& model, const expected_fields& expects, std::uint64_t bytes_max)
-      : model_(model), bytes_max_(bytes_max), is_limited_(model.fields().size()) {
-    for (const std::vector<std::uint16_t>* const fields : {&expects.wanted, &expects.pictures}) {
-      for (const std::uint16_t field : *fields) is_limited_[field] = true;
-    }
+/// Fields that the dataset `expects` are not read where a part of theirs has more than `value_bytes_max`.
+datasets::joint_limits limits_of(const datasets::dataset_model& model, const expected_fields& expects,
+                                 std::uint64_t value_bytes_max) {
+  datasets::joint_limits limits{.value_bytes_max = value_bytes_max};
+  limits.limited.resize(model.fields().size());
+  for (const std::vector<std::uint16_t>* const fields : {&expects.wanted, &expects.pictures}) {
+    for (const std::uint16_t field : *fields) limits.limited[field] = true;
   }
-
-  struct one {
-    std::uint64_t sample = 0;
-    datasets::part_list parts;
-    std::vector<std::size_t> at;  ///< of each part; read_alone: it is read by itself
-  };
-  static constexpr std::size_t read_alone = ~std::size_t{0};
-
-  /// The samples from `first` on and before `end`, as far as they fit; at least one.
-  std::span<one> read_from(std::uint64_t first, std::uint64_t end) {
-    std::size_t count = 0;
-    std::size_t bytes = 0;
-    for (std::uint64_t sample = first; sample < end; ++sample, ++count) {
-      if (ones_.size() == count) ones_.emplace_back();
-      one& now = ones_[count];
-      now.sample = sample;
-      now.parts.clear();
-      model_.parts(sample, now.parts);
-      // Parts of a field side by side, in their order.
-      for (auto each = now.parts.begin(); each != now.parts.end(); ++each) {
-        const auto place =
-            std::upper_bound(now.parts.begin(), each, *each,
-                             [](const datasets::part& a, const datasets::part& b) { return a.field < b.field; });
-        std::rotate(place, each, each + 1);
-      }
-      std::size_t more = 0;
-      for (const datasets::part& each : now.parts) more += is_read(each) ? each.where.stored_bytes : 0;
-      if (count != 0 && bytes + more > read_together_bytes) break;
-      now.at.clear();
-      for (const datasets::part& each : now.parts) {
-        now.at.push_back(is_read(each) ? bytes : read_alone);
-        if (is_read(each)) bytes += each.where.stored_bytes;
-      }
-    }
-    bytes_.resize(bytes);
-    const std::span<one> all(ones_.data(), count);
-    if (!read(all)) {
-      // Which one it was is not told: each by itself.
-      for (one& each : all) std::fill(each.at.begin(), each.at.end(), read_alone);
-    }
-    return all;
-  }
-
-  /// Of the field's largest part, if it is not to be read.
-  [[nodiscard]] std::optional<std::uint64_t> bytes_over(const one& of, std::size_t first_part) const {
-    std::uint64_t largest = 0;
-    for (std::size_t i = first_part; i < of.parts.size() && of.parts[i].field == of.parts[first_part].field; ++i) {
-      if (is_over(of.parts[i])) largest = std::max(largest, bytes_of(of.parts[i]));
-    }
-    return largest == 0 ? std::nullopt : std::optional(largest);
-  }
-  [[nodiscard]] std::uint64_t bytes_max() const noexcept { return bytes_max_; }
-
-  /// A field of a sample that was read; valid until the next call.
-  std::span<const std::byte> field_of(const one& of, std::size_t first_part) {
-    const std::uint16_t field = of.parts[first_part].field;
-    std::size_t bytes = 0;
-    for (std::size_t i = first_part; i < of.parts.size() && of.parts[i].field == field; ++i) {
-      if (of.at[i] == read_alone) {
-        alone_.clear();
-        datasets::append_field(model_, of.sample, field, {of.parts.data(), of.parts.size()}, sources_, alone_);
-        return alone_;
-      }
-      bytes += of.parts[i].where.stored_bytes;
-    }
-    return std::span(bytes_).subspan(of.at[first_part], bytes);
-  }
-
- private:
-  static std::uint64_t bytes_of(const datasets::part& each) {
-    return std::max(each.where.stored_bytes, each.where.decoded_bytes);
-  }
-  [[nodiscard]] bool is_over(const datasets::part& each) const {
-    return is_limited_[each.field] && bytes_of(each) > bytes_max_;
-  }
-  [[nodiscard]] bool is_read(const datasets::part& each) const {
-    return each.form == datasets::part_form::stored && !is_over(each);
-  }
-
-  bool read(std::span<const one> all) {
-    wanted_.clear();
-    for (const one& each : all) {
-      for (std::size_t i = 0; i < each.parts.size(); ++i) {
-        const extent& where = each.parts[i].where;
-        if (each.at[i] == read_alone || where.stored_bytes == 0) continue;
-        wanted_[where.source].push_back(
-            {where.file, where.offset, std::span(bytes_).subspan(each.at[i], where.stored_bytes)});
-      }
-    }
-    try {
-      for (const auto& [source, requests] : wanted_) sources_.of(*model_.sources()[source]).read(requests);
-      return true;
-    } catch (const error&) {
-      return false;
-    }
-  }
-
-  const datasets::dataset_model& model_;
-  std::uint64_t bytes_max_;
-  std::vector<bool> is_limited_;  // by field
-  datasets::blocking_sources sources_{datasets::opening_loop::traffic::many};
-  std::vector<one> ones_;
-  std::map<std::uint32_t, std::vector<datasets::blocking_source::request>> wanted_;
-  std::vector<std::byte> bytes_;
-  std::vector<std::byte> alone_;
-};
+  return limits;
+}
 
 /// What one thread needs to look at samples.
 class looker {
@@ -297,7 +189,7 @@ class looker {
   sums_of_label labels;
   std::vector<std::uint64_t> without_number;  ///< samples whose label is no whole number
 
-  void look_at(const reading::one& of, reading& from, checked_sample& found) {
+  void look_at(const datasets::joint_reads::one& of, datasets::joint_reads& from, checked_sample& found) {
     sample_ = of.sample;
     if (model_.defects() != 0) {
       if (const std::optional<datasets::defect> known = model_.defect_of(sample_)) {
@@ -337,7 +229,7 @@ class looker {
     found.has_class = true;
   }
 
-  void look_for_missing(const reading::one& of) {
+  void look_for_missing(const datasets::joint_reads::one& of) {
     const auto has = [&](std::uint16_t field) {
       return std::any_of(of.parts.begin(), of.parts.end(),
                          [&](const datasets::part& each) { return each.field == field; });
@@ -359,13 +251,14 @@ class looker {
     }
   }
 
-  void look_at_field(const reading::one& of, std::size_t part, reading& from, bool has_picture, checked_sample& found) {
+  void look_at_field(const datasets::joint_reads::one& of, std::size_t part, datasets::joint_reads& from,
+                     bool has_picture, checked_sample& found) {
     const std::uint16_t field = of.parts[part].field;
     if (const std::optional<std::uint64_t> over = from.bytes_over(of, part)) {
-      return add(
-          info(field).name, corrupt_kinds::over_budget,
-          str_cat("takes ", bytes_text(*over, rounding::up), ", and the budget has ", bytes_text(from.bytes_max()),
-                  " for a value, a quarter; --host-bytes-max of ", bytes_text(4 * *over, rounding::up), " would do"));
+      return add(info(field).name, corrupt_kinds::over_budget,
+                 str_cat("takes ", bytes_text(*over, rounding::up), ", and the budget has ",
+                         bytes_text(from.limits().value_bytes_max), " for a value, a quarter; --host-bytes-max of ",
+                         bytes_text(4 * *over, rounding::up), " would do"));
     }
     try {
       const std::span<const std::byte> bytes = from.field_of(of, part);
@@ -545,11 +438,11 @@ checked_samples check_samples(const dataset& opened, std::size_t host_bytes_max,
   const auto used = static_cast<unsigned>(std::min<std::uint64_t>(wanted, count / portion_samples + 1));
   datasets::for_each_parallel(used, used, [&](std::size_t) {
     looker own(model, expected, host_bytes_max);
-    reading from(model, expected, value_max);
+    datasets::joint_reads from(model, limits_of(model, expected, value_max));
     for (std::uint64_t first = 0; (first = next.fetch_add(portion_samples)) < count;) {
       const std::uint64_t end = std::min(first + portion_samples, count);
       for (std::uint64_t sample = first; sample < end;) {
-        for (const reading::one& each : from.read_from(sample, end)) {
+        for (const datasets::joint_reads::one& each : from.read_from(sample, end)) {
           own.look_at(each, from, found.all[each.sample]);
           ++sample;
           ++so_far.measured;

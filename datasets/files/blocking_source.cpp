@@ -47,7 +47,7 @@ void blocking_source::read(std::span<const request> requests, const std::stop_to
   struct reading : io::set_read {
     const io::source_set* all = nullptr;
     std::unique_ptr<std::byte, free_memory> memory;
-    std::optional<error> why;
+    std::optional<read_failure> why;
   };
   std::deque<reading> reads;
   std::vector<io::read_operation*> started;
@@ -65,7 +65,7 @@ void blocking_source::read(std::span<const request> requests, const std::stop_to
     each.into = {{each.memory.get(), room}, io::read_target::no_piece};
     each.ended = [](io::set_read& operation) noexcept {
       auto& read = static_cast<reading&>(operation);
-      if (read.failure != 0) read.why.emplace(read.all->explain(read));
+      if (read.failure != 0) read.why.emplace(read.all->explain(read), io::fault_of(read));
     };
     started.push_back(&each);
   }

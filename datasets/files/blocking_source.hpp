@@ -2,6 +2,7 @@
 #pragma once
 
 #include "datasets/files/decoded_blocks.hpp"
+#include "io/files/fault.hpp"
 #include "io/reader/source_set.hpp"
 
 #include <leat/error.hpp>
@@ -49,6 +50,16 @@ class opening_loop {
   return why.code() == errc::not_found || why.code() == errc::permission;
 }
 
+/// A read that failed, and whose fault it is.
+class read_failure : public error {
+ public:
+  read_failure(const error& why, io::fault whose) : error(why), whose_(whose) {}
+  [[nodiscard]] io::fault whose() const noexcept { return whose_; }
+
+ private:
+  io::fault whose_;
+};
+
 /// A source whose reads are waited for. Thread: one at a time.
 class blocking_source {
  public:
@@ -63,7 +74,7 @@ class blocking_source {
     std::span<std::byte> into;  ///< as many bytes as it is long; any alignment
   };
   /// Reads all of them, together.
-  ///   throws         the error of the first of them that failed
+  ///   throws         read_failure: of the first of them that failed
   ///   cancellation   by `stop`: throws error{errc::cancelled} as soon as the kernel has let go of the memory
   void read(std::span<const request> requests, const std::stop_token& stop = {});
 
@@ -105,8 +116,10 @@ class blocking_source {
 /// Thread: one at a time.
 class blocking_sources {
  public:
-  explicit blocking_sources(opening_loop::traffic expected = opening_loop::traffic::few)
-      : loop_(expected), all_(std::array{&loop_.connector()}) {}
+  ///   blocks_bytes   of what blocks() keeps
+  explicit blocking_sources(opening_loop::traffic expected = opening_loop::traffic::few,
+                            std::uint64_t blocks_bytes = decoded_blocks::bytes_max_usual)
+      : loop_(expected), all_(std::array{&loop_.connector()}), blocks_(blocks_bytes) {}
 
   /// `description` outlives this.
   [[nodiscard]] blocking_source& of(const io::source_description& description);

@@ -83,6 +83,19 @@ void append_part(const dataset_model& model, std::uint64_t sample, const part& w
   to.resize(begin + expand_into(model, sample, wanted, from, std::span(to).subspan(begin), stop));
 }
 
+void append_expanded(const dataset_model& model, std::uint64_t sample, const part& wanted,
+                     std::span<const std::byte> stored, std::vector<std::byte>& to) {
+  if (!wanted.is_expanded()) {
+    to.insert(to.end(), stored.begin(), stored.end());
+    return;
+  }
+  const std::size_t begin = to.size();
+  to.resize(begin + wanted.where.decoded_bytes);
+  std::span<std::byte> decoded = std::span(to).subspan(begin);
+  if (const auto reason = model.expand(sample, wanted, stored, decoded)) fail_with(model, sample, wanted, *reason);
+  to.resize(begin + decoded.size());
+}
+
 void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_t field, std::span<const part> parts,
                   blocking_sources& from, std::vector<std::byte>& to, const std::stop_token& stop) {
   const field_info& info = model.fields()[field];

@@ -25,6 +25,12 @@ void append_part(const dataset_model& model, std::uint64_t sample, const part& w
 void take_value(const dataset_model& model, std::uint64_t sample, const part& wanted,
                 std::span<const std::byte> decoded, std::vector<std::byte>& to);
 
+/// Appends a part, of which what is stored was read before: as it is, or expanded.
+///   wanted    neither made nor in a block
+///   throws    error{errc::corrupt} naming the sample, where its bytes cannot be expanded
+void append_expanded(const dataset_model& model, std::uint64_t sample, const part& wanted,
+                     std::span<const std::byte> stored, std::vector<std::byte>& to);
+
 /// Appends all of a sample's bytes of a field, wherever they lie. `from` keeps the blocks that were expanded last.
 ///   parts   of the sample; those of other fields are left out
 void append_field(const dataset_model& model, std::uint64_t sample, std::uint16_t field, std::span<const part> parts,

@@ -103,7 +103,7 @@ class tokenize {
     return with([](settings& to) { to.mask = true; });
   }
   /// Where the numbers of tokens that packed() and bucketed() ask for are kept, as an index is: 4 bytes a sample, from 1,000 samples
-  /// on or in a directory that is named, and of files only. Default: they are counted in each run.
+  /// on or in a directory that is named; of objects where the server tells a version. Default: they are counted in each run.
   [[nodiscard]] tokenize keep_counts(index_options where) const {
     return with([&](settings& to) { to.counts = std::move(where); });
   }

@@ -3,6 +3,7 @@
 
 #include "base/corrupt_kind.hpp"
 #include "datasets/model/model.hpp"
+#include "stages/batch/packed_piece.hpp"
 
 #include <leat/sampler.hpp>
 
@@ -125,11 +126,11 @@ struct batch_plan {
   std::uint32_t epoch = 0;
   std::uint64_t index = 0;
   std::uint32_t padded = 0;            ///< rows at the end that only fill the batch
-  std::uint64_t packed_first = 0;      ///< where an order packs: the epoch's number of the first packed row
-  std::uint32_t packed_rows = 0;       ///< and how many there are
+  std::uint32_t packed_rows = 0;       ///< where an order packs: how many packed rows there are
   std::size_t programs = 0;            ///< fields of the loader
   bool in_blocks = false;              ///< rows may have blocks
   std::vector<pick> picks;             ///< of the rows
+  std::vector<packed_piece> pieces;    ///< where an order packs: likewise, until they have their places in `ragged`
   std::vector<std::uint16_t> fields;   ///< [row * programs + program]: the dataset's field that serves the program
   std::vector<row_step> steps;         ///< likewise: what decode does for it
   std::vector<ragged_row> ragged;      ///< [row * ragged outputs + output]

@@ -4,6 +4,7 @@
 #include "base/clock.hpp"
 #include "io/arena/lease_pool.hpp"
 #include "stages/batch/batch_layout.hpp"
+#include "stages/batch/packed_piece.hpp"
 #include "stages/batch/transfer.hpp"
 #include "stages/observe/batches_out.hpp"
 #include "stages/observe/run_progress.hpp"
@@ -83,7 +84,9 @@ struct batch::state : batch_hold {
   std::vector<ragged> raggeds;
   std::vector<std::size_t> ragged_bytes;  ///< [row * ragged outputs + output]: without padding
   std::vector<std::uint64_t> ids;
-  std::vector<pick> picks;  ///< the rows', where they are to be mixed, or have names
+  std::vector<pick> picks;                   ///< the rows', where they are to be mixed, or have names
+  std::vector<stages::placed_piece> pieces;  ///< the rows', where an order packs
+  std::uint32_t packed_rows = 0;             ///< likewise
   std::vector<std::string> names;
   std::vector<digest> row_digests;
   std::optional<digest> content;

@@ -3,6 +3,7 @@
 
 #include "datasets/model/model.hpp"
 #include "stages/batch/field_program.hpp"
+#include "stages/batch/row_counts.hpp"
 
 #include <leat/description.hpp>
 #include <leat/field.hpp>
@@ -13,9 +14,6 @@
 #include <vector>
 
 namespace leat::stages {
-
-/// Elements of the row of each sample. Of one that has no row, which its decoding says when it comes, 1.
-using row_counts = std::vector<std::uint32_t>;
 
 /// Whether the host makes a row to its end, or leaves what it can to an operation on the device; decoding, too, or not.
 enum class finished_by : std::uint8_t { host, device, device_decoding };
@@ -41,9 +39,10 @@ class field_model {
   virtual void describe(description& out) const { out.add_unnamed(name(), "override field_model::describe()"); }
   /// How many elements the row of each sample has, where only this field can tell. May read all samples, once for each dataset. Blocks.
   ///   samples   as bind() has it; shared, since what was counted is kept as long as they are there
+  ///   throws    error{errc::io}
   ///   default   null: it cannot
   [[nodiscard]] virtual std::shared_ptr<const row_counts> counts(
-      const std::shared_ptr<const datasets::dataset_model>& /*samples*/) const {
+      const std::shared_ptr<const datasets::dataset_model>& /*samples*/, const counting& /*how*/) const {
     return nullptr;
   }
 };

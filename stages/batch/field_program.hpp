@@ -29,6 +29,7 @@ namespace leat::stages {
 class array_crop;
 class field_program;
 class rank_packing;
+struct placed_piece;
 
 /// Where one output of one row goes.
 ///   bytes   the row, dense; of a ragged output as many bytes as its capacity, of a padded one all that is to be filled
@@ -182,8 +183,9 @@ class finished_rows {
   /// The shape of what was written there.
   virtual void made(std::size_t output, const dimensions& shape) = 0;
   [[nodiscard]] virtual std::span<const std::uint64_t> samples() const noexcept = 0;
-  /// Of the rows, where an order packs them.
-  [[nodiscard]] virtual std::span<const pick> picks() const noexcept = 0;
+  /// Where an order packs: so many rows, and the pieces in them that are there.
+  [[nodiscard]] virtual std::uint32_t packed_rows() const noexcept = 0;
+  [[nodiscard]] virtual std::span<const placed_piece> pieces() const noexcept = 0;
   [[nodiscard]] virtual std::uint32_t epoch() const noexcept = 0;
   [[nodiscard]] virtual std::uint64_t index() const noexcept = 0;
 
@@ -200,6 +202,15 @@ class packable_facet {
 
  protected:
   ~packable_facet() = default;
+};
+
+/// It gets the bytes of some samples by itself: none are read for it, and decode() has none. Not of values in blocks.
+class fetching_facet {
+ public:
+  [[nodiscard]] virtual bool fetches(std::uint64_t sample) const = 0;
+
+ protected:
+  ~fetching_facet() = default;
 };
 
 /// It has outputs that are of_batch.
@@ -221,6 +232,7 @@ struct program_facets {
   const leaving_facet* leaving = nullptr;
   const checking_facet* checking = nullptr;
   const finishing_facet* finishing = nullptr;
+  const fetching_facet* fetching = nullptr;
   packable_facet* packable = nullptr;
 };
 

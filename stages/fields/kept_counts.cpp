@@ -2,6 +2,7 @@
 
 #include "base/hasher.hpp"
 #include "base/text.hpp"
+#include "datasets/files/blocking_source.hpp"
 #include "datasets/files/index_cache.hpp"
 #include "io/files/file_status.hpp"
 #include "io/files/source.hpp"
@@ -25,6 +26,23 @@ struct known_dataset {
   std::int64_t newest_ns = 0;
 };
 
+// False where another object in the place of one could not be told from it. Each costs a request.
+bool add_objects(const io::source_description& source, hasher& key) {
+  try {
+    datasets::blocking_sources connected(datasets::opening_loop::traffic::many);
+    std::uint32_t file = 0;
+    for (const auto& [size_bytes, version] : connected.of(source).look_at_all(source.files())) {
+      if (version == 0) return false;
+      key.add(source.file_name(file++));
+      key.add(size_bytes);
+      key.add(version);
+    }
+    return true;
+  } catch (const error&) {
+    return false;  // Whoever reads it says why.
+  }
+}
+
 // Nothing where it cannot be told later whether the dataset is the same.
 std::optional<known_dataset> identity_of(const datasets::dataset_model& dataset) {
   description named;
@@ -34,10 +52,14 @@ std::optional<known_dataset> identity_of(const datasets::dataset_model& dataset)
   hasher key;
   key.add(named.digest());
   for (const auto& source : dataset.sources()) {
+    if (source->files() != 0 && io::is_address(source->file_name(0))) {
+      if (!add_objects(*source, key)) return std::nullopt;
+      continue;
+    }
     for (std::uint32_t file = 0; file < source->files(); ++file) {
       const std::string name = source->file_name(file);
       io::file_status status;
-      if (io::is_address(name) || io::look_at(name.c_str(), status) != 0) return std::nullopt;
+      if (io::look_at(name.c_str(), status) != 0) return std::nullopt;
       const std::int64_t written = status.write_time.seconds * 1'000'000'000 + status.write_time.nanoseconds;
       key.add(name);
       key.add(status.size_bytes);
@@ -51,8 +73,8 @@ std::optional<known_dataset> identity_of(const datasets::dataset_model& dataset)
 
 }  // namespace
 
-row_counts kept_counts(const datasets::dataset_model& dataset, const index_options& where, const std::string& what,
-                       const digest& how, const std::function<row_counts()>& count) {
+counted_rows kept_counts(const datasets::dataset_model& dataset, const index_options& where, const std::string& what,
+                         const digest& how, const std::function<counted_rows()>& count) {
   if (where.use == index_use::off) return count();
   const std::optional<known_dataset> known = identity_of(dataset);
   if (!known) return count();
@@ -65,14 +87,17 @@ row_counts kept_counts(const datasets::dataset_model& dataset, const index_optio
   const auto read = [&](const std::shared_ptr<const datasets::mapped_index>&, datasets::section_reader& from) {
     const std::span<const std::uint32_t> all = from.all<std::uint32_t>();
     if (all.size() != dataset.size() || !from.at_end()) throw error(errc::format, "it is of another number of samples");
-    return std::make_unique<row_counts>(all.begin(), all.end());
+    return std::make_unique<counted_rows>(counted_rows{.counts = {all.begin(), all.end()}});
   };
-  if (const std::unique_ptr<row_counts> found = index.use(read)) return std::move(*found);
-  row_counts counts = count();
+  if (const std::unique_ptr<counted_rows> found = index.use(read)) return std::move(*found);
+  counted_rows made = count();
+  if (!made.is_final) {
+    index.leave_out("some samples could not be read, or are too large for host_bytes_max");
+  }
   datasets::section_writer content;
-  content.add_all(std::span<const std::uint32_t>(counts));
-  index.write(counts.size(), content.bytes());
-  return counts;
+  if (index.is_written(made.counts.size())) content.add_all(std::span<const std::uint32_t>(made.counts));
+  index.write(made.counts.size(), content.bytes());
+  return made;
 }
 
 }  // namespace leat::stages

@@ -11,12 +11,18 @@
 
 namespace leat::stages {
 
-/// Those of an earlier run, or what `count` returns, which are kept. The key is the dataset, its files with their sizes and times, and
-/// `how`. Blocks.
+///   is_final   false: some depend on this run, since a sample could not be read, or was too large for the budget
+struct counted_rows {
+  row_counts counts;
+  bool is_final = true;
+};
+
+/// Those of an earlier run, or what `count` returns, which are kept if they are final. The key is the dataset, its files with their sizes
+/// and times (of objects what their server tells of a version), and `how`. Blocks.
 ///   what   "tokens of 'text'", for reports
 ///   how    all that decides them, but for the dataset
-[[nodiscard]] row_counts kept_counts(const datasets::dataset_model& dataset, const index_options& where,
-                                     const std::string& what, const digest& how,
-                                     const std::function<row_counts()>& count);
+[[nodiscard]] counted_rows kept_counts(const datasets::dataset_model& dataset, const index_options& where,
+                                       const std::string& what, const digest& how,
+                                       const std::function<counted_rows()>& count);
 
 }  // namespace leat::stages

@@ -7,14 +7,17 @@
 #include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/kept_counts.hpp"
+#include "stages/fields/long_texts.hpp"
 #include "stages/fields/padded_row.hpp"
 #include "stages/order/packing.hpp"
+#include "stages/pixels/scratch.hpp"
 #include "stages/tokenize/tokenizer_state.hpp"
 
 #include <leat/error.hpp>
 #include <leat/tokenizer.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cstring>
 #include <limits>
@@ -37,9 +40,14 @@ struct tokenize_scratch final : field_scratch {
   std::optional<std::uint64_t> sample;  // whose ids these are: its next piece has the same
 };
 
+// A shorter text is tokenised once a row.
+constexpr std::uint64_t long_tokens = 4096;
+// Memory that a longer text took is not kept for the next one.
+constexpr std::size_t long_text_bytes = std::size_t{1} << 20;
+
 constexpr std::uint64_t row_elements_max = std::numeric_limits<std::uint32_t>::max();
 
-class tokenize_program final : public field_program, ragged_facet, packable_facet, finishing_facet {
+class tokenize_program final : public field_program, ragged_facet, packable_facet, finishing_facet, fetching_facet {
  public:
   tokenize_program(const tokenize::settings& settings, tokenizer words, std::vector<std::uint16_t> fields)
       : field_program({}, std::move(fields), {.scratch_bytes = encode_scratch::bytes_least}),
@@ -101,6 +109,11 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
     add(".max_seqlen", 1);
     facets_.ragged = this;
     facets_.finishing = this;
+    if (by.of().cuts_or_splits()) facets_.fetching = this;
+  }
+  // Of one that lies in a row or two, what is read with its neighbours costs less.
+  bool fetches(std::uint64_t sample) const override {
+    return packed_->of().tokens_of(sample) > std::max<std::uint64_t>(2 * packed_->of().row_tokens(), long_tokens);
   }
 
   std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
@@ -109,7 +122,9 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
     if (settings_.truncate) ids = std::min(ids, static_cast<std::size_t>(*settings_.truncate));
     return ids * size_bytes(settings_.type);
   }
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const override {
+    constexpr std::size_t kept_bytes_max = std::size_t{32} << 20;
+    long_.keep_at_most(std::min(kept_bytes_max, budget.bytes_max() / 4));
     return std::make_unique<tokenize_scratch>(encoder_);
   }
 
@@ -133,36 +148,22 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
   }
 
   void finish(finished_rows& all) const override {
-    const rank_packing::rows mine = packed_->rows_of(all.epoch(), all.index());
     const std::size_t length = packed_->of().row_tokens();
-    const std::size_t tokens = mine.count * length;
+    const std::size_t tokens = all.packed_rows() * length;
     packed_tensors to{.ids = all.room(0),
                       .positions = places_in(all, 1),
                       .documents = places_in(all, 2),
                       .cu_seqlens = places_in(all, 3)};
-    std::vector<packed_piece> pieces;
-    packed_->pieces(all.epoch(), all.index(), pieces);
     to.cu_seqlens[to.sequences++] = 0;
-    std::size_t left = 0;  // of the picks: those of corrupt samples are gone
-    std::uint64_t row = mine.first;
-    std::int32_t document = 0;
-    for (const packed_piece& each : pieces) {
-      if (each.row != row) document = 0;
-      row = each.row;
-      const bool is_there = left < all.picks().size() && all.picks()[left] == each.of;
-      if (is_there) {
-        ++left;
-        const std::size_t begin = (each.row - mine.first) * length + each.offset;
-        fill(to, begin, length);
-        std::iota(to.positions + begin, to.positions + begin + each.count, 0);
-        std::fill_n(to.documents + begin, each.count, document);
-        end_sequence(to, begin + each.count);
-      }
-      ++document;
+    for (const placed_piece& each : all.pieces()) {
+      fill(to, each.begin, length);
+      std::iota(to.positions + each.begin, to.positions + each.begin + each.count, 0);
+      std::fill_n(to.documents + each.begin, each.count, static_cast<std::int32_t>(each.document));
+      end_sequence(to, each.begin + each.count);
     }
     fill(to, tokens, length);
     *places_in(all, 4) = to.longest;
-    const dimensions shape{std::int64_t{mine.count}, static_cast<std::int64_t>(length)};
+    const dimensions shape{std::int64_t{all.packed_rows()}, static_cast<std::int64_t>(length)};
     all.made(0, shape);
     all.made(1, shape);
     all.made(2, shape);
@@ -234,13 +235,25 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
 
   outcome<void> decode_piece(tokenize_scratch& own, const decode_input& input, row_target& to) const {
     const std::uint32_t counted = packed_->of().tokens_of(input.sample);
-    if (own.sample != input.sample) {
-      const std::size_t limit = settings_.truncate ? static_cast<std::size_t>(*settings_.truncate) : no_limit;
+    const std::size_t limit = settings_.truncate ? static_cast<std::size_t>(*settings_.truncate) : no_limit;
+    std::shared_ptr<const long_texts::text> shared;
+    if (facets_.fetching != nullptr && fetches(input.sample)) {
+      shared =
+          long_.of(*input.dataset, reads_, input.sample, input.encoded,
+                   [&](std::span<const std::byte> text, std::vector<std::uint32_t>& ids) -> std::optional<failure> {
+                     auto wrong = encode(own, text, limit);
+                     ids = std::move(own.ids);
+                     if (wrong) return corrupt(std::move(*wrong), corrupt_kinds::unsupported);
+                     return std::nullopt;
+                   });
+      if (shared->wrong) return *shared->wrong;
+    } else if (own.sample != input.sample) {
       if (auto wrong = encode(own, input.encoded, limit)) return corrupt(std::move(*wrong), corrupt_kinds::unsupported);
       own.sample = input.sample;
     }
-    if (own.ids.size() != counted) {
-      return corrupt(str_cat("has ", own.ids.size(), " tokens, and had ", counted,
+    const std::vector<std::uint32_t>& ids = shared ? shared->ids : own.ids;
+    if (ids.size() != counted) {
+      return corrupt(str_cat("has ", ids.size(), " tokens, and had ", counted,
                              " when they were counted: the texts have changed since, or were damaged"));
     }
     const std::size_t count = to.bytes.size() / size_bytes(settings_.type);
@@ -249,9 +262,9 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
         count == counted
             ? 0
             : packed_->of().piece_of({.sample = input.sample, .draw = input.draw, .epoch = input.epoch}).first;
-    assert(first + count <= own.ids.size());
+    assert(first + count <= ids.size());
     std::byte* at = to.bytes.data();
-    for (std::size_t i = 0; i < count; ++i) at = put(at, std::int64_t{own.ids[first + i]});
+    for (std::size_t i = 0; i < count; ++i) at = put(at, std::int64_t{ids[first + i]});
     to.used = to.bytes.size();
     return {};
   }
@@ -285,6 +298,7 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
   const text_encoder& encoder_;
   const std::size_t around_;
   const rank_packing* packed_ = nullptr;
+  mutable long_texts long_;
 };
 
 class tokenize_model final : public one_program_field {
@@ -305,13 +319,15 @@ class tokenize_model final : public one_program_field {
       out.add("pad", str_cat(*settings_.pad, " with ", settings_.pad_value, settings_.mask ? ", mask" : ""));
     }
   }
-  std::shared_ptr<const row_counts> counts(
-      const std::shared_ptr<const datasets::dataset_model>& samples) const override {
+  std::shared_ptr<const row_counts> counts(const std::shared_ptr<const datasets::dataset_model>& samples,
+                                           const counting& how) const override {
     const std::lock_guard lock(counted_.mutex);
     if (counted_.counts && counted_.of.lock() == samples) return counted_.counts;
-    counted_.counts = std::make_shared<const row_counts>(
-        kept_counts(*samples, settings_.counts, str_cat("tokens of '", settings_.member, "'"), what_counts(),
-                    [&] { return count_all(*samples); }));
+    counted_rows made = kept_counts(*samples, settings_.counts, str_cat("tokens of '", settings_.member, "'"),
+                                    what_counts(), [&] { return count_all(*samples, how); });
+    auto counts = std::make_shared<const row_counts>(std::move(made.counts));
+    if (!made.is_final) return counts;  // Another run may have more of them.
+    counted_.counts = std::move(counts);
     counted_.of = samples;
     return counted_.counts;
   }
@@ -344,20 +360,24 @@ class tokenize_model final : public one_program_field {
     how.add(static_cast<std::uint64_t>(settings_.truncate.value_or(0)));
     return how.finish();
   }
-  [[nodiscard]] row_counts count_all(const datasets::dataset_model& dataset) const {
+  [[nodiscard]] counted_rows count_all(const datasets::dataset_model& dataset, const counting& how) const {
     check();
     const std::vector<std::uint16_t> fields = members_of(dataset);
-    const tokenize_program counting(settings_, words_, fields);
+    const tokenize_program counting_one(settings_, words_, fields);
     row_counts counts(dataset.size());
-    datasets::for_each_value(dataset, fields, [&]() -> datasets::value_use {
+    std::atomic<bool> is_final = true;
+    datasets::for_each_value(dataset, fields, how.bytes_max, [&]() -> datasets::value_use {
       auto own = std::make_shared<tokenize_scratch>(words_.get()->encoder);
-      return [&, own](std::uint64_t sample, std::optional<std::span<const std::byte>> text) {
-        const std::size_t count = text ? counting.count(*own, *text).value_or(1) : 1;
+      return [&, own](std::uint64_t sample, const datasets::seen_value& text) {
+        if (text.unreadable != nullptr && how.raises) throw error(*text.unreadable);
+        if (text.unreadable != nullptr || text.is_over) is_final = false;
+        const std::size_t count = text.bytes ? counting_one.count(*own, *text.bytes).value_or(1) : 1;
         if (count > row_elements_max) refuse(str_cat("sample ", sample, " has ", count, " tokens; give truncate()"));
         counts[sample] = static_cast<std::uint32_t>(count);
+        if (text.bytes && text.bytes->size() > long_text_bytes) *own = tokenize_scratch(words_.get()->encoder);
       };
     });
-    return counts;
+    return {.counts = std::move(counts), .is_final = is_final};
   }
 
   [[noreturn]] void refuse(const std::string& what) const {

@@ -163,7 +163,8 @@ class bucketed_order final : public order_model {
 
   std::string_view name() const noexcept override { return "bucketed"; }
   std::shared_ptr<const sampler> bind(const dataset& samples, const order_context& context) const override {
-    const std::vector<std::uint64_t> lengths = lengths_of(samples, how_.length, name(), context.fields);
+    const std::vector<std::uint64_t> lengths =
+        lengths_of(samples, how_.length, name(), context.fields, context.counting);
     const auto too_long =
         std::find_if(lengths.begin(), lengths.end(), [&](std::uint64_t length) { return length > how_.tokens_max; });
     if (too_long != lengths.end()) {

@@ -60,7 +60,7 @@ std::vector<std::int64_t> column_values_of(const dataset& samples, std::string_v
 }
 
 std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view length, std::string_view order,
-                                      std::span<const field> fields) {
+                                      std::span<const field> fields, const counting& how) {
   const datasets::dataset_model& model = *samples.model();
   std::vector<std::uint64_t> lengths;
   if (const std::optional<std::size_t> column = model.find_column(length)) {
@@ -76,7 +76,7 @@ std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view l
   }
   for (const leat::field& each : fields) {
     if (each.model().name() != length) continue;
-    if (const auto counts = each.model().counts(samples.model())) return {counts->begin(), counts->end()};
+    if (const auto counts = each.model().counts(samples.model(), how)) return {counts->begin(), counts->end()};
   }
   const std::optional<std::uint16_t> field = model.find_field(length);
   if (!field || model.forms(*field).any_of(datasets::forms_made)) {

@@ -1,6 +1,8 @@
 // What orders want to know of each sample.
 #pragma once
 
+#include "stages/batch/row_counts.hpp"
+
 #include <leat/field.hpp>
 #include <leat/samples.hpp>
 
@@ -21,6 +23,7 @@ namespace leat::stages {
 /// else the bytes of a field's values.
 ///   throws   error{errc::usage}: none of these; a sample that lacks it; a negative value
 [[nodiscard]] std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view length,
-                                                    std::string_view order, std::span<const field> fields);
+                                                    std::string_view order, std::span<const field> fields,
+                                                    const counting& how);
 
 }  // namespace leat::stages

@@ -1,6 +1,8 @@
 // What an order is inside: it becomes a sampler as soon as it is known of which dataset.
 #pragma once
 
+#include "stages/batch/row_counts.hpp"
+
 #include <leat/field.hpp>
 #include <leat/sampler.hpp>
 #include <leat/samples.hpp>
@@ -19,13 +21,17 @@ namespace leat::stages {
 /// What a loader tells an order, besides its dataset.
 ///   batch_size   rows of a global batch, those of all ranks together: at least 1
 ///   nodes        machines of the world; 0 where they have different numbers of ranks
+///   ranks        of the world
 ///   fields       the loader's, of which some know how long rows are; only while the order is bound
+///   counting     how they find out
 struct order_context {
   std::uint64_t seed = 0;
   std::uint32_t batch_size = 64;
   last_batch last = last_batch::keep;
   std::uint32_t nodes = 1;
+  std::uint32_t ranks = 1;
   std::span<const field> fields = {};
+  stages::counting counting = {};
 };
 
 /// What the description of each order begins with.

@@ -392,6 +392,9 @@ class packed_sampler final : public sampler, public packing {
     return found;
   }
   std::uint32_t tokens_of(std::uint64_t sample) const noexcept override { return samples_[sample]; }
+  bool cuts_or_splits() const noexcept override {
+    return samples_.how.by == packed_by::stream || samples_.how.longer == longer_samples::split;
+  }
 
  private:
   // Longer samples count as long as that where only the most pieces of a batch are asked for.
@@ -431,7 +434,7 @@ class packed_order final : public order_model {
     }
     std::shared_ptr<const row_counts> counts;
     for (const field& each : context.fields) {
-      std::shared_ptr<const row_counts> found = each.model().counts(samples.model());
+      std::shared_ptr<const row_counts> found = each.model().counts(samples.model(), context.counting);
       if (found && counts) throw order_error(name(), "two fields make tokens; a loader packs those of one");
       if (found) counts = std::move(found);
     }

@@ -2,6 +2,8 @@
 // end. A pick is one piece; it is found again from its draw, which is its place in the epoch, in tokens.
 #pragma once
 
+#include "stages/batch/packed_piece.hpp"
+
 #include <leat/sampler.hpp>
 #include <leat/world.hpp>
 
@@ -9,19 +11,6 @@
 #include <vector>
 
 namespace leat::stages {
-
-/// A part of a sample in a packed row.
-///   row      of the epoch
-///   offset   in the row, in tokens
-///   first    of the sample's tokens
-///   count    at least 1
-struct packed_piece {
-  pick of;
-  std::uint64_t row = 0;
-  std::uint32_t offset = 0;
-  std::uint64_t first = 0;
-  std::uint32_t count = 0;
-};
 
 /// Thread: const calls from any number of threads.
 class packing {
@@ -43,6 +32,8 @@ class packing {
   [[nodiscard]] virtual packed_piece piece_of(const pick& chosen) const = 0;
   /// That were counted of a sample.
   [[nodiscard]] virtual std::uint32_t tokens_of(std::uint64_t sample) const noexcept = 0;
+  /// Whether one that is longer than a row lies in as many rows as it takes.
+  [[nodiscard]] virtual bool cuts_or_splits() const noexcept = 0;
 
  protected:
   ~packing() = default;
@@ -54,20 +45,20 @@ class rank_packing {
   rank_packing(const packing& of, const leat::world& world) noexcept : of_(&of), world_(world) {}
 
   [[nodiscard]] const packing& of() const noexcept { return *of_; }
-  struct rows {
-    std::uint64_t first = 0;  ///< of the epoch
-    std::uint32_t count = 0;
-  };
-  [[nodiscard]] rows rows_of(std::uint32_t epoch, std::uint64_t batch) const {
+  /// Its rows of a batch.
+  [[nodiscard]] std::uint32_t rows(std::uint32_t epoch, std::uint64_t batch) const {
     const std::uint32_t all = of_->packed_rows(epoch, batch);
-    const std::uint32_t begin = world_.row_begin(all);
-    return {.first = of_->first_row(epoch, batch) + begin, .count = world_.row_end(all) - begin};
+    return world_.row_end(all) - world_.row_begin(all);
   }
   [[nodiscard]] std::uint32_t rows_max() const noexcept { return world_.rows_max(of_->packed_rows_max()); }
   [[nodiscard]] std::uint32_t pieces_max() const { return of_->pieces_max(rows_max()); }
+  /// Those of its rows of a batch, numbered from 0. Replaces `out`.
   void pieces(std::uint32_t epoch, std::uint64_t batch, std::vector<packed_piece>& out) const {
-    const rows mine = rows_of(epoch, batch);
-    of_->pieces(epoch, mine.first, mine.first + mine.count, out);
+    const std::uint32_t all = of_->packed_rows(epoch, batch);
+    const std::uint64_t first = of_->first_row(epoch, batch) + world_.row_begin(all);
+    out.clear();
+    of_->pieces(epoch, first, first + rows(epoch, batch), out);
+    for (packed_piece& each : out) each.row -= first;
   }
 
  private:

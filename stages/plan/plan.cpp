@@ -302,9 +302,8 @@ void planner::add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> byte
 void planner::begin(batch_plan& plan) const {
   assert(plan.rows() <= layout_.rows_max());
   if (how_.packed != nullptr) {
-    const rank_packing::rows mine = how_.packed->rows_of(plan.epoch, plan.index);
-    plan.packed_first = mine.first;
-    plan.packed_rows = mine.count;
+    assert(plan.pieces.size() == plan.rows());
+    plan.packed_rows = how_.packed->rows(plan.epoch, plan.index);
   }
   plan.programs = programs_.size();
   plan.in_blocks = in_blocks_;
@@ -380,16 +379,12 @@ void planner::place_pieces(batch_plan& plan, std::size_t ragged) const {
   const output_spec& output = *ragged_outputs_[ragged];
   const std::size_t element = size_bytes(output.type);
   plan.buffers[ragged].bytes = plan.packed_rows * output.packed_tokens * element;
-  // All at once: to find each from its pick takes longer.
-  std::vector<packed_piece> pieces;
-  how_.packed->pieces(plan.epoch, plan.index, pieces);
-  assert(pieces.size() == plan.rows());
   for (std::uint32_t row = 0; row < plan.rows(); ++row) {
-    const packed_piece& piece = pieces[row];
+    const packed_piece& piece = plan.pieces[row];
     plan.ragged[row * plan.buffers.size() + ragged] = {
-        .offset = ((piece.row - plan.packed_first) * output.packed_tokens + piece.offset) * element,
-        .capacity = piece.count * element};
+        .offset = (piece.row * output.packed_tokens + piece.offset) * element, .capacity = piece.count * element};
   }
+  plan.pieces = {};  // Only one program has such an output; the memory is not kept.
 }
 
 void planner::plan_substitute(batch_plan& plan, std::uint32_t row, const pick& substitute) const {
@@ -457,6 +452,11 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
         return corrupt(
             str_cat("field '", dataset_.fields()[field].name, "' lies in several pieces, which cannot be joined yet"),
             corrupt_kinds::unsupported, field);
+      }
+      const fetching_facet* const fetching = program.facets().fetching;
+      if (fetching != nullptr && !first->is_made() && fetching->fetches(row.sample)) {
+        plan.steps[number * programs_.size() + p] = row_step::none;
+        break;
       }
       // Nothing is read of what is made, and of an empty member: decode sees it as it is.
       if (first->where.stored_bytes != 0) placed.push_back(place(*first, program, number_of_program, row));

@@ -47,6 +47,11 @@ std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& datas
   return std::make_shared<const batch_layout>(std::move(outputs), rows_max, staging);
 }
 
+counting counting_of(const loader_options& options) {
+  return {.raises = options.on_corrupt == corrupt_policy::raise,
+          .bytes_max = options.host_bytes_max != 0 ? options.host_bytes_max : host_bytes_usual};
+}
+
 std::shared_ptr<const sampler> order_of(const loader_options& options, const dataset& samples,
                                         const std::vector<field>& fields) {
   const order chosen = options.order                 ? *options.order
@@ -57,7 +62,9 @@ std::shared_ptr<const sampler> order_of(const loader_options& options, const dat
                                        .batch_size = global_batch_size(options),
                                        .last = options.drop_last ? last_batch::drop : options.last,
                                        .nodes = machines_of(options.world),
-                                       .fields = fields});
+                                       .ranks = options.world.size,
+                                       .fields = fields,
+                                       .counting = counting_of(options)});
 }
 
 std::optional<rank_packing> packing_of(const sampler& order, const loader_options& options) {
@@ -218,10 +225,11 @@ std::uint32_t run_spec::rows_of_all(std::uint32_t epoch, std::uint64_t index) co
 
 void run_spec::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const {
   if (packing_) {
-    std::vector<packed_piece> pieces;
-    packing_->pieces(epoch, index, pieces);
-    rows.resize(pieces.size());
-    std::transform(pieces.begin(), pieces.end(), rows.begin(), [](const packed_piece& each) { return each.of; });
+    batch_plan asked;
+    asked.epoch = epoch;
+    asked.index = index;
+    pick_rows(asked);
+    rows = std::move(asked.picks);
     return;
   }
   const std::uint32_t of_all = rows_of_all(epoch, index);
@@ -230,6 +238,14 @@ void run_spec::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<p
   rows.resize(end - begin);
   if (begin != end) order_->picks(epoch, index, begin, end, rows);
   for (std::uint32_t row = begin; row < end; ++row) check(rows[row - begin], epoch, index, row, "row");
+}
+
+void run_spec::pick_rows(batch_plan& plan) const {
+  if (!packing_) return pick_rows(plan.epoch, plan.index, plan.picks);
+  packing_->pieces(plan.epoch, plan.index, plan.pieces);
+  plan.picks.resize(plan.pieces.size());
+  std::transform(plan.pieces.begin(), plan.pieces.end(), plan.picks.begin(),
+                 [](const packed_piece& each) { return each.of; });
 }
 
 std::uint32_t run_spec::padded(std::uint32_t epoch, std::uint64_t index) const {
@@ -258,7 +274,7 @@ batch_plan run_spec::plan(std::uint32_t epoch, std::uint64_t index) const {
   batch_plan made;
   made.epoch = epoch;
   made.index = index;
-  pick_rows(epoch, index, made.picks);
+  pick_rows(made);
   made.padded = padded(epoch, index);
   planner_.plan(made);
   return made;

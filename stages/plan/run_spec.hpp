@@ -78,6 +78,8 @@ class run_spec {
   /// What lies in this rank's rows of a batch: perhaps in none.
   ///   throws   error{errc::usage} for what cannot be, which the user's own sampler may give; whatever that throws
   void pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const;
+  /// The same, of a plan that knows its epoch and index; where an order packs, its pieces as well.
+  void pick_rows(batch_plan& plan) const;
   /// How many of this rank's rows of a batch, at their end, only fill it.
   [[nodiscard]] std::uint32_t padded(std::uint32_t epoch, std::uint64_t index) const;
   /// Of how many a substitute for a corrupt sample of a batch is drawn, and number n of those for one of this rank's rows.

@@ -370,6 +370,7 @@ struct bookkeeping {
   std::size_t blocks = 0;
   bool digests = false;
   bool names = false;
+  bool packed = false;
 
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     constexpr std::size_t name_bytes = 64;
@@ -378,7 +379,8 @@ struct bookkeeping {
            programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t) + sizeof(row_step)) + sizeof(pick) +
            sizeof(std::uint64_t) + reads_of_program_max * programs * sizeof(void*) / reads_in_flight::block_reads +
            ragged * (sizeof(batch_plan::ragged_row) + sizeof(std::size_t)) + (digests ? 2 * sizeof(digest) : 0) +
-           (names ? 2 * (sizeof(std::string) + name_bytes) : 0);
+           (names ? 2 * (sizeof(std::string) + name_bytes) : 0) +
+           (packed ? sizeof(packed_piece) + sizeof(placed_piece) : 0);
   }
   [[nodiscard]] static std::size_t read_bytes() noexcept {
     constexpr std::size_t allocation_bytes = 32;  // Each is an allocation of its own.

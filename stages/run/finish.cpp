@@ -25,7 +25,8 @@ class rows_of_batch final : public finished_rows {
     assert(tensor.bytes <= tensor.capacity);
   }
   std::span<const std::uint64_t> samples() const noexcept override { return batch_.ids; }
-  std::span<const pick> picks() const noexcept override { return batch_.picks; }
+  std::uint32_t packed_rows() const noexcept override { return batch_.packed_rows; }
+  std::span<const placed_piece> pieces() const noexcept override { return batch_.pieces; }
   std::uint32_t epoch() const noexcept override { return batch_.epoch; }
   std::uint64_t index() const noexcept override { return batch_.index; }
 

@@ -21,6 +21,27 @@ namespace {
 // A look at a file is a hop to another thread and back: of small batches, which take some 100 us, as much as all the rest.
 constexpr std::uint64_t between_checks_ns = 1'000'000;
 
+// Where those pieces lie whose samples are not corrupt. One that is keeps its number: what follows it is not numbered anew.
+void note_pieces(const batch_in_flight& batch, batch::state& to) {
+  const batch_plan& plan = batch.plan;
+  to.packed_rows = plan.packed_rows;
+  for (const batch_layout::output_place& place : to.layout->outputs()) {
+    if (!place.spec.is_packed()) continue;
+    const std::size_t element = size_bytes(place.spec.type);
+    std::size_t row_before = 0;
+    std::uint32_t document = 0;
+    for (std::uint32_t row = 0; row < batch.rows(); ++row, ++document) {
+      const batch_plan::ragged_row& piece = plan.ragged[row * plan.buffers.size() + place.ragged_index];
+      const std::size_t begin = piece.offset / element;
+      if (std::exchange(row_before, begin / place.spec.packed_tokens) != row_before) document = 0;
+      if (batch.samples[row].corrupt) continue;
+      to.pieces.push_back({.begin = static_cast<std::uint32_t>(begin),
+                           .count = static_cast<std::uint32_t>(piece.capacity / element),
+                           .document = document});
+    }
+  }
+}
+
 }  // namespace
 
 namespace asio = boost::asio;
@@ -161,7 +182,8 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
   const std::uint64_t begin_ns = now_ns();
   item.finished = collate(batch, run_.layout(), options_.digests, options_.names);
   item.finished->returns_to = transfer_;
-  if (mixer_.on() || options_.names || run_.packing() != nullptr) {
+  if (run_.packing() != nullptr) note_pieces(batch, *item.finished);
+  if (mixer_.on() || options_.names) {
     for (std::uint32_t row = 0; row < batch.rows(); ++row) {
       if (!batch.samples[row].corrupt) item.finished->picks.push_back(batch.samples[row].pick());
     }

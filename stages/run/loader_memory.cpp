@@ -70,7 +70,8 @@ bookkeeping bookkeeping_of(const run_spec& run, const loader_options& options, c
                   .ragged = layout.ragged_count(),
                   .blocks = blocks,
                   .digests = options.digests,
-                  .names = options.names};
+                  .names = options.names,
+                  .packed = run.packing() != nullptr};
   all.planned = plan.in_steps() ? std::min<std::size_t>(all.reads, reads * planner::rows_at_once) : all.reads;
   if (leased) {
     const std::size_t with_memory = read_bytes_wanted(needs, needs.decode_threads) / io::alignment_max_bytes;

@@ -137,7 +137,7 @@ asio::awaitable<bool> prefetch::start(batch_in_flight& batch, async::scope& chil
 
 bool prefetch::choose_rows(batch_in_flight& batch) {
   try {
-    line_.run.pick_rows(batch.plan.epoch, batch.plan.index, batch.plan.picks);
+    line_.run.pick_rows(batch.plan);
     batch.plan.padded = line_.run.padded(batch.plan.epoch, batch.plan.index);
   } catch (...) {  // The sampler may be the user's own.
     line_.ending.end_run(batch, std::current_exception());

@@ -1,20 +1,25 @@
 // Rows that hold several texts: which tokens lie where, for any world, from any place on.
 #include "tests/loader/running.hpp"
+#include "tests/support/memory_store.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/error.hpp>
 #include <leat/index_options.hpp>
 #include <leat/loading.hpp>
+#include <leat/object_store.hpp>
 #include <leat/open.hpp>
 #include <leat/order.hpp>
 #include <leat/tokenizer.hpp>
 
+#include <boost/asio/awaitable.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +27,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -261,6 +267,66 @@ TEST(packed, rows_of_what_is_left_of_split_texts_have_room_for_all_pieces) {
   }
 }
 
+// Of so many tokens that they are made once for all rows, by whichever thread asks first.
+TEST(packed, a_text_of_many_rows_is_the_same_in_them_and_is_not_read_once_a_row) {
+  watchdog dog("packed long texts");
+  const testing::temporary_directory directory;
+  const std::string path = (directory.path() / "texts.jsonl").string();
+  const tokenizer words = tokenizer_of("gpt2.json");
+  constexpr std::uint32_t length = 64;
+  std::vector<std::string> texts;
+  for (const std::size_t repeated : {1U, 900U, 3U, 1500U, 0U, 700U}) {
+    std::string text = std::to_string(repeated) + "\n";
+    for (std::size_t i = 0; i < repeated; ++i) text += " the others " + std::to_string(i * i) + "\n";
+    texts.push_back(text);
+  }
+  std::size_t bytes = 0;
+  {
+    std::ofstream file(path);
+    for (const std::string& each : texts) {
+      std::string escaped;
+      for (const char c : each) escaped += c == '\n' ? std::string("\\n") : std::string(1, c);
+      file << R"({"text": ")" << escaped << "\"}\n";
+      bytes += escaped.size();
+    }
+  }
+  const packed_options split{.by = packed_by::best_fit, .longer = longer_samples::split};
+  for (const packed_options& by : {packed_options{}, packed_options{.shuffle = false}, split}) {
+    for (const std::uint32_t threads : {1U, 4U}) {
+      dog.step("threads: " + std::to_string(threads));
+      testing::loader_options options = packing_options(length, by);
+      options.decode_threads = threads;
+      testing::loader train(leat::open(path), options, as_tokens(words));
+      const std::vector<packed_batch> batches = packed_run(train);
+      for (std::uint32_t epoch = 0; epoch < 2; ++epoch) {
+        std::map<std::uint64_t, std::vector<std::vector<std::int32_t>>> pieces;
+        std::map<std::uint64_t, std::vector<std::int32_t>> whole;
+        for (auto& [sample, tokens] : sequences_of(batches, epoch, length)) {
+          whole[sample].insert(whole[sample].end(), tokens.begin(), tokens.end());
+          pieces[sample].push_back(std::move(tokens));
+        }
+        for (std::uint64_t sample = 0; sample < texts.size(); ++sample) {
+          std::vector<std::int32_t> wanted = words.encode(texts[sample]);
+          wanted.push_back(words.find("<|end|>").value());
+          if (by.by == packed_by::stream) {
+            ASSERT_EQ(whole[sample], wanted) << "text " << sample;
+            continue;
+          }
+          std::vector<std::vector<std::int32_t>> parts;
+          for (std::size_t begin = 0; begin < wanted.size(); begin += length) {
+            parts.emplace_back(
+                wanted.begin() + static_cast<std::ptrdiff_t>(begin),
+                wanted.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(wanted.size(), begin + length)));
+          }
+          ASSERT_THAT(pieces[sample], ::testing::UnorderedElementsAreArray(parts)) << "text " << sample;
+        }
+      }
+      // Each has more than a hundred rows.
+      EXPECT_LT(train.stats().bytes_read, bytes);
+    }
+  }
+}
+
 TEST(packed, excluded_texts_leave_their_places_empty_and_move_no_other) {
   const watchdog dog("packed, excluded");
   const text_lines files;
@@ -490,6 +556,114 @@ TEST(packed, counts_are_kept_and_made_anew_where_a_file_has_changed) {
   age(2);
   EXPECT_NE(seen(as_tokens(words)), first);
   EXPECT_EQ(reports, std::vector{outcome::written});
+}
+
+/// Four objects of five texts each, one of which may be lost.
+class text_store final : public testing::memory_store {
+ public:
+  static constexpr std::uint64_t of_object = 5;
+  static constexpr std::uint64_t texts = 20;
+
+  void put_texts(std::uint64_t object, const std::string& more = "") {
+    std::string lines;
+    for (std::uint64_t i = object * of_object; i < (object + 1) * of_object; ++i) {
+      lines += R"({"text": ")" + line_of(i) + more + "\"}\n";
+    }
+    const auto* const begin = reinterpret_cast<const std::byte*>(lines.data());
+    put("texts" + std::to_string(object) + ".jsonl", {begin, begin + lines.size()});
+  }
+  boost::asio::awaitable<std::size_t> read(const std::string& name, std::uint64_t offset,
+                                           std::span<std::byte> into) const override {
+    if (name == "texts1.jsonl" && is_lost) throw error(errc::not_found, "it is lost");
+    co_return co_await memory_store::read(name, offset, into);
+  }
+  std::atomic<bool> is_lost = false;
+};
+
+/// Registered once in a process.
+text_store& store_of_texts() {
+  static const std::shared_ptr<text_store> store = [] {
+    auto made = std::make_shared<text_store>();
+    for (std::uint64_t object = 0; object < text_store::texts / text_store::of_object; ++object)
+      made->put_texts(object);
+    register_store("packedtexts", made);
+    return made;
+  }();
+  return *store;
+}
+
+// Its bytes cannot be had when tokens are counted. A later run that has them counts anew.
+TEST(packed, a_text_that_cannot_be_read_follows_the_policy_when_tokens_are_counted) {
+  const watchdog dog("unreadable and counted");
+  text_store& store = store_of_texts();
+  const testing::temporary_directory kept;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  const auto opened = [] { return leat::open("packedtexts://texts{0..3}.jsonl"); };
+  const dataset samples = opened();
+  ASSERT_EQ(samples.size(), text_store::texts);
+  std::vector<index_report::outcome> reports;
+  const index_options where{.use = index_use::check,
+                            .directory = kept.path().string(),
+                            .on_report = [&](const index_report& each) { reports.push_back(each.what); }};
+  const tokenize as = as_tokens(words).keep_counts(where);
+  testing::loader_options options = packing_options(40);
+  store.is_lost = true;
+  EXPECT_THAT(testing::message_of(errc::not_found, [&] { testing::loader(samples, options, as); }),
+              HasSubstr("texts1.jsonl"));
+  options.on_corrupt = corrupt_policy::skip;
+  std::size_t in_all = 0;
+  std::size_t lost = 0;
+  for (std::uint64_t i = 0; i < text_store::texts; ++i) {
+    (i / text_store::of_object == 1 ? lost : in_all) += wanted_tokens(words, i).size();
+  }
+  const auto tokens_of = [&](const dataset& of) {
+    testing::loader train(of, options, as);
+    std::size_t tokens = 0;
+    for (const packed_batch& each : packed_run(train)) {
+      tokens += static_cast<std::size_t>(
+          std::count_if(each.tokens.begin(), each.tokens.end(), [](std::int64_t token) { return token != no_token; }));
+    }
+    return tokens / 2;  // epochs
+  };
+  EXPECT_EQ(tokens_of(samples), in_all);
+  EXPECT_TRUE(std::filesystem::is_empty(kept.path())) << "counts that another run may know better";
+  store.is_lost = false;
+  EXPECT_EQ(tokens_of(samples), in_all + lost);
+  reports.clear();
+  EXPECT_EQ(tokens_of(opened()), in_all + lost);
+  EXPECT_EQ(reports, std::vector{index_report::outcome::used}) << "objects whose versions are known";
+  store.put_texts(2, " and more");
+  reports.clear();
+  EXPECT_GT(tokens_of(opened()), in_all + lost);
+  EXPECT_EQ(reports, std::vector{index_report::outcome::written}) << "another version";
+  store.put_texts(2);
+}
+
+TEST(packed, a_text_that_no_batch_of_the_budget_can_hold_is_not_read_to_be_counted) {
+  const watchdog dog("counted within a budget");
+  const testing::temporary_directory directory;
+  const std::string path = (directory.path() / "texts.jsonl").string();
+  const tokenizer words = tokenizer_of("gpt2.json");
+  constexpr std::size_t budget = std::size_t{24} << 20;
+  {
+    std::ofstream file(path);
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      file << R"({"text": ")" << (i == 7 ? std::string(budget, 'a') : line_of(i)) << "\"}\n";
+    }
+  }
+  testing::loader_options options = packing_options(40);
+  options.host_bytes_max = budget;
+  options.decode_threads = 1;
+  options.on_corrupt = corrupt_policy::skip;
+  options.batch_size = 4;
+  std::size_t in_all = 0;
+  for (std::uint64_t i = 0; i < 20; ++i) in_all += i == 7 ? 0 : wanted_tokens(words, i).size();
+  std::size_t tokens = 0;
+  for (const packed_batch& each : packed_run(leat::open(path), options, words)) {
+    tokens += static_cast<std::size_t>(
+        std::count_if(each.tokens.begin(), each.tokens.end(), [](std::int64_t token) { return token != no_token; }));
+  }
+  EXPECT_EQ(tokens, 2 * in_all);
 }
 
 TEST(packed, other_fields_have_a_row_for_each_piece) {
