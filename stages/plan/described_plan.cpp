@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "stages/batch/transfer.hpp"
+#include "stages/order/dealt_rows.hpp"
 #include "stages/plan/block_uses.hpp"
 #include "stages/plan/cache_use.hpp"
 #include "stages/plan/memory_plan.hpp"
@@ -9,11 +10,35 @@
 #include "stages/plan/run_spec.hpp"
 #include "stages/plan/shared_members.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace leat::stages {
+namespace {
+
+// How even the batches are that are looked at: the first of an epoch, as far as they are quickly looked at.
+std::optional<std::string> describe_dealing(const run_spec& run) {
+  const auto* const deals = dynamic_cast<const dealing*>(&run.order());
+  if (deals == nullptr || run.world().size == 1) return std::nullopt;
+  constexpr std::uint64_t looked_at_max = 16;
+  const std::uint64_t looked_at = std::min(run.batches(0), looked_at_max);
+  if (looked_at == 0) return std::nullopt;
+  dealing::shares sum{.dealt = 0, .as_they_come = 0};
+  for (std::uint64_t batch = 0; batch < looked_at; ++batch) {
+    const dealing::shares one = deals->slowest(0, batch);
+    sum.dealt += one.dealt;
+    sum.as_they_come += one.as_they_come;
+  }
+  const auto mean = [&](double of) { return with_decimals(of / static_cast<double>(looked_at), 3); };
+  return str_cat("rows are dealt by what they cost: the slowest of ", run.world().size, " ranks has ", mean(sum.dealt),
+                 " of the mean, and ", mean(sum.as_they_come), " as they come (", count_text(looked_at),
+                 " batches of epoch 0)");
+}
+
+}  // namespace
 
 loader_plan described_plan(const run_spec& run, const memory_plan& memory, const cache_use& cache, const transfer& to,
                            const plan_surroundings& around) {
@@ -30,6 +55,7 @@ loader_plan described_plan(const run_spec& run, const memory_plan& memory, const
     (shares->warns ? plan.warnings : plan.notes).push_back(std::move(shares->text));
   }
   if (std::optional<std::string> uses = describe_block_uses(run, memory)) plan.notes.push_back(*std::move(uses));
+  if (std::optional<std::string> dealt = describe_dealing(run)) plan.notes.push_back(*std::move(dealt));
   if (const device_report device = to.report(); device.batches != 0) {
     const std::size_t scratch = run.layout()->scratch_bytes();
     plan.device = {device.use.use, device.bytes,

@@ -4,6 +4,7 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
+#include <leat/balanced_cost.hpp>
 #include <leat/error.hpp>
 #include <leat/index_options.hpp>
 #include <leat/loading.hpp>
@@ -11,6 +12,7 @@
 #include <leat/open.hpp>
 #include <leat/order.hpp>
 #include <leat/tokenizer.hpp>
+#include <leat/world.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <gmock/gmock.h>
@@ -676,6 +678,94 @@ TEST(packed, other_fields_have_a_row_for_each_piece) {
     ASSERT_EQ(numbers.size(), got->ids().size());
     for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], static_cast<std::int64_t>(got->ids()[i]));
   }
+}
+
+TEST(balanced_cost, deals_the_same_rows_of_each_batch_so_that_ranks_have_as_much_to_compute) {
+  watchdog dog("rows dealt by cost");
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  constexpr std::uint32_t length = 40;
+  for (const packed_by by : {packed_by::stream, packed_by::best_fit}) {
+    testing::loader_options options = packing_options(length, {.by = by});
+    options.batch_size = 12;
+    const std::vector<packed_batch> plain = packed_run(files.opened(), options, words);
+    options.order = balanced_cost(packed(length, {.by = by, .pad = no_token}));
+    EXPECT_EQ(packed_run(files.opened(), options, words), plain) << "one rank has all rows, in their order";
+    for (const std::uint32_t size : {2U, 3U, 4U}) {
+      dog.step("a world of " + std::to_string(size));
+      std::vector<std::vector<std::vector<std::int64_t>>> rows_dealt(plain.size());
+      for (std::uint32_t rank = 0; rank < size; ++rank) {
+        testing::loader_options own = options;
+        own.world = {.rank = rank, .size = size};
+        own.global_batch_size = options.batch_size;
+        testing::loader train(files.opened(), own, as_tokens(words));
+        const std::vector<std::string>& notes = train.plan().notes;
+        EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [&](const std::string& each) {
+          return each.find("the slowest of " + std::to_string(size) + " ranks has") != std::string::npos;
+        }));
+        const std::vector<packed_batch> mine = packed_run(train);
+        ASSERT_EQ(mine.size(), plain.size());
+        for (std::uint32_t epoch = 0; epoch < 2; ++epoch) static_cast<void>(sequences_of(mine, epoch, length));
+        for (std::size_t b = 0; b < mine.size(); ++b) {
+          const world here{.rank = rank, .size = size};
+          const auto all = static_cast<std::uint32_t>(plain[b].rows);
+          EXPECT_EQ(mine[b].rows, here.row_end(all) - here.row_begin(all));
+          for (std::size_t row = 0; row < mine[b].rows; ++row) {
+            const auto begin = mine[b].tokens.begin() + static_cast<std::ptrdiff_t>(row * length);
+            rows_dealt[b].emplace_back(begin, begin + length);
+          }
+        }
+      }
+      for (std::size_t b = 0; b < plain.size(); ++b) {
+        std::vector<std::vector<std::int64_t>> rows;
+        for (std::size_t row = 0; row < plain[b].rows; ++row) {
+          const auto begin = plain[b].tokens.begin() + static_cast<std::ptrdiff_t>(row * length);
+          rows.emplace_back(begin, begin + length);
+        }
+        ASSERT_THAT(rows_dealt[b], ::testing::UnorderedElementsAreArray(rows)) << "batch " << b;
+      }
+    }
+  }
+}
+
+TEST(balanced_cost, deals_rows_of_one_text_by_their_tokens_and_says_what_it_lacks) {
+  const watchdog dog("texts dealt by cost");
+  const text_lines files;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  testing::loader_options options = small_options();
+  options.batch_size = 6;
+  options.global_batch_size = 24;
+  options.order = balanced_cost(
+      shuffled(), {.cost = [](std::uint64_t n) { return static_cast<double>(n); }, .name = "linear", .length = "text"});
+  std::vector<std::vector<std::size_t>> sums(4);  // tokens of each rank's batches
+  std::multiset<std::uint64_t> seen;
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    options.world = {.rank = rank, .size = 4};
+    testing::loader train(files.opened(), options, as_tokens(words));
+    while (std::optional<batch> got = train.next_blocking()) {
+      sums[rank].push_back(values_of<std::int64_t>(*got, "text").size());
+      seen.insert(got->ids().begin(), got->ids().end());
+    }
+  }
+  EXPECT_EQ(seen.size(), texts_in_all);
+  EXPECT_EQ(std::set<std::uint64_t>(seen.begin(), seen.end()).size(), texts_in_all);
+  // A text of 2,000 tokens may be one rank's alone; no other has more than it must.
+  for (std::size_t b = 0; b + 1 < sums[0].size(); ++b) {
+    std::vector<std::size_t> of_batch;
+    for (const auto& each : sums) of_batch.push_back(each[b]);
+    std::sort(of_batch.begin(), of_batch.end());
+    EXPECT_LE(of_batch[2], of_batch[0] + of_batch[0] / 4 + 30) << "batch " << b;
+  }
+  const auto refusal = [&](const order& of) {
+    options.order = of;
+    return testing::message_of(errc::usage, [&] { testing::loader(files.opened(), options, as_tokens(words)); });
+  };
+  EXPECT_THAT(refusal(balanced_cost(shuffled())), HasSubstr("does not pack; say which lengths cost"));
+  EXPECT_THAT(refusal(balanced_cost(packed(40), {.length = "text"})), HasSubstr("leave `length` out"));
+  EXPECT_THAT(refusal(balanced_cost(packed(40), {.cost = [](std::uint64_t) { return -1.0; }, .name = "less"})),
+              HasSubstr("the cost of"));
+  options.last = last_batch::pad;
+  EXPECT_THAT(refusal(balanced_cost(shuffled(), {.length = "text"})), HasSubstr("give keep or drop"));
 }
 
 TEST(bucketed, counts_the_tokens_of_a_tokenize_field) {

@@ -20,9 +20,9 @@
 namespace leat::stages {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::SizeIs;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 // A span of which each part says the others.
 timeline_span span_of(std::uint64_t number) {
