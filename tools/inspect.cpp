@@ -15,12 +15,14 @@
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
+#include "tools/text_tokens.hpp"
 #include "tools/transcoding.hpp"
 
 #include <leat/error.hpp>
 #include <leat/loading.hpp>
 #include <leat/open.hpp>
 #include <leat/open_tokens.hpp>
+#include <leat/tokenizer.hpp>
 
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_format.h>
@@ -50,6 +52,8 @@ struct inspect_arguments {
   std::uint64_t host_bytes_max = host_bytes_usual;
   bool decode = false;
   bool json = false;
+  std::string tokenizer;
+  std::string field;
   std::string references;  // a file to write
   asked_for asked;
 };
@@ -255,6 +259,7 @@ struct findings {
   jpeg_survey jpegs;
   large_pictures large;
   std::optional<decoded_samples> decoded = std::nullopt;
+  std::optional<token_survey> tokens = std::nullopt;
 };
 
 findings look_through(dataset samples, std::size_t host_bytes_max, bool decode, measuring_progress& so_far) {
@@ -361,45 +366,48 @@ nlohmann::ordered_json as_json(const findings& found) {
     decoded = {{"looked_at", found.decoded->looked_at}, {"damaged", damaged}};
   }
   const dataset_memory memory = found.samples.memory();
-  return {{"samples", found.samples.size()},
-          {"files", found.files},
-          {"bytes", found.bytes},
-          {"fields", fields},
-          {"class_label", found.classes.label},
-          {"classes", classes},
-          {"classes_looked_at", found.classes.looked_at},
-          {"size_histogram", sizes},
-          {"sample_bytes", {{"min", found.sizes.least}, {"median", found.sizes.median}, {"max", found.sizes.most}}},
-          {"memory",
-           {{"extents", memory.extents},
-            {"files", memory.files},
-            {"columns", memory.columns},
-            {"data", memory.data},
-            {"total", memory.total()}}},
-          {"pictures",
-           {{"looked_at", found.pictures.looked_at},
-            {"formats", formats_json(found.pictures)},
-            {"refused", found.pictures.refused()},
-            {"grey_of_16_bits", found.pictures.deep_grey}}},
-          {"jpegs",
-           {{"looked_at", found.jpegs.looked_at},
-            {"not_baseline", found.jpegs.not_baseline},
-            {"measured", found.jpegs.measured},
-            {"speed_up", found.jpegs.speed_up},
-            {"saving", found.jpegs.saving()},
-            {"as_photo_packs",
-             {{"measured", found.jpegs.packs.measured},
-              {"bytes", found.jpegs.packs.bytes},
-              {"speed_up", found.jpegs.packs.speed_up}}}}},
-          {"large_pictures",
-           {{"host_bytes_max", found.large.host_bytes_max},
-            {"looked_at", found.large.looked_at},
-            {"over_budget", large},
-            {"host_bytes_enough", found.large.host_bytes_enough}}},
-          {"decoded", decoded},
-          {"notes", notes_of(found.samples)},
-          {"defects", defects},
-          {"defects_looked_for", {{"samples", found.samples.size()}, {"contents", found.decoded.has_value()}}}};
+  json whole = {
+      {"samples", found.samples.size()},
+      {"files", found.files},
+      {"bytes", found.bytes},
+      {"fields", fields},
+      {"class_label", found.classes.label},
+      {"classes", classes},
+      {"classes_looked_at", found.classes.looked_at},
+      {"size_histogram", sizes},
+      {"sample_bytes", {{"min", found.sizes.least}, {"median", found.sizes.median}, {"max", found.sizes.most}}},
+      {"memory",
+       {{"extents", memory.extents},
+        {"files", memory.files},
+        {"columns", memory.columns},
+        {"data", memory.data},
+        {"total", memory.total()}}},
+      {"pictures",
+       {{"looked_at", found.pictures.looked_at},
+        {"formats", formats_json(found.pictures)},
+        {"refused", found.pictures.refused()},
+        {"grey_of_16_bits", found.pictures.deep_grey}}},
+      {"jpegs",
+       {{"looked_at", found.jpegs.looked_at},
+        {"not_baseline", found.jpegs.not_baseline},
+        {"measured", found.jpegs.measured},
+        {"speed_up", found.jpegs.speed_up},
+        {"saving", found.jpegs.saving()},
+        {"as_photo_packs",
+         {{"measured", found.jpegs.packs.measured},
+          {"bytes", found.jpegs.packs.bytes},
+          {"speed_up", found.jpegs.packs.speed_up}}}}},
+      {"large_pictures",
+       {{"host_bytes_max", found.large.host_bytes_max},
+        {"looked_at", found.large.looked_at},
+        {"over_budget", large},
+        {"host_bytes_enough", found.large.host_bytes_enough}}},
+      {"decoded", decoded},
+      {"notes", notes_of(found.samples)},
+      {"defects", defects},
+      {"defects_looked_for", {{"samples", found.samples.size()}, {"contents", found.decoded.has_value()}}}};
+  if (found.tokens) whole["tokens"] = as_json(*found.tokens);
+  return whole;
 }
 
 std::string heading(const terminal& screen, std::string_view text) { return str_cat("\n", screen.bold(text), "\n"); }
@@ -622,6 +630,7 @@ std::string as_text(const findings& found) {
   text += pictures_text(screen, found);
   text += jpegs_text(screen, found.jpegs) + packs_text(screen, found.jpegs.packs);
   text += large_text(screen, found.large);
+  if (found.tokens) text += as_text(screen, *found.tokens, found.samples);
   if (found.decoded) text += decoded_text(screen, *found.decoded);
   text += damage_text(screen, found);
   const std::vector<std::string> notes = notes_of(found.samples);
@@ -648,6 +657,8 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
       open_sources(arguments.sources, stop, leave, advise_looking,
                    {.tokens = arguments.tokens ? std::optional(token_options{.type = arguments.tokens}) : std::nullopt,
                     .opening = arguments.opening});
+  std::optional<tokenizer> words;
+  if (!arguments.tokenizer.empty()) words = as_named([&] { return tokenizer::open(arguments.tokenizer); });
   const findings found = [&] {
     const std::stop_callback leaving(stop.token(), [&] {
       leave();
@@ -656,7 +667,12 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
     measuring_progress so_far;
     const status_line shown(
         [&so_far](const terminal& screen, std::size_t columns) { return progress(screen, columns, so_far); });
-    return look_through(samples, arguments.host_bytes_max, arguments.decode, so_far);
+    findings seen = look_through(samples, arguments.host_bytes_max, arguments.decode, so_far);
+    if (words) {
+      seen.tokens = survey_tokens(text_field_of(samples, arguments.field), *words, arguments.tokenizer,
+                                  arguments.host_bytes_max, so_far);
+    }
+    return seen;
   }();
   if (!arguments.references.empty())
     write_references(arguments.sources, arguments.opening, arguments.references, stop.token());
@@ -677,13 +693,19 @@ void add_inspect(CLI::App& leat, chosen_command& chosen) {
   add_opening_options(app, arguments->opening);
   add_bytes(app, "--host-bytes-max", arguments->host_bytes_max,
             "the memory that a loader would have, for pictures that take too much (512MiB)");
+  CLI::Option* const words = add_text(app, "--tokenizer", arguments->tokenizer, "FILE",
+                                      "tokens of each text, by tokenizer.json, or cl100k_base.tiktoken and the like");
+  add_text(app, "--field", arguments->field, "NAME", "of --tokenizer: which holds the texts (the only one, or text)")
+      ->needs(words);
   app.add_flag("--decode", arguments->decode,
                "read and decode every sample whole, and name what is damaged; the exit status is 1 if any is");
   add_text(
       app, "--references", arguments->references, "FILE",
       "write a JSON that says where the chunks of HDF5 or Zarr lie, as kerchunk does, for programs that use fsspec");
   app.add_flag("--json", arguments->json, "all of it, as one JSON object");
-  app.footer("  leat inspect photos\n  leat inspect 'train-{000..127}.tar' --json\n  leat inspect photos --decode");
+  app.footer(
+      "  leat inspect photos\n  leat inspect 'train-{000..127}.tar' --json\n  leat inspect photos --decode\n"
+      "  leat inspect corpus.jsonl --tokenizer tokenizer.json");
   app.callback([arguments, &app, &chosen] {
     arguments->asked = asked_of(app);
     chosen = [arguments](interruption& stop) { return inspect(*arguments, stop); };

@@ -112,6 +112,7 @@ void add_commands(CLI::App& leat, chosen_command& chosen, bool& version_wanted) 
   add_bench(leat, chosen);
   add_cache(leat, chosen);
   add_index(leat, chosen);
+  add_tokens(leat, chosen);
   add_help(leat, chosen);
   // Now: a command gets its own from what is listed when it is made.
   set_rules(leat);

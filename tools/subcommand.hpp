@@ -71,6 +71,7 @@ void add_make_photos(CLI::App& leat, chosen_command& chosen);
 void add_doctor(CLI::App& leat, chosen_command& chosen);
 void add_bench(CLI::App& leat, chosen_command& chosen);
 void add_cache(CLI::App& leat, chosen_command& chosen);
+void add_tokens(CLI::App& leat, chosen_command& chosen);
 void add_index(CLI::App& leat, chosen_command& chosen);
 void add_help(CLI::App& leat, chosen_command& chosen);
 
