@@ -4,6 +4,7 @@
 #include "datasets/model/model.hpp"
 #include "tools/arguments.hpp"
 
+#include <leat/balanced_cost.hpp>
 #include <leat/error.hpp>
 
 #include <CLI/CLI.hpp>
@@ -131,6 +132,8 @@ void add_order_choice(CLI::App& app, order_choice& choice) {
              "best_fit or first_fit (--order packed:LENGTH[:BY])")
           ->type_name("LENGTH[:BY]");
   pack->excludes(named)->excludes(blocks);
+  app.add_flag("--balance-cost", choice.balances_cost,
+               "of packed rows: each rank gets those of a batch by which all have as much attention to compute");
   CLI::Option* const mixed =
       add_text(app, "--mixture", choice.mixture, "SHARES", "of the sources, one for each: 0.7,0.3");
   mixed->excludes(named)->excludes(blocks)->excludes(pack);
@@ -174,6 +177,12 @@ void set_order(loader_options& options, const order_options& order, const pictur
     options.order = mixture_order(choice.mixture, sources);
   } else if (!choice.order.empty()) {
     options.order = named_order(choice.order, options.shuffle);
+  }
+  if (choice.balances_cost) {
+    if (!options.order || options.order->name() != "packed") {
+      throw error(errc::usage, "--balance-cost deals packed rows; give --pack LENGTH");
+    }
+    options.order = balanced_cost(*options.order);
   }
   if (choice.nodes) {
     const leat::order of = options.order ? *options.order : options.shuffle ? shuffled() : sequential();

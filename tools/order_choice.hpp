@@ -25,6 +25,7 @@ struct order_choice {
   std::optional<std::uint32_t> nodes;
   std::optional<last_batch> last;
   bool drop_last = false;
+  bool balances_cost = false;  ///< of packed rows
 };
 
 /// Beside --shuffle and --no-shuffle, which are added before.

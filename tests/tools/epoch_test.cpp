@@ -800,6 +800,14 @@ TEST(epoch, packs_texts_and_says_which_share_of_positions_is_tokens) {
     return process.json()["digest"].get<std::string>();
   };
   EXPECT_NE(digest_of("64"), digest_of("64:best_fit"));
+  // One rank has all rows, however they are dealt.
+  const ended dealt =
+      run({"epoch", lines, "--tokenizer", words, "--pack", "64", "--balance-cost", "--json", "--index-use", "off"});
+  const ended plain = run({"epoch", lines, "--tokenizer", words, "--pack", "64", "--json", "--index-use", "off"});
+  EXPECT_EQ(dealt.json().at("digest"), plain.json().at("digest"));
+  const ended undealt = run({"epoch", lines, "--balance-cost"});
+  EXPECT_EQ(undealt.exit_code, 2);
+  EXPECT_THAT(undealt.err, HasSubstr("give --pack LENGTH"));
   const ended none = run({"epoch", lines, "--tokenizer", words, "--pack", "64:worst_fit"});
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_THAT(none.err, HasSubstr("packed:LENGTH"));
