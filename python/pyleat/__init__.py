@@ -10,7 +10,7 @@
 
 from ._errors import (CallbackError, CancelledError, ChangedError, CorruptError, DeviceError, Error, FormatError, LimitError,
                       NotFoundError, PermissionDeniedError, ReadError, UnsupportedError, UsageError)
-from ._leat import (Batch, BatchMix, Order, Tensor, __version__, balanced, bucketed, cutmix, mixup, packed, read_column, repeated,
+from ._leat import (Batch, BatchMix, Order, Tensor, __version__, balanced, balanced_cost, bucketed, cutmix, mixup, packed, read_column, repeated,
                     sequential, shuffled, shuffled_blocks, weighted)
 from ._loader import Loader
 from ._values import (Array, Bytes, Columns, Dataset, Image, Label, Sequence, Stack, Text, Tokenize, Tokenizer, Tokens, concat,

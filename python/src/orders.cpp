@@ -1,6 +1,8 @@
 // Orders: which samples come, and in which order.
 #include "module.hpp"
 
+#include <leat/balanced_cost.hpp>
+
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -30,6 +32,11 @@ void add_orders(nb::module_& to) {
         return leat::bucketed({.length = std::move(length), .tokens_max = tokens_max, .rows_max = rows_max});
       },
       nb::arg("length"), nb::kw_only(), nb::arg("tokens_max") = 0, nb::arg("rows_max") = 0);
+  to.def(
+      "balanced_cost",
+      [](const leat::order& of, std::string length) { return leat::balanced_cost(of, {.length = std::move(length)}); },
+      nb::arg("of"), nb::kw_only(), nb::arg("length") = "",
+      "The rows of each global batch, dealt to ranks so that the sums of length x length differ least.");
   to.def(
       "packed",
       [](std::uint32_t length, nb::handle by, nb::handle longer, std::uint32_t pool, bool shuffle, std::int64_t pad) {
