@@ -214,10 +214,14 @@ class stand_in {
 // The trainer: takes batch after batch and does nothing with them but what it was asked.
 //   batches_max   after which it stops; 0: at the end of the run
 asio::awaitable<void> take_all(loader& train, std::uint64_t batches_max, batch_outputs& outputs, stand_in& trainer,
-                               epoch_report& report, std::stop_token stop) {
+                               run_watch& watch, epoch_report& report, std::stop_token stop) {
   std::uint64_t taken = 0;
   while (!train.finished()) {
-    while (std::optional<batch> delivered = co_await train.next()) {
+    for (;;) {
+      const clock::time_point asked = clock::now();
+      std::optional<batch> delivered = co_await train.next();
+      if (!delivered) break;
+      watch.waited(delivered->epoch(), delivered->index(), seconds_since(asked));
       if (!report.first_batch_ms) report.first_batch_ms = seconds_since_start() * 1e3;
       outputs.take(*delivered, train, stop);
       delivered->wait_on(stream());  // As a trainer would; on the host there is nothing to wait for.
@@ -231,7 +235,9 @@ asio::awaitable<void> take_all(loader& train, std::uint64_t batches_max, batch_o
 // Runs the loader on this thread until all batches are taken, or something ends it.
 void load(loader& train, const epoch_arguments& arguments, batch_outputs& outputs, epoch_report& report,
           const interruption& stop) {
-  const run_watch watch(train, arguments.watch);
+  run_watch_options watched = arguments.watch;
+  if (!watched.windows.empty()) watched.about = run_json(arguments.asked);
+  run_watch watch(train, watched);
   if (watch.port() != 0 && arguments.watch.metrics_port == 0) {
     complain("epoch", str_cat("metrics are at ", watch.url()));
   }
@@ -239,7 +245,7 @@ void load(loader& train, const epoch_arguments& arguments, batch_outputs& output
   epoch_progress progress(train, report.planned_in_all, arguments.epochs);
   const status_line shown([&](const terminal& screen, std::size_t columns) { return progress.draw(screen, columns); });
   asio::io_context here(1);
-  auto done = asio::co_spawn(here, take_all(train, arguments.stop_after, outputs, trainer, report, stop.token()),
+  auto done = asio::co_spawn(here, take_all(train, arguments.stop_after, outputs, trainer, watch, report, stop.token()),
                              asio::use_future);
   here.run();
   report.is_trained = arguments.step_ms.has_value();

@@ -90,7 +90,9 @@ std::string help_text(const CLI::App& app, const std::string& name, bool is_shor
     rows += names_in_lines(only_named);
     if (!rows.empty()) text += str_cat("\n", screen.dim(group), "\n", rows);
   }
-  if (!app.get_footer().empty()) text += str_cat("\n", screen.dim("Examples"), "\n", app.get_footer(), "\n");
+  // The whole has one, without a heading: all of it fits a screen of 24 lines.
+  const std::string heading = app.get_parent() != nullptr ? str_cat("\n", screen.dim("Examples")) : std::string();
+  if (!app.get_footer().empty()) text += str_cat(heading, "\n", app.get_footer(), "\n");
   return text;
 }
 

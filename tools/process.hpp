@@ -13,6 +13,9 @@ namespace leat::tools {
 /// User and system time of all threads, those of the kernel for us included.
 [[nodiscard]] double cpu_seconds() noexcept;
 
+/// What is resident now; VmRSS of proc(5), 0 where it cannot be read.
+[[nodiscard]] std::uint64_t rss_bytes_now() noexcept;
+
 /// The most memory that was resident at a time; VmHWM of proc(5).
 [[nodiscard]] std::uint64_t rss_bytes_max() noexcept;
 

@@ -91,23 +91,27 @@ asked_for asked_of(const CLI::App& app) {
   return asked;
 }
 
-std::string report_text(nlohmann::ordered_json result, const asked_for& asked) {
+nlohmann::ordered_json run_json(const asked_for& asked) {
   utsname machine{};
   static_cast<void>(::uname(&machine));
   const double seconds = seconds_since_start();
   json sources = json::array();
   for (const std::string& each : asked.sources) sources.push_back(shown_source(each));
-  result["run"] = {{"version", version_number()},
-                   {"command", command_words()},
-                   {"sources", std::move(sources)},
-                   {"options", options_json(asked)},
-                   {"host", machine.nodename},
-                   {"kernel", str_cat(machine.sysname, " ", machine.release, " ", machine.machine)},
-                   {"cpu", value_after("/proc/cpuinfo", "model name")},
-                   {"cores", working_cores()},
-                   {"devices", gpus()},
-                   {"started", started_text(seconds)},
-                   {"seconds", seconds}};
+  return {{"version", version_number()},
+          {"command", command_words()},
+          {"sources", std::move(sources)},
+          {"options", options_json(asked)},
+          {"host", machine.nodename},
+          {"kernel", str_cat(machine.sysname, " ", machine.release, " ", machine.machine)},
+          {"cpu", value_after("/proc/cpuinfo", "model name")},
+          {"cores", working_cores()},
+          {"devices", gpus()},
+          {"started", started_text(seconds)},
+          {"seconds", seconds}};
+}
+
+std::string report_text(nlohmann::ordered_json result, const asked_for& asked) {
+  result["run"] = run_json(asked);
   return json_text(result) + "\n";
 }
 

@@ -20,6 +20,9 @@ struct asked_for {
 /// "0.7.0"
 [[nodiscard]] std::string version_number();
 
+/// What "run" is, up to now.
+[[nodiscard]] nlohmann::ordered_json run_json(const asked_for& asked);
+
 /// The result with a last member "run": leat's version, the command line, its sources and options, host, kernel, processor, GPUs,
 /// when it was started (UTC) and how long it took. Addresses are without their queries, which may be signatures.
 [[nodiscard]] std::string report_text(nlohmann::ordered_json result, const asked_for& asked);

@@ -4,6 +4,7 @@
 #include "base/unfinished_file.hpp"
 #include "tools/epoch_report.hpp"
 #include "tools/output.hpp"
+#include "tools/process.hpp"
 
 #include <leat/error.hpp>
 
@@ -20,8 +21,10 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -31,6 +34,7 @@
 #include <sstream>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace leat::tools {
 namespace {
@@ -67,6 +71,41 @@ std::string text_of(const tcp::endpoint& at) {
   return text.str();
 }
 
+/// What the trainer waited in the time of a line.
+struct waits {
+  std::vector<float> seconds;  // of each batch
+  std::uint32_t slowest_epoch = 0;
+  std::uint64_t slowest_batch = 0;
+};
+
+// The wait that so many of all are at most as long as.
+double at_share(std::vector<float>& sorted, double share) {
+  const auto last = static_cast<double>(sorted.size() - 1);
+  return static_cast<double>(sorted[static_cast<std::size_t>(std::ceil(share * last))]);
+}
+
+json waits_json(waits of) {
+  if (of.seconds.empty()) return nullptr;
+  std::sort(of.seconds.begin(), of.seconds.end());
+  return {{"p50", at_share(of.seconds, 0.5) * 1e3},
+          {"p99", at_share(of.seconds, 0.99) * 1e3},
+          {"max", at_share(of.seconds, 1) * 1e3},
+          {"epoch", of.slowest_epoch},
+          {"batch", of.slowest_batch}};
+}
+
+// Cores that each thread was busy with, by name.
+json threads_json(const loader_stats& now, const loader_stats& before, double seconds) {
+  json cores = json::object();
+  for (std::size_t i = 0; i < now.threads.size(); ++i) {
+    const thread_stats& each = now.threads[i];
+    const bool is_known = i < before.threads.size() && before.threads[i].name == each.name;
+    const double cpu_s = each.cpu_s - (is_known ? before.threads[i].cpu_s : 0);
+    cores[each.name] = seconds > 0 ? std::max(cpu_s, 0.0) / seconds : 0;
+  }
+  return cores;
+}
+
 /// What came since the line before.
 json line_of(const loader_stats& now, const loader_stats& before) {
   const double seconds = now.elapsed_s - before.elapsed_s;
@@ -80,11 +119,35 @@ json line_of(const loader_stats& now, const loader_stats& before) {
           {"samples_per_s", seconds > 0 ? static_cast<double>(samples) / seconds : 0},
           {"bytes_read", now.bytes_read - before.bytes_read},
           {"stalled_s", now.stalled_s - before.stalled_s},
+          {"step_s", now.next.busy_s - before.next.busy_s},
+          {"bytes_from_files", now.bytes_from_files - before.bytes_from_files},
+          {"bytes_from_network", now.remote.bytes - before.remote.bytes},
+          {"bytes_from_cache", now.remote.bytes_from_cache - before.remote.bytes_from_cache},
+          {"threads", threads_json(now, before, seconds)},
+          {"arena_bytes", now.arena_bytes + now.scratch_bytes_peak},
+          {"next_wait_ms",
+           {{"p50", now.next.p50_s * 1e3},
+            {"p90", now.next.p90_s * 1e3},
+            {"p99", now.next.p99_s * 1e3},
+            {"max", now.next.max_s * 1e3}}},
           {"reads_in_flight", now.reads_in_flight},
           {"decode_queued", now.decode_queued},
           {"batches_ready", now.batches_ready},
           {"batches_out", now.batches_out},
           {"verdict", verdict_json(now.verdict)}};
+}
+
+json settings_json(const loader& train, const loader_stats& now) {
+  const loader_plan& plan = train.plan();
+  return {{"decode threads", plan.decode_threads},
+          {"I/O threads", now.verdict.io_threads},
+          {"reads at a time", now.verdict.reads_at_a_time},
+          {"batches", plan.batches},
+          {"bytes of a batch", plan.batch_bytes},
+          {"memory of the loader", plan.bytes_total},
+          {"reader", now.reader.backend.use},
+          {"O_DIRECT", now.reader.direct.use},
+          {"device", now.device.use.use}};
 }
 
 }  // namespace
@@ -100,6 +163,7 @@ class run_watch::files {
       : train_(train),
         metrics_(options.metrics),
         windows_(options.windows),
+        about_(options.about),
         labels_(options.labels),
         write_(options.write) {
     if (!metrics_.empty()) {
@@ -129,6 +193,19 @@ class run_watch::files {
     if (lines_ != nullptr && std::fclose(lines_) != 0) tell_once(told_of_lines_, "--progress", windows_, errno);
   }
 
+  void waited(std::uint32_t epoch, std::uint64_t batch, double seconds) {
+    if (lines_ == nullptr) return;
+    const std::lock_guard lock(waits_mutex_);
+    const auto wait = static_cast<float>(seconds);
+    const bool is_slowest = waits_.seconds.empty() || wait > longest_;
+    if (is_slowest) {
+      longest_ = wait;
+      waits_.slowest_epoch = epoch;
+      waits_.slowest_batch = batch;
+    }
+    waits_.seconds.push_back(wait);
+  }
+
  private:
   [[noreturn]] static void refuse(std::string_view option, const std::string& path, int failure) {
     throw error(errc::io, str_cat("cannot write ", path, ": ", std::strerror(failure), "; give ", option,
@@ -153,13 +230,27 @@ class run_watch::files {
     }
   }
 
+  waits take_waits() {
+    const std::lock_guard lock(waits_mutex_);
+    return std::exchange(waits_, {});
+  }
+
   [[nodiscard]] int write_metrics_file() { return write_(metrics_, metrics_of(train_, labels_)); }
 
   void write_line() {
     if (lines_ == nullptr) return;
     loader_stats now = train_.stats();
+    json line = line_of(now, before_);
+    const double cpu_s = cpu_seconds();
+    line["cpu_s"] = cpu_s - std::exchange(cpu_s_before_, cpu_s);
+    line["rss_bytes"] = rss_bytes_now();
+    line["waits_ms"] = waits_json(take_waits());
+    if (!about_.empty()) {
+      line["run"] = std::exchange(about_, {});
+      line["settings"] = settings_json(train_, now);
+    }
     // What may be there of a line that was not written whole is a line of its own.
-    const std::string text = str_cat(is_torn_ ? "\n" : "", line_of(now, before_).dump(), "\n");
+    const std::string text = str_cat(is_torn_ ? "\n" : "", json_text(line), "\n");
     before_ = std::move(now);
     is_torn_ = std::fputs(text.c_str(), lines_) < 0 || std::fflush(lines_) != 0;
     if (is_torn_) tell_once(told_of_lines_, "--progress", windows_, errno);
@@ -174,10 +265,15 @@ class run_watch::files {
   const loader& train_;
   const std::string metrics_;
   const std::string windows_;
+  json about_;
   const std::vector<metric_label> labels_;
   const std::function<int(const std::string&, std::string_view)> write_;
   std::FILE* lines_ = nullptr;
   loader_stats before_;
+  double cpu_s_before_ = cpu_seconds();
+  std::mutex waits_mutex_;
+  waits waits_;
+  float longest_ = 0;  // of these
   bool told_of_metrics_ = false;
   bool is_torn_ = false;
   bool told_of_lines_ = false;
@@ -300,6 +396,10 @@ run_watch::run_watch(const loader& train, const run_watch_options& options) {
 }
 
 run_watch::~run_watch() = default;
+
+void run_watch::waited(std::uint32_t epoch, std::uint64_t batch, double seconds) {
+  if (files_ != nullptr) files_->waited(epoch, batch, seconds);
+}
 
 std::uint16_t run_watch::port() const noexcept { return server_ != nullptr ? server_->at().port() : std::uint16_t{0}; }
 

@@ -4,6 +4,8 @@
 #include <leat/loading.hpp>
 #include <leat/metrics.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,6 +23,7 @@ namespace leat::tools {
 ///   metrics_port      GET /metrics; 0: any that is free
 ///   metrics_address   of this machine, in numbers: where it listens on that port; 0.0.0.0 and :: are all of them
 ///   windows           a file of a JSON line each second; empty: none
+///   about             a member "run" of the first of these lines: what was run
 ///   labels            of all metrics
 ///   write             puts these bytes in the place of a file: 0 or the errno. Tests have disks of their own
 struct run_watch_options {
@@ -28,6 +31,7 @@ struct run_watch_options {
   std::optional<std::uint16_t> metrics_port = {};
   std::string metrics_address = "127.0.0.1";
   std::string windows = {};
+  nlohmann::ordered_json about = {};
   std::vector<metric_label> labels = {};
   std::function<int(const std::string& path, std::string_view bytes)> write = write_beside_and_rename;
 };
@@ -42,6 +46,9 @@ class run_watch {
   run_watch(const run_watch&) = delete;
   run_watch& operator=(const run_watch&) = delete;
   ~run_watch();
+
+  /// How long the trainer waited for a batch, for the next line. Thread: one.
+  void waited(std::uint32_t epoch, std::uint64_t batch, double seconds);
 
   /// Of --metrics-port; 0 where there is none.
   [[nodiscard]] std::uint16_t port() const noexcept;

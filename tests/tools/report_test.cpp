@@ -1,0 +1,299 @@
+// leat report: what a run comes to, its page and its limits.
+#include "base/crc32c.hpp"
+#include "tests/support/photos.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/tools/command.hpp"
+#include "tools/recorded_run.hpp"
+#include "tools/report_page.hpp"
+
+#include <leat/error.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using tools::limit_outcome;
+using tools::parse_run;
+using tools::recorded_run;
+
+// Two seconds: 100 samples without a wait but for the first batch's, then 50 and half a second of waiting.
+std::string two_seconds() {
+  return R"({"t_s":1,"seconds":1,"samples":100,"stalled_s":0.2,"step_s":0.8,"cpu_s":2,"rss_bytes":1048576,)"
+         R"("bytes_from_files":1000000,"bytes_from_network":0,"bytes_from_cache":0,"verdict":{"who":"consumer"},)"
+         R"("waits_ms":{"p50":1,"p99":200,"max":200,"epoch":0,"batch":0},"threads":{"io-0":0.25,"decode-0":1},)"
+         R"("run":{"cores":4,"started":"2026-11-29T07:00:00Z"},"next_wait_ms":{"p50":1,"p90":2,"p99":3,"max":200}})"
+         "\n"
+         R"({"t_s":2,"seconds":1,"samples":50,"quarantined":3,"stalled_s":0.5,"step_s":0.5,"cpu_s":4,"rss_bytes":2097152,)"
+         R"("bytes_from_files":3000000,"bytes_from_network":0,"bytes_from_cache":0,"verdict":{"who":"decode"},)"
+         R"("waits_ms":{"p50":2,"p99":300,"max":400,"epoch":1,"batch":7},"threads":{"io-0":0.25,"decode-0":0.5},)"
+         R"("next_wait_ms":{"p50":1.5,"p90":5,"p99":9,"max":400}})"
+         "\n";
+}
+
+std::map<std::string, double> values_of(const recorded_run& run, const tools::measure_options& options = {}) {
+  std::map<std::string, double> values;
+  for (const tools::run_measure& each : measures_of(run, options)) {
+    if (each.value) values[std::string(each.name)] = *each.value;
+  }
+  return values;
+}
+
+tools::run_report report_of(const std::vector<std::string>& texts, std::string_view limits = {}) {
+  tools::run_report report;
+  for (const std::string& text : texts) {
+    report.runs.push_back(parse_run("run.jsonl", text));
+    report.measures.push_back(measures_of(report.runs.back(), {}));
+  }
+  report.limits = hold(tools::parse_limits(limits), report.measures.front());
+  return report;
+}
+
+// Tags that are closed by others, or not at all; attributes without quotes.
+std::string wrong_with_xml(std::string_view page) {
+  std::vector<std::string> open;
+  page.remove_prefix(page.find("<html"));
+  for (std::size_t at = page.find('<'); at != std::string_view::npos; at = page.find('<', at + 1)) {
+    const std::size_t end = page.find('>', at);
+    if (end == std::string_view::npos) return "a tag without an end";
+    const std::string_view tag = page.substr(at + 1, end - at - 1);
+    if (std::count(tag.begin(), tag.end(), '"') % 2 != 0) return "a quote in " + std::string(tag);
+    const std::string name(tag.substr(tag[0] == '/', tag.find_first_of(" /", 1) - (tag[0] == '/')));
+    if (tag[0] == '/') {
+      if (open.empty() || open.back() != name) return "</" + name + "> closes another";
+      open.pop_back();
+    } else if (!tag.ends_with('/')) {
+      open.push_back(name);
+    }
+  }
+  return open.empty() ? "" : open.back() + " is not closed";
+}
+
+TEST(report, adds_up_what_a_run_came_to) {
+  const recorded_run run = parse_run("run.jsonl", two_seconds());
+  const auto values = values_of(run, {.disk_peak = 4e6});
+  EXPECT_DOUBLE_EQ(values.at("samples_per_s"), 75);
+  EXPECT_DOUBLE_EQ(values.at("stall"), 0.35);
+  EXPECT_DOUBLE_EQ(values.at("au"), 1.3 / (1.3 + 0.5)) << "without the wait for the first batch";
+  EXPECT_DOUBLE_EQ(values.at("next_p50_ms"), 1.5) << "of the whole run, which the last line has";
+  EXPECT_DOUBLE_EQ(values.at("next_p99_ms"), 9);
+  EXPECT_DOUBLE_EQ(values.at("next_max_ms"), 400);
+  EXPECT_DOUBLE_EQ(values.at("cpu"), 6.0 / 8) << "of 4 cores for 2 s";
+  EXPECT_DOUBLE_EQ(values.at("cpu_ms_per_sample"), 40);
+  EXPECT_DOUBLE_EQ(values.at("disk"), 0.5);
+  EXPECT_DOUBLE_EQ(values.at("rss_bytes"), 2097152);
+  EXPECT_DOUBLE_EQ(values.at("quarantined"), 3);
+  EXPECT_EQ(values.count("cache_hit"), 0) << "nothing came from an address";
+  EXPECT_EQ(values.count("sm"), 0);
+}
+
+TEST(report, tells_nothing_of_what_an_older_file_lacks) {
+  const auto values = values_of(parse_run("old", "{\"t_s\":2,\"seconds\":2,\"samples\":10,\"stalled_s\":1}\n"));
+  EXPECT_EQ(values, (std::map<std::string, double>{{"samples_per_s", 5}, {"stall", 0.5}, {"quarantined", 0}}));
+}
+
+TEST(report, passes_over_lines_that_are_none_and_counts_them) {
+  const std::string text = "nonsense\n" + two_seconds() + "{\"t_s\":3,\"sec";
+  const recorded_run run = parse_run("run.jsonl", text);
+  EXPECT_EQ(run.lines.size(), 2);
+  EXPECT_EQ(run.unreadable, 2);
+  for (const std::string& none : {std::string(), std::string("[1]\n{}\n"), std::string(5000, '[')}) {
+    try {
+      static_cast<void>(parse_run("run.jsonl", none));
+      ADD_FAILURE() << none;
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::format);
+      EXPECT_THAT(refused.what(), HasSubstr("leat epoch SOURCE --progress run.jsonl"));
+    }
+  }
+  try {
+    static_cast<void>(parse_run("run.jsonl", two_seconds() + two_seconds()));
+    ADD_FAILURE();
+  } catch (const error& refused) {
+    EXPECT_STREQ(refused.what(),
+                 "run.jsonl: line 3 is earlier than the one before: two runs are in one file; give each its own");
+  }
+}
+
+TEST(report, holds_limits_and_what_was_not_measured_keeps_none) {
+  const tools::run_report report = report_of({two_seconds()}, "next_p99_ms<=9, cpu<=0.7\tau>=0.7  sm>=0.8");
+  std::vector<limit_outcome> outcomes;
+  for (const tools::held_limit& each : report.limits) outcomes.push_back(each.outcome);
+  EXPECT_THAT(outcomes, ElementsAre(limit_outcome::kept, limit_outcome::broken, limit_outcome::kept,
+                                    limit_outcome::not_measured));
+  EXPECT_FALSE(report.keeps_limits());
+  EXPECT_TRUE(report_of({two_seconds()}, "cpu<=0.75 samples_per_s>=75").keeps_limits());
+  EXPECT_FALSE(report_of({two_seconds()}, "sm>=0").keeps_limits());
+  for (const auto& [text, said] : std::map<std::string, std::string>{
+           {"speed>=3", "no measure is called 'speed'; they are samples_per_s, stall, au"},
+           {"cpu<0.7", "is no limit; write cpu<=NUMBER or cpu>=NUMBER"},
+           {"cpu<=", "is no limit"},
+           {"cpu <= 1", "'cpu' is no limit"},
+           {"cpu<=nan", "is no limit"}}) {
+    try {
+      static_cast<void>(tools::parse_limits(text));
+      ADD_FAILURE() << text;
+    } catch (const error& refused) {
+      EXPECT_EQ(refused.code(), errc::usage);
+      EXPECT_THAT(refused.what(), HasSubstr(said));
+    }
+  }
+}
+
+TEST(report, makes_a_page_that_is_whole_and_has_nothing_from_elsewhere) {
+  const std::string page = report_of({two_seconds(), two_seconds()}, "cpu<=1").as_html();
+  EXPECT_EQ(wrong_with_xml(page), "");
+  for (const char* const foreign : {"http", "<script", "url(", "src=", "href=", "@import"}) {
+    EXPECT_THAT(page, Not(HasSubstr(foreign)));
+  }
+  EXPECT_THAT(page, HasSubstr("prefers-color-scheme: dark"));
+  // 100 and 50 of 100 at the middle and the right end, of each run.
+  EXPECT_THAT(page, HasSubstr("class=\"line \" d=\"M500.0 0.0L1000.0 50.0\""));
+  EXPECT_THAT(page, HasSubstr("class=\"line second\" d=\"M500.0 0.0L1000.0 50.0\""));
+  EXPECT_THAT(page, HasSubstr("<rect class=\"consumer\" x=\"0.0\" y=\"0\" width=\"500.0\""));
+  EXPECT_THAT(page, HasSubstr("<rect class=\"decode\" x=\"500.0\" y=\"0\" width=\"500.0\""));
+  EXPECT_THAT(page, HasSubstr("<td class=\"n\">1</td><td class=\"n\">7</td><td class=\"n\">400 ms</td>"))
+      << "the slowest batch";
+}
+
+TEST(report, escapes_every_name_and_cuts_long_ones) {
+  const std::string evil = "<script>alert(1)</script>\\\"'&";
+  std::string line =
+      R"({"t_s":1,"seconds":1,"samples":1,"verdict":{"who":"EVIL"},"threads":{"EVIL":1},"settings":{"EVIL":"EVIL"},)"
+      R"("run":{"EVIL":["EVIL",{"EVIL":1}],"long":"LONG"},"waits_ms":{"max":1}})"
+      "\n";
+  for (std::size_t at = line.find("EVIL"); at != std::string::npos; at = line.find("EVIL", at + evil.size())) {
+    line.replace(at, 4, evil);
+  }
+  line.replace(line.find("LONG"), 4, std::string(1'000'000, 'x'));
+  tools::run_report report = report_of({line});
+  ASSERT_EQ(report.runs[0].lines[0].threads.size(), 1);
+  report.runs[0].path = "<script>\xff";
+  const std::string page = report.as_html();
+  EXPECT_EQ(wrong_with_xml(page), "");
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)"));
+  EXPECT_LT(page.size(), 40'000);
+}
+
+TEST(report, of_a_week_is_less_than_300_kb) {
+  std::string text;
+  std::string threads;
+  for (int i = 0; i < 128; ++i) threads += (i > 0 ? ",\"decode-" : "\"decode-") + std::to_string(i) + "\":0.5";
+  // Each line is 10 s.
+  for (int i = 1; i <= 60'480; ++i) {
+    text += "{\"t_s\":" + std::to_string(i * 10) + ",\"seconds\":10,\"samples\":" + std::to_string(i * 7919 % 1000) +
+            ",\"stalled_s\":" + std::to_string(i % 7) + ",\"cpu_s\":" + std::to_string(i % 5) +
+            ",\"rss_bytes\":1e9,\"arena_bytes\":5e8,\"waits_ms\":{\"p99\":" + std::to_string(i % 100) +
+            ",\"max\":200},\"verdict\":{\"who\":\"" + (i % 3 == 0 ? "read" : "decode") + "\"}" +
+            (i % 6000 == 0 ? ",\"threads\":{" + threads + "}" : "") + "}\n";
+  }
+  const std::string page = report_of({text, text}).as_html();
+  EXPECT_LT(page.size(), 300'000);
+  EXPECT_EQ(wrong_with_xml(page), "");
+}
+
+TEST(report, is_fifteen_lines_in_a_terminal) {
+  tools::run_report report = report_of({two_seconds()}, "cpu<=0.7");
+  report.price_per_hour = 36;
+  const std::string text = report.as_text({});
+  EXPECT_LE(lines_of(text).size(), 15);
+  EXPECT_THAT(text, HasSubstr("75 samples/s"));
+  EXPECT_THAT(text, HasSubstr("consumer 50 %, decode 50 %"));
+  EXPECT_THAT(text, HasSubstr("0.02, of it 0.007 of waits"));
+  EXPECT_THAT(text, HasSubstr("broken: cpu <= 0.7, it was 0.75"));
+  EXPECT_THAT(text, HasSubstr("batch 7 of epoch 1, after 400 ms"));
+}
+
+// What TensorFlow's reader checks of each record: both sums.
+TEST(report, writes_events_that_tensorboard_reads) {
+  const std::string file = tools::tensorboard_events(parse_run("run.jsonl", two_seconds()));
+  std::vector<std::string> events;
+  const auto masked = [](std::string_view bytes) {
+    const std::uint32_t sum = crc32c(std::as_bytes(std::span(bytes)));
+    return (sum >> 15 | sum << 17) + 0xa282ead8U;
+  };
+  const auto word = [&](std::size_t at) {
+    std::uint32_t value = 0;
+    std::memcpy(&value, file.data() + at, sizeof value);
+    return value;
+  };
+  for (std::size_t at = 0; at < file.size();) {
+    ASSERT_LE(at + 16, file.size());
+    const std::size_t bytes = word(at);
+    EXPECT_EQ(word(at + 8), masked(std::string_view(file).substr(at, 8)));
+    events.push_back(file.substr(at + 12, bytes));
+    EXPECT_EQ(word(at + 12 + bytes), masked(events.back()));
+    at += 16 + bytes;
+  }
+  ASSERT_EQ(events.size(), 3);
+  EXPECT_THAT(events[0], HasSubstr("brain.Event:2"));
+  double wall_s = 0;
+  std::memcpy(&wall_s, events[2].data() + 1, sizeof wall_s);
+  EXPECT_EQ(wall_s, 1795935602) << "07:00:02 of 29 November 2026";
+  const std::string tag = "leat/samples_per_s";
+  const std::size_t at = events[2].find(tag);
+  ASSERT_NE(at, std::string::npos);
+  float value = 0;
+  std::memcpy(&value, events[2].data() + at + tag.size() + 1, sizeof value);
+  EXPECT_EQ(value, 50);
+}
+
+TEST(report, of_a_real_run_has_its_samples_and_its_exit_status_is_of_the_limits) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string lines = (directory.path() / "run.jsonl").string();
+  const std::string page = (directory.path() / "run.html").string();
+  ASSERT_EQ(run({"epoch", photos.path().string(), "--size", "32", "--batch-size", "2", "--progress", lines}).exit_code,
+            0);
+  const recorded_run read = parse_run(lines, text_of(lines));
+  EXPECT_EQ(read.samples(), 12);
+  EXPECT_GT(read.cores(), 0);
+  ASSERT_TRUE(read.lines.back().waited);
+  EXPECT_GT(read.lines.back().waited->max_ms, 0);
+  EXPECT_FALSE(read.lines.back().threads.empty());
+  ASSERT_TRUE(read.settings.is_object());
+  EXPECT_GT(read.settings.at("decode threads"), 0);
+
+  const ended kept = run({"report", lines, "-o", page, "--limits", "samples_per_s>=0.001", "--tensorboard",
+                          (directory.path() / "tb").string()});
+  EXPECT_EQ(kept.exit_code, 0) << kept.err;
+  EXPECT_THAT(kept.out, HasSubstr("kept: samples_per_s >= 0.001"));
+  EXPECT_EQ(wrong_with_xml(text_of(page)), "");
+  EXPECT_THAT(text_of((directory.path() / "tb/events.out.tfevents.0.leat").string()), HasSubstr("brain.Event:2"));
+  EXPECT_EQ(run({"report", lines, "--limits", "samples_per_s>=1e12"}).exit_code, 1);
+  EXPECT_EQ(run({"report", lines, lines, "-o", "-"}).exit_code, 0);
+
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& said) {
+    std::vector<std::string> all{"report"};
+    all.insert(all.end(), more.begin(), more.end());
+    const ended process = run(all);
+    EXPECT_EQ(process.exit_code, 2);
+    EXPECT_THAT(process.err, HasSubstr(said));
+  };
+  refused({lines, "-o", lines}, "is the run itself");
+  refused({lines, "--limits", "x<=1"}, "no measure is called 'x'");
+  refused({lines, "--disk-peak", "fast"}, "is no rate");
+  refused({lines, "--price-per-hour", "cheap"}, "is no price");
+  refused({lines, lines, lines}, "give the two to compare");
+  refused({(directory.path() / "none").string()}, "No such file");
+}
+
+}  // namespace
+}  // namespace leat::testing

@@ -1,0 +1,258 @@
+#include "tools/recorded_run.hpp"
+
+#include "base/as_absl.hpp"
+#include "base/parse_json.hpp"
+#include "base/text.hpp"
+
+#include <leat/error.hpp>
+
+#include <absl/strings/numbers.h>
+#include <absl/strings/str_format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace leat::tools {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::optional<double> number_in(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  const double value = found->get<double>();
+  return std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
+}
+
+const json* object_in(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_object() ? &*found : nullptr;
+}
+
+std::optional<run_line::waits> waits_in(const json& line) {
+  const json* const waits = object_in(line, "waits_ms");
+  if (waits == nullptr) return std::nullopt;
+  const auto of = [&](const char* key) { return number_in(*waits, key).value_or(0); };
+  return run_line::waits{.p50_ms = of("p50"),
+                         .p99_ms = of("p99"),
+                         .max_ms = of("max"),
+                         .epoch = static_cast<std::uint64_t>(std::min(of("epoch"), 1e15)),
+                         .batch = static_cast<std::uint64_t>(std::min(of("batch"), 1e15))};
+}
+
+// Nothing where it is no line of --progress.
+std::optional<run_line> line_in(const json& object) {
+  if (!object.is_object()) return std::nullopt;
+  const std::optional<double> end = number_in(object, "t_s");
+  const std::optional<double> seconds = number_in(object, "seconds");
+  const std::optional<double> samples = number_in(object, "samples");
+  if (!end || !seconds || !samples) return std::nullopt;
+  const auto of = [&](const char* key) { return number_in(object, key).value_or(0); };
+  run_line line;
+  line.end_s = *end;
+  line.seconds = *seconds;
+  line.samples = *samples;
+  // Of a wait that began before this time all is counted when it ends.
+  line.stalled_s = of("stalled_s");
+  line.reads_in_flight = of("reads_in_flight");
+  line.decode_queued = of("decode_queued");
+  line.batches_ready = of("batches_ready");
+  line.verdict = "unknown";
+  if (const json* const verdict = object_in(object, "verdict")) {
+    const auto who = verdict->find("who");
+    if (who != verdict->end() && who->is_string()) line.verdict = who->get<std::string>();
+  }
+  line.step_s = number_in(object, "step_s");
+  line.cpu_s = number_in(object, "cpu_s");
+  line.rss_bytes = number_in(object, "rss_bytes");
+  line.arena_bytes = number_in(object, "arena_bytes");
+  line.bytes_from_files = number_in(object, "bytes_from_files");
+  line.bytes_from_network = number_in(object, "bytes_from_network");
+  line.bytes_from_cache = number_in(object, "bytes_from_cache");
+  line.waited = waits_in(object);
+  if (const json* const threads = object_in(object, "threads")) {
+    for (const auto& [name, cores] : threads->items()) {
+      line.threads.emplace_back(name, number_in(*threads, name.c_str()).value_or(0));
+    }
+  }
+  return line;
+}
+
+double sum_of(const recorded_run& run, double run_line::* member) {
+  double sum = 0;
+  for (const run_line& line : run.lines) sum += line.*member;
+  return sum;
+}
+
+// Nothing where a line lacks it: what the others add up to would be too little.
+std::optional<double> sum_of(const recorded_run& run, std::optional<double> run_line::* member) {
+  double sum = 0;
+  for (const run_line& line : run.lines) {
+    if (!(line.*member)) return std::nullopt;
+    sum += *(line.*member);
+  }
+  return sum;
+}
+
+constexpr std::string_view is_older = "this file does not have it: an older leat wrote it";
+
+run_measure measure(std::string_view name, std::string_view is, std::optional<double> value,
+                    std::string_view why = is_older) {
+  return {.name = name, .is = is, .value = value, .why = value ? std::string() : std::string(why)};
+}
+
+std::optional<double> ratio(std::optional<double> of, double to) {
+  return of && to > 0 ? std::optional(*of / to) : std::nullopt;
+}
+
+}  // namespace
+
+double recorded_run::seconds() const { return sum_of(*this, &run_line::seconds); }
+double recorded_run::samples() const { return sum_of(*this, &run_line::samples); }
+double recorded_run::stalled_s() const { return sum_of(*this, &run_line::stalled_s); }
+double recorded_run::cores() const { return about.is_object() ? number_in(about, "cores").value_or(0) : 0; }
+
+recorded_run parse_run(const std::string& path, std::string_view text) {
+  recorded_run run;
+  run.path = path;
+  std::size_t number = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    const json object = parse_json_or_discard<json>(line);
+    std::optional<run_line> read = line_in(object);
+    if (!read) {
+      ++run.unreadable;
+      continue;
+    }
+    if (!run.lines.empty() && read->end_s < run.lines.back().end_s) {
+      throw error(errc::format,
+                  str_cat(path, ": line ", number,
+                          " is earlier than the one before: two runs are in one file; give each its own"));
+    }
+    if (const json* const about = object_in(object, "run"); about != nullptr && run.about.is_null()) run.about = *about;
+    if (const json* const settings = object_in(object, "settings")) run.settings = *settings;
+    if (const json* const waits = object_in(object, "next_wait_ms")) {
+      const auto of = [&](const char* key) { return number_in(*waits, key).value_or(0); };
+      run.waits_ms = {of("p50"), of("p90"), of("p99"), of("max")};
+    }
+    run.quarantined += number_in(object, "quarantined").value_or(0);
+    run.lines.push_back(std::move(*read));
+  }
+  if (run.lines.empty()) {
+    throw error(
+        errc::format,
+        str_cat(path, " has no line of `leat epoch --progress`; make one: leat epoch SOURCE --progress ", path));
+  }
+  return run;
+}
+
+std::vector<run_measure> measures_of(const recorded_run& run, const measure_options& options) {
+  const double seconds = run.seconds();
+  const double stalled = run.stalled_s();
+  const std::optional<double> steps = sum_of(run, &run_line::step_s);
+  std::optional<double> first_wait_s;
+  for (const run_line& line : run.lines) {
+    if (line.samples > 0) {
+      if (line.waited) first_wait_s = line.waited->max_ms * 1e-3;
+      break;
+    }
+  }
+  // The wait for the first batch is no stall of the trainer: MLPerf Storage leaves the first step out, and so does --step-ms.
+  std::optional<double> au;
+  if (steps && first_wait_s) {
+    const double waits = std::max(stalled - *first_wait_s, 0.0);
+    if (*steps + waits > 0) au = *steps / (*steps + waits);
+  }
+  const std::optional<double> cpu_s = sum_of(run, &run_line::cpu_s);
+  const double cores = run.cores();
+  const std::optional<double> files = sum_of(run, &run_line::bytes_from_files);
+  const std::optional<double> network = sum_of(run, &run_line::bytes_from_network);
+  const std::optional<double> cache = sum_of(run, &run_line::bytes_from_cache);
+  const auto wait = [&](std::size_t which) {
+    return run.waits_ms ? std::optional((*run.waits_ms)[which]) : std::nullopt;
+  };
+  std::optional<double> rss;
+  for (const run_line& line : run.lines) {
+    if (line.rss_bytes) rss = std::max(rss.value_or(0), *line.rss_bytes);
+  }
+  const bool no_network = network && cache && *network + *cache == 0;
+  return {
+      measure("samples_per_s", "samples a second", ratio(run.samples(), seconds), "the run took no time"),
+      measure("stall", "share of the time that the trainer waited", ratio(stalled, seconds), "the run took no time"),
+      measure("au", "time of steps over time of steps and waits", au, steps ? "no batch was delivered" : is_older),
+      measure("next_p50_ms", "wait of next(), the median", wait(0)),
+      measure("next_p90_ms", "90 of 100 waits are shorter", wait(1)),
+      measure("next_p99_ms", "99 of 100 waits are shorter", wait(2)),
+      measure("next_max_ms", "the longest wait", wait(3)),
+      measure("cpu", "share of the machine's cores", ratio(cpu_s, seconds * cores)),
+      measure("cpu_ms_per_sample", "CPU time of a sample", cpu_s ? ratio(*cpu_s * 1e3, run.samples()) : std::nullopt),
+      measure(
+          "disk", "share of what the drive can give",
+          options.disk_peak > 0 && files ? ratio(*files / options.disk_peak, seconds) : std::nullopt,
+          files ? "the drive's peak is not known; leat bench read measures it, --disk-peak 3.1GB/s says it" : is_older),
+      measure("cache_hit", "share of bytes from the local cache",
+              network && cache ? ratio(*cache, *network + *cache) : std::nullopt,
+              no_network ? "nothing came from an address" : is_older),
+      measure("rss_bytes", "memory of the process at most", rss),
+      measure("quarantined", "corrupt samples", run.quarantined),
+      measure("sm", "share of the time that the GPU's processors were active", std::nullopt,
+              "leat does not measure it; dcgm-exporter does"),
+  };
+}
+
+std::vector<run_limit> parse_limits(std::string_view text) {
+  const std::vector<run_measure> known = measures_of({}, {});
+  std::vector<run_limit> limits;
+  constexpr std::string_view between = " ,\t\n";
+  for (;;) {
+    const std::size_t begin = text.find_first_not_of(between);
+    if (begin == std::string_view::npos) break;
+    text.remove_prefix(begin);
+    const std::string_view each = text.substr(0, text.find_first_of(between));
+    text.remove_prefix(each.size());
+    const std::size_t sign = each.find_first_of("<>=");
+    const std::string_view name = each.substr(0, sign);
+    const auto is_named = [&](const run_measure& one) { return one.name == name; };
+    if (std::none_of(known.begin(), known.end(), is_named)) {
+      std::vector<std::string_view> names;
+      for (const run_measure& one : known) names.push_back(one.name);
+      throw error(errc::usage,
+                  str_cat("--limits '", each, "': no measure is called '", name, "'; they are ", joined(names, ", ")));
+    }
+    const std::string_view rest = sign == std::string_view::npos ? std::string_view() : each.substr(sign);
+    double bound = 0;
+    if (!(rest.starts_with("<=") || rest.starts_with(">=")) || !absl::SimpleAtod(as_absl(rest.substr(2)), &bound) ||
+        !std::isfinite(bound)) {
+      throw error(errc::usage, str_cat("--limits '", each, "' is no limit; write ", name, "<=NUMBER or ", name,
+                                       ">=NUMBER, without spaces"));
+    }
+    limits.push_back({.name = std::string(name), .at_most = rest[0] == '<', .bound = bound});
+  }
+  return limits;
+}
+
+std::vector<held_limit> hold(const std::vector<run_limit>& limits, const std::vector<run_measure>& measures) {
+  std::vector<held_limit> held;
+  for (const run_limit& limit : limits) {
+    const auto found = std::find_if(measures.begin(), measures.end(),
+                                    [&](const run_measure& each) { return each.name == limit.name; });
+    held_limit each{.limit = limit, .measure = *found};
+    if (each.measure.value) {
+      const bool is_kept = limit.at_most ? *each.measure.value <= limit.bound : *each.measure.value >= limit.bound;
+      each.outcome = is_kept ? limit_outcome::kept : limit_outcome::broken;
+    }
+    held.push_back(std::move(each));
+  }
+  return held;
+}
+
+std::string measure_text(double value) {
+  if (std::abs(value) >= 1000 && std::abs(value) < 1e15)
+    return count_text(static_cast<std::uint64_t>(std::llround(value)));
+  return absl::StrFormat("%.3g", value);
+}
+
+}  // namespace leat::tools
