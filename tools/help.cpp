@@ -72,7 +72,10 @@ std::string help_text(const CLI::App& app, const std::string& name, bool is_shor
 
   const std::vector<const CLI::App*> commands = app.get_subcommands({});
   if (!commands.empty()) text += "\n" + screen.dim("Commands") + "\n";
-  for (const CLI::App* each : commands) text += row(screen, each->get_name(), "", each->get_description());
+  for (const CLI::App* each : commands) {
+    // What --help does, in another spelling.
+    if (each->get_name() != "help") text += row(screen, each->get_name(), "", each->get_description());
+  }
 
   for (const std::string& group : app.get_groups()) {
     if (group.empty()) continue;
