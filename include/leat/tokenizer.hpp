@@ -19,8 +19,8 @@
 #pragma GCC visibility push(default)
 namespace leat {
 
-/// A language model's tokenizer: byte-level BPE, as GPT-2, Llama 3 and Qwen have it. The numbers are those of the library that wrote
-/// the file. A copy is the same tokenizer.
+/// A language model's tokenizer: BPE of bytes (GPT-2, Llama 3, Qwen) and of letters (Llama 2, Mistral), Unigram (T5, ALBERT), WordPiece
+/// (BERT). The numbers are those of the library that wrote the file. A copy is the same tokenizer.
 class tokenizer {
  public:
   ///   path      `tokenizer.json` of Hugging Face, or `<encoding>.tiktoken` (cl100k_base, o200k_base, p50k_base, r50k_base, gpt2).

@@ -36,14 +36,7 @@ byte_pairs::byte_pairs(std::span<const vocabulary_entry> vocabulary, std::span<c
     throw error(errc::format, str_cat("its vocabulary has no token for the byte ", byte,
                                       ", and a text that holds it could not be written"));
   }
-  pairs_.resize(slots_for(merges.size()));
-  for (const token_merge& each : merges) {
-    const std::uint64_t pair = pair_of(each.left, each.right);
-    std::size_t at = slot_of(pair, pairs_.size());
-    while (pairs_[at].pair != no_pair && pairs_[at].pair != pair) at = (at + 1) & (pairs_.size() - 1);
-    // Of two with one pair the last counts, as in the reference.
-    pairs_[at] = {.pair = pair, .into = {.rank = each.rank, .id = each.id}};
-  }
+  set_pairs(merges);
   if (!whole_words) return;
   words_.resize(slots_for(vocabulary.size()));
   for (const vocabulary_entry& each : vocabulary) {
@@ -54,6 +47,22 @@ byte_pairs::byte_pairs(std::span<const vocabulary_entry> vocabulary, std::span<c
                   .length = static_cast<std::uint32_t>(each.bytes.size()),
                   .id = each.id};
     word_bytes_ += each.bytes;
+  }
+}
+
+byte_pairs::byte_pairs(std::span<const token_merge> merges) {
+  std::fill(std::begin(of_byte_), std::end(of_byte_), none);
+  set_pairs(merges);
+}
+
+void byte_pairs::set_pairs(std::span<const token_merge> merges) {
+  pairs_.resize(slots_for(merges.size()));
+  for (const token_merge& each : merges) {
+    const std::uint64_t pair = pair_of(each.left, each.right);
+    std::size_t at = slot_of(pair, pairs_.size());
+    while (pairs_[at].pair != no_pair && pairs_[at].pair != pair) at = (at + 1) & (pairs_.size() - 1);
+    // Of two with one pair the last counts, as in the reference.
+    pairs_[at] = {.pair = pair, .into = {.rank = each.rank, .id = each.id}};
   }
 }
 
@@ -87,14 +96,33 @@ void byte_pairs::encode(std::string_view word, merge_scratch& scratch, std::vect
       return;
     }
   }
-  word.size() <= short_word_bytes ? encode_short(word, ids) : encode_long(word, scratch, ids);
+  if (word.size() <= few_symbols) {
+    std::uint32_t symbols[few_symbols];
+    for (std::size_t i = 0; i < word.size(); ++i) symbols[i] = of_byte_[static_cast<unsigned char>(word[i])];
+    merge_few({symbols, word.size()}, ids);
+    return;
+  }
+  scratch.fill(word.size());
+  for (std::size_t i = 0; i < word.size(); ++i) scratch.symbols_[i].id = of_byte_[static_cast<unsigned char>(word[i])];
+  merge_many(scratch, ids);
 }
 
-void byte_pairs::encode_short(std::string_view word, std::vector<std::uint32_t>& ids) const {
-  std::uint32_t id[short_word_bytes];
-  merged with_next[short_word_bytes];
-  std::size_t count = word.size();
-  for (std::size_t i = 0; i < count; ++i) id[i] = of_byte_[static_cast<unsigned char>(word[i])];
+void byte_pairs::merge(std::span<const std::uint32_t> symbols, merge_scratch& scratch,
+                       std::vector<std::uint32_t>& ids) const {
+  if (symbols.size() <= few_symbols) {
+    merge_few(symbols, ids);
+    return;
+  }
+  scratch.fill(symbols.size());
+  for (std::size_t i = 0; i < symbols.size(); ++i) scratch.symbols_[i].id = symbols[i];
+  merge_many(scratch, ids);
+}
+
+void byte_pairs::merge_few(std::span<const std::uint32_t> symbols, std::vector<std::uint32_t>& ids) const {
+  std::uint32_t id[few_symbols];
+  merged with_next[few_symbols];
+  std::size_t count = symbols.size();
+  std::copy(symbols.begin(), symbols.end(), id);
   for (std::size_t i = 0; i + 1 < count; ++i) with_next[i] = find(id[i], id[i + 1]);
   while (count > 1) {
     std::size_t best = 0;
@@ -112,17 +140,20 @@ void byte_pairs::encode_short(std::string_view word, std::vector<std::uint32_t>&
   ids.insert(ids.end(), id, id + count);
 }
 
-void byte_pairs::encode_long(std::string_view word, merge_scratch& scratch, std::vector<std::uint32_t>& ids) const {
+void merge_scratch::fill(std::size_t count) {
+  constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  symbols_.resize(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    symbols_[i].before = i == 0 ? none : i - 1;
+    symbols_[i].behind = i + 1 == count ? none : i + 1;
+  }
+}
+
+void byte_pairs::merge_many(merge_scratch& scratch, std::vector<std::uint32_t>& ids) const {
   auto& symbols = scratch.symbols_;
   auto& candidates = scratch.candidates_;
-  symbols.clear();
   candidates.clear();
-  const auto count = static_cast<std::uint32_t>(word.size());
-  for (std::uint32_t i = 0; i < count; ++i) {
-    symbols.push_back({.id = of_byte_[static_cast<unsigned char>(word[i])],
-                       .before = i == 0 ? none : i - 1,
-                       .behind = i + 1 == count ? none : i + 1});
-  }
+  const auto count = static_cast<std::uint32_t>(symbols.size());
   const auto later = [](const merge_scratch::candidate& a, const merge_scratch::candidate& b) {
     return a.rank != b.rank ? a.rank > b.rank : a.at > b.at;
   };

@@ -39,6 +39,7 @@ class merge_scratch {
     std::uint32_t at;
     std::uint32_t id;  // of what the two become: they may have become something else meanwhile
   };
+  void fill(std::size_t count);
   std::vector<symbol> symbols_;
   std::vector<candidate> candidates_;
 };
@@ -53,10 +54,15 @@ class byte_pairs {
   ///   whole_words   a word that is in the vocabulary is one token, whatever merging would make of it
   ///   throws        error{errc::format} naming a byte that it lacks, or a merge that names no token
   byte_pairs(std::span<const vocabulary_entry> vocabulary, std::span<const token_merge> merges, bool whole_words);
+  /// For merge() alone.
+  explicit byte_pairs(std::span<const token_merge> merges);
 
   /// Appends the word's tokens. Time: n log n in its bytes.
   ///   word   1 to word_bytes_max bytes
   void encode(std::string_view word, merge_scratch& scratch, std::vector<std::uint32_t>& ids) const;
+  /// Appends what becomes of these tokens.
+  ///   symbols   up to word_bytes_max of them
+  void merge(std::span<const std::uint32_t> symbols, merge_scratch& scratch, std::vector<std::uint32_t>& ids) const;
 
   [[nodiscard]] std::size_t memory_bytes() const noexcept;
 
@@ -77,12 +83,13 @@ class byte_pairs {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint64_t no_pair = std::numeric_limits<std::uint64_t>::max();
   // Up to here looking at all pairs again after each merge is cheaper than a heap.
-  static constexpr std::size_t short_word_bytes = 48;
+  static constexpr std::size_t few_symbols = 48;
 
+  void set_pairs(std::span<const token_merge> merges);
   [[nodiscard]] merged find(std::uint32_t left, std::uint32_t right) const noexcept;
   [[nodiscard]] const word_slot* find_word(std::string_view word) const noexcept;
-  void encode_short(std::string_view word, std::vector<std::uint32_t>& ids) const;
-  void encode_long(std::string_view word, merge_scratch& scratch, std::vector<std::uint32_t>& ids) const;
+  void merge_few(std::span<const std::uint32_t> symbols, std::vector<std::uint32_t>& ids) const;
+  void merge_many(merge_scratch& scratch, std::vector<std::uint32_t>& ids) const;
 
   std::uint32_t of_byte_[256];
   std::vector<pair_slot> pairs_;  // a power of two of them, at most half of them taken

@@ -2,16 +2,15 @@
 
 #include "base/text.hpp"
 #include "base/utf8.hpp"
+#include "stages/tokenize/reference_letters.hpp"
 
 #include <leat/error.hpp>
 
-#include <utf8proc.h>
 #include <xxhash.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <new>
 #include <span>
 #include <utility>
 
@@ -42,29 +41,11 @@ void repair(std::string_view text, std::string& to) {
   }
 }
 
-// White_Space of Unicode.
-bool is_space(std::int32_t letter) {
-  return (letter >= 9 && letter <= 13) || letter == 32 || letter == 0x85 || letter == 0xA0 || letter == 0x1680 ||
-         (letter >= 0x2000 && letter <= 0x200A) || letter == 0x2028 || letter == 0x2029 || letter == 0x202F ||
-         letter == 0x205F || letter == 0x3000;
-}
-// The letter at `from`, and behind it.
-std::pair<std::int32_t, std::size_t> letter_at(std::string_view text, std::size_t from) {
-  utf8proc_int32_t letter = 0;
-  const auto bytes = ::utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()) + from,
-                                        static_cast<utf8proc_ssize_t>(text.size() - from), &letter);
-  assert(bytes > 0 && "texts were repaired");
-  return {letter, from + static_cast<std::size_t>(bytes)};
-}
 std::size_t letter_before(std::string_view text, std::size_t from) {
   do {
     --from;
   } while ((static_cast<unsigned char>(text[from]) & 0xC0) == 0x80);
   return from;
-}
-
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char letter) { return static_cast<signed char>(letter) >= 0; });
 }
 
 }  // namespace
@@ -73,8 +54,11 @@ word_cache::entry& word_cache::of(std::string_view word) noexcept {
   return entries_[XXH3_64bits(word.data(), word.size()) & (words - 1)];
 }
 
-encode_scratch::encode_scratch(const text_encoder& of) {
-  for (const text_encoder::cut& each : of.cuts_) matchers_.emplace_back(each.pattern);
+encode_scratch::encode_scratch(const text_encoder& of) : normalizing_(of.normalizer_) {
+  for (const text_encoder::cut& each : of.cuts_) {
+    matchers_.emplace_back();
+    if (each.pattern) matchers_.back().emplace(*each.pattern);
+  }
 }
 
 void text_encoder::finder::add(std::string_view text, std::int32_t token) {
@@ -91,21 +75,40 @@ void text_encoder::finder::add(std::string_view text, std::int32_t token) {
     }
     at = child;
   }
-  nodes[at].token = token;
+  // Of two tokens with one text the first is met.
+  if (nodes[at].token < 0) nodes[at].token = token;
 }
 
 text_encoder::text_encoder(const tokenizer_parts& parts)
-    : pairs_(parts.vocabulary, parts.merges, parts.whole_words),
+    : model_(make_word_model(parts)),
       added_(parts.added),
-      forms_(parts.forms),
+      normalizer_(parts.normalizing),
       prefix_space_(parts.prefix_space),
       before_(parts.before),
       behind_(parts.behind) {
-  for (const split_rule& each : parts.splits) cuts_.push_back({word_pattern(each.expression), each.keeps});
+  for (const split_rule& each : parts.splits) {
+    cuts_.push_back({.rule = each, .pattern = {}});
+    if (each.what == split_rule::kind::expression) cuts_.back().pattern.emplace(each.expression);
+  }
+  normalize_scratch normalizing(normalizer_);
+  // Special ones first: of two with one text the first is met.
+  for (const bool special : {true, false}) {
+    for (std::size_t i = 0; i < added_.size(); ++i) {
+      if (added_[i].special != special) continue;
+      if (!added_[i].normalized) {
+        plain_.add(added_[i].text, static_cast<std::int32_t>(i));
+        continue;
+      }
+      // Where a token is looked for in normalised text, its own text is normalised too.
+      const std::string_view text = normalizer_.normalized(added_[i].text, normalizing);
+      if (text.empty()) {
+        throw error(errc::unsupported, str_cat("the added token '", added_[i].text,
+                                               "' is looked for in normalised text, and is nothing there"));
+      }
+      normalized_.add(text, static_cast<std::int32_t>(i));
+    }
+  }
   for (std::size_t i = 0; i < added_.size(); ++i) {
-    finder& to = added_[i].normalized ? normalized_ : plain_;
-    // Where a token is looked for in normalised text, so is its own text written.
-    to.add(added_[i].text, static_cast<std::int32_t>(i));
     names_.emplace_back(added_[i].text, added_[i].id);
     vocabulary_ = std::max(vocabulary_, added_[i].id + 1);
   }
@@ -127,14 +130,16 @@ std::optional<std::uint32_t> text_encoder::find(std::string_view token) const {
 }
 
 std::size_t text_encoder::ids_most(std::size_t text_bytes) const noexcept {
-  // A byte is a token at most. A normal form may write letters with more bytes: three times as many, and eleven with compatible ones
-  // (Unicode's FAQ on normalisation, UTF-8).
-  std::size_t factor = 1;
-  for (const normal_form form : forms_) {
-    const bool is_compatible = form == normal_form::nfkc || form == normal_form::nfkd;
-    factor = std::max<std::size_t>(factor, is_compatible ? 11 : 3);
+  // A byte is a token at most.
+  std::size_t more = normalizer_.more() + (prefix_space_ ? 1 : 0);
+  std::size_t factor = normalizer_.factor();
+  for (const cut& each : cuts_) {
+    if (each.rule.what != split_rule::kind::metaspace) continue;
+    // A space of one byte becomes a letter of three, which bytes may stand for; and each piece may be given one.
+    factor = std::max(factor, each.rule.expression.size());
+    more += each.rule.expression.size();
   }
-  return text_bytes * factor + (prefix_space_ ? 1 : 0);
+  return text_bytes * factor + more;
 }
 
 std::optional<std::string> text_encoder::encode(std::string_view text, const encode_options& options,
@@ -153,7 +158,7 @@ std::optional<std::string> text_encoder::encode(std::string_view text, const enc
           .ids = ids,
           .end = text_ids_max > ids.max_size() - begin ? ids.max_size() : begin + text_ids_max,
           .wrong = {}};
-  by_added(plain_, text, now, [&](std::string_view piece) { normalize_piece(piece, now); });
+  by_added(plain_, text, now, [&](std::string_view piece, std::size_t at) { normalize_piece(piece, at == 0, now); });
   if (now.wrong) {
     ids.resize(first);
     return now.wrong;
@@ -163,122 +168,172 @@ std::optional<std::string> text_encoder::encode(std::string_view text, const enc
   return std::nullopt;
 }
 
-const added_token* text_encoder::longest_at(const finder& of, std::string_view text, std::size_t at,
-                                            bool special) const {
-  const added_token* found = nullptr;
+text_encoder::met_token text_encoder::longest_at(const finder& of, std::string_view text, std::size_t at) {
+  met_token found;
   std::uint32_t here = 0;
   for (; at < text.size(); ++at) {
     std::uint32_t child = of.nodes[here].child;
     while (child != 0 && of.nodes[child].byte != static_cast<unsigned char>(text[at])) child = of.nodes[child].next;
     if (child == 0) break;
     here = child;
-    const std::int32_t token = of.nodes[here].token;
-    if (token < 0) continue;
-    const added_token& met = added_[static_cast<std::size_t>(token)];
-    if (!met.special || special) found = &met;
+    if (of.nodes[here].token >= 0) found = {.token = of.nodes[here].token, .end = at + 1};
   }
   return found;
 }
 
-// The first added token from the left, the longest of those that begin there, and so on; piece() has what lies between them.
+// The first added token from the left, the longest of those that begin there, and so on; piece() has what lies between them, and where
+// that begins. A special token that is not to be met hides others that begin within it, as in the reference.
 template <class Piece>
 void text_encoder::by_added(const finder& of, std::string_view text, run& now, const Piece& piece) const {
   if (of.nodes.size() == 1) {
-    if (!text.empty()) piece(text);
+    if (!text.empty()) piece(text, std::size_t{0});
     return;
   }
   std::size_t done = 0;
   for (std::size_t at = 0; at < text.size() && !now.is_over();) {
-    const added_token* const met = of.begins[static_cast<unsigned char>(text[at])]
-                                       ? longest_at(of, text, at, now.options.special_in_text)
-                                       : nullptr;
-    if (met == nullptr) {
+    const met_token met = of.begins[static_cast<unsigned char>(text[at])] ? longest_at(of, text, at) : met_token{};
+    if (met.token < 0) {
       ++at;
       continue;
     }
+    const added_token& token = added_[static_cast<std::size_t>(met.token)];
+    if (token.special && !now.options.special_in_text) {
+      at = met.end;
+      continue;
+    }
     std::size_t begin = at;
-    std::size_t end = at + met->text.size();
-    if (met->lstrip) {
-      while (begin > done && is_space(letter_at(text, letter_before(text, begin)).first))
+    std::size_t end = met.end;
+    if (token.lstrip) {
+      while (begin > done && is_space(letter_at(text, letter_before(text, begin)).letter))
         begin = letter_before(text, begin);
     }
-    if (met->rstrip) {
+    if (token.rstrip) {
       while (end < text.size()) {
-        const auto [letter, behind] = letter_at(text, end);
-        if (!is_space(letter)) break;
-        end = behind;
+        const letter_in next = letter_at(text, end);
+        if (!is_space(next.letter)) break;
+        end += next.bytes;
       }
     }
-    if (begin > done) piece(text.substr(done, begin - done));
+    if (begin > done) piece(text.substr(done, begin - done), done);
     if (now.is_over()) return;
-    now.ids.push_back(met->id);
+    now.ids.push_back(token.id);
     at = done = end;
   }
-  if (done < text.size() && !now.is_over()) piece(text.substr(done));
+  if (done < text.size() && !now.is_over()) piece(text.substr(done), done);
 }
 
-void text_encoder::normalize_piece(std::string_view text, run& now) const {
-  by_added(normalized_, normalized(text, now.scratch), now, [&](std::string_view piece) { cut_piece(piece, now); });
+void text_encoder::normalize_piece(std::string_view text, bool is_first, run& now) const {
+  by_added(normalized_, normalizer_.normalized(text, now.scratch.normalizing_), now,
+           [&](std::string_view piece, std::size_t at) { cut_piece(piece, is_first && at == 0, now); });
 }
 
-std::string_view text_encoder::normalized(std::string_view text, encode_scratch& scratch) const {
-  if (forms_.empty() || is_ascii(text)) return text;
-  for (const normal_form form : forms_) {
-    unsigned options = UTF8PROC_STABLE;
-    if (form == normal_form::nfc || form == normal_form::nfkc) options |= UTF8PROC_COMPOSE;
-    if (form == normal_form::nfd || form == normal_form::nfkd) options |= UTF8PROC_DECOMPOSE;
-    if (form == normal_form::nfkc || form == normal_form::nfkd) options |= UTF8PROC_COMPAT;
-    const auto how = static_cast<utf8proc_option_t>(options);
-    std::vector<std::int32_t>& letters = scratch.letters_;
-    if (letters.size() < text.size() + 1) letters.resize(text.size() + 1);
-    const auto room = [&] { return static_cast<utf8proc_ssize_t>(letters.size() - 1); };
-    const auto* const bytes = reinterpret_cast<const utf8proc_uint8_t*>(text.data());
-    const auto count = static_cast<utf8proc_ssize_t>(text.size());
-    utf8proc_ssize_t made = ::utf8proc_decompose(bytes, count, letters.data(), room(), how);
-    if (made > room()) {
-      letters.resize(static_cast<std::size_t>(made) + 1);
-      made = ::utf8proc_decompose(bytes, count, letters.data(), room(), how);
-    }
-    assert(made >= 0 && "texts were repaired");
-    // Composes in place, if asked to; a letter in UTF-8 is no longer than its four bytes.
-    made = ::utf8proc_reencode(letters.data(), made, how);
-    assert(made >= 0);
-    scratch.normalized_.assign(reinterpret_cast<const char*>(letters.data()), static_cast<std::size_t>(made));
-    text = scratch.normalized_;
-  }
-  return text;
-}
-
-void text_encoder::cut_piece(std::string_view text, run& now) const {
+void text_encoder::cut_piece(std::string_view text, bool is_first, run& now) const {
   if (prefix_space_ && text.front() != ' ') {
     now.scratch.prefixed_.assign(1, ' ');
     now.scratch.prefixed_ += text;
     text = now.scratch.prefixed_;
   }
-  cut_further(text, 0, now);
+  cut_further(text, 0, is_first, now);
 }
 
-void text_encoder::cut_further(std::string_view text, std::size_t cut, run& now) const {
+void text_encoder::cut_further(std::string_view text, std::size_t cut, bool is_first, run& now) const {
   if (cut == cuts_.size()) {
     encode_word(text, now);
     return;
   }
-  const split_rule::keeping keeps = cuts_[cut].keeps;
-  const auto rest = [&](std::size_t begin, std::size_t end) {
-    if (keeps != split_rule::keeping::matches && begin < end)
-      cut_further(text.substr(begin, end - begin), cut + 1, now);
+  switch (cuts_[cut].rule.what) {
+    case split_rule::kind::expression:
+      cut_by_pattern(text, cut, is_first, now);
+      return;
+    case split_rule::kind::metaspace:
+      cut_by_metaspace(text, cut, is_first, now);
+      return;
+    default:
+      cut_by_letters(text, cut, is_first, now);
+  }
+}
+
+void text_encoder::cut_by_pattern(std::string_view text, std::size_t cut, bool is_first, run& now) const {
+  using keeping = split_rule::keeping;
+  const keeping keeps = cuts_[cut].rule.keeps;
+  const auto further = [&](std::size_t begin, std::size_t end) {
+    if (begin < end && !now.is_over())
+      cut_further(text.substr(begin, end - begin), cut + 1, is_first && begin == 0, now);
   };
+  std::size_t begin = 0;  // of what is not cut yet
   std::size_t done = 0;
   while (done < text.size() && !now.is_over()) {
-    const std::optional<word_place> match = now.scratch.matchers_[cut].find(text, done);
+    const std::optional<word_place> match = now.scratch.matchers_[cut]->find(text, done);
     if (!match) break;
-    rest(done, match->begin);
-    if (keeps != split_rule::keeping::rest && !now.is_over()) {
-      cut_further(text.substr(match->begin, match->end - match->begin), cut + 1, now);
-    }
     done = match->end;
+    if (keeps == keeping::before) {
+      further(begin, match->begin);
+      begin = match->begin;
+    } else if (keeps == keeping::behind) {
+      further(begin, match->end);
+      begin = match->end;
+    } else {
+      if (keeps != keeping::matches) further(begin, match->begin);
+      if (keeps != keeping::rest) further(match->begin, match->end);
+      begin = match->end;
+    }
   }
-  if (!now.is_over()) rest(done, text.size());
+  if (keeps != keeping::matches) further(begin, text.size());
+}
+
+void text_encoder::cut_by_letters(std::string_view text, std::size_t cut, bool is_first, run& now) const {
+  const split_rule& rule = cuts_[cut].rule;
+  const auto further = [&](std::size_t begin, std::size_t end) {
+    if (begin < end && !now.is_over())
+      cut_further(text.substr(begin, end - begin), cut + 1, is_first && begin == 0, now);
+  };
+  std::size_t begin = 0;
+  if (rule.what == split_rule::kind::runs) {
+    const std::string_view what = rule.expression;
+    for (std::size_t at = text.find(what); at != std::string_view::npos && !now.is_over(); at = text.find(what, at)) {
+      further(begin, at);
+      begin = at;
+      while (text.substr(at).starts_with(what)) at += what.size();
+    }
+    further(begin, text.size());
+    return;
+  }
+  const bool of_spaces = rule.what == split_rule::kind::spaces;
+  for (std::size_t at = 0; at < text.size() && !now.is_over();) {
+    const letter_in here = letter_at(text, at);
+    const std::size_t end = at + here.bytes;
+    if (of_spaces ? is_space(here.letter) : (letter_kinds(here.letter) & letter_kind::punctuation) != 0) {
+      further(begin, at);
+      if (!of_spaces) further(at, end);
+      begin = end;
+    }
+    at = end;
+  }
+  further(begin, text.size());
+}
+
+void text_encoder::cut_by_metaspace(std::string_view text, std::size_t cut, bool is_first, run& now) const {
+  const split_rule& rule = cuts_[cut].rule;
+  const std::string_view mark = rule.expression;
+  std::string& spaced = now.scratch.spaced_;
+  spaced.clear();
+  const bool asked =
+      rule.prepends == split_rule::prepending::always || (rule.prepends == split_rule::prepending::first && is_first);
+  if (asked && text.front() != ' ' && !text.starts_with(mark)) spaced += mark;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t space = std::min(text.find(' ', at), text.size());
+    spaced += text.substr(at, space - at);
+    if (space < text.size()) spaced += mark;
+    at = space + 1;
+  }
+  const std::string_view all = spaced;
+  std::size_t begin = 0;
+  for (std::size_t at = all.find(mark, 1); rule.cuts && at != std::string_view::npos && !now.is_over();
+       at = all.find(mark, at + 1)) {
+    cut_further(all.substr(begin, at - begin), cut + 1, is_first && begin == 0, now);
+    begin = at;
+  }
+  if (!now.is_over()) cut_further(all.substr(begin), cut + 1, is_first && begin == 0, now);
 }
 
 void text_encoder::encode_word(std::string_view word, run& now) const {
@@ -288,7 +343,7 @@ void text_encoder::encode_word(std::string_view word, run& now) const {
     return;
   }
   if (word.size() > word_cache::word_bytes_max) {
-    pairs_.encode(word, now.scratch.merging_, now.ids);
+    model_->encode(word, now.scratch.word_, now.ids);
     return;
   }
   word_cache::entry& known = now.scratch.cache_.of(word);
@@ -297,7 +352,7 @@ void text_encoder::encode_word(std::string_view word, run& now) const {
     return;
   }
   const std::size_t before = now.ids.size();
-  pairs_.encode(word, now.scratch.merging_, now.ids);
+  model_->encode(word, now.scratch.word_, now.ids);
   const std::size_t count = now.ids.size() - before;
   if (count > word_cache::ids_max) return;
   known.bytes = static_cast<std::uint8_t>(word.size());

@@ -2,14 +2,18 @@
 #pragma once
 
 #include "stages/tokenize/byte_pairs.hpp"
+#include "stages/tokenize/text_normalizer.hpp"
 #include "stages/tokenize/tokenizer_parts.hpp"
+#include "stages/tokenize/word_model.hpp"
 #include "stages/tokenize/word_pattern.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat::stages {
@@ -45,13 +49,13 @@ class encode_scratch {
 
  private:
   friend class text_encoder;
-  std::vector<word_pattern::matcher> matchers_;
-  merge_scratch merging_;
+  std::vector<std::optional<word_pattern::matcher>> matchers_;  // of each cut
+  word_scratch word_;
   word_cache cache_;
+  normalize_scratch normalizing_;
   std::string repaired_;
-  std::string normalized_;
   std::string prefixed_;
-  std::vector<std::int32_t> letters_;
+  std::string spaced_;  // of metaspace
 };
 
 /// special_in_text   special tokens that a text spells are those tokens; else they are text
@@ -86,8 +90,13 @@ class text_encoder {
  private:
   friend class encode_scratch;
   struct cut {
-    word_pattern pattern;
-    split_rule::keeping keeps;
+    split_rule rule;
+    std::optional<word_pattern> pattern;
+  };
+  /// begin of the first added token that is met; token is -1: none
+  struct met_token {
+    std::int32_t token = -1;
+    std::size_t end = 0;
   };
   struct node {
     std::uint32_t next = 0;   // the next node that begins with the same text; 0: none
@@ -112,19 +121,20 @@ class text_encoder {
 
   template <class Piece>
   void by_added(const finder& of, std::string_view text, run& now, const Piece& piece) const;
-  [[nodiscard]] const added_token* longest_at(const finder& of, std::string_view text, std::size_t at,
-                                              bool special) const;
-  void normalize_piece(std::string_view text, run& now) const;
-  void cut_piece(std::string_view text, run& now) const;
-  void cut_further(std::string_view text, std::size_t cut, run& now) const;
+  [[nodiscard]] static met_token longest_at(const finder& of, std::string_view text, std::size_t at);
+  void normalize_piece(std::string_view text, bool is_first, run& now) const;
+  void cut_piece(std::string_view text, bool is_first, run& now) const;
+  void cut_further(std::string_view text, std::size_t cut, bool is_first, run& now) const;
+  void cut_by_pattern(std::string_view text, std::size_t cut, bool is_first, run& now) const;
+  void cut_by_letters(std::string_view text, std::size_t cut, bool is_first, run& now) const;
+  void cut_by_metaspace(std::string_view text, std::size_t cut, bool is_first, run& now) const;
   void encode_word(std::string_view word, run& now) const;
-  [[nodiscard]] std::string_view normalized(std::string_view text, encode_scratch& scratch) const;
 
-  byte_pairs pairs_;
+  std::unique_ptr<const word_model> model_;
   std::vector<added_token> added_;
   finder plain_;       // looked for in the text
   finder normalized_;  // looked for in the normalised text
-  std::vector<normal_form> forms_;
+  text_normalizer normalizer_;
   bool prefix_space_;
   std::vector<cut> cuts_;
   std::vector<std::uint32_t> before_;

@@ -3,7 +3,9 @@
 
 #include "stages/tokenize/byte_pairs.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,23 +27,84 @@ struct added_token {
 
 enum class normal_form : std::uint8_t { nfc, nfd, nfkc, nfkd };
 
-/// Cuts each piece of a text further.
-///   keeps   both: matches are pieces, and so is what lies between them; rest: matches are left out; matches: the rest is
-struct split_rule {
-  enum class keeping : std::uint8_t { both, rest, matches };
-  std::string expression;
-  keeping keeps = keeping::both;
+/// A step of normalising.
+///   form                the normal form
+///   lowercase           letter by letter
+///   strip_accents       marks of all kinds are left out
+///   bert                clean: controls are left out, spaces are a space; chinese: spaces around each such letter; accents: NFD without
+///                       nonspacing marks; lower
+///   prepend             `text`, before a text
+///   replace             each `text` by `by`; replace_expression: each match of it
+///   strip               spaces at the left, at the right
+///   precompiled         `text` is SentencePiece's precompiled_charsmap
+struct normal_step {
+  enum class kind : std::uint8_t {
+    form,
+    lowercase,
+    strip_accents,
+    bert,
+    prepend,
+    replace,
+    replace_expression,
+    strip,
+    precompiled
+  };
+  kind what = kind::form;
+  normal_form form = normal_form::nfc;
+  std::string text = {};  // The braces spare who names some members the others.
+  std::string by = {};
+  bool left = false;
+  bool right = false;
+  bool clean = false;
+  bool chinese = false;
+  bool accents = false;
+  bool lower = false;
 };
 
-/// Steps in their order: added tokens, normal forms, prefix_space, splits, merges.
+/// Cuts each piece of a text further.
+///   what    matches of the expression; spaces and punctuation are single letters; metaspace: spaces become `expression`, a piece that
+///           does not begin with it is given one (`prepends`), and the cuts are before each, if it `cuts`; runs: the cuts are before each
+///           run of `expression`, which is a text
+///   keeps   both: matches are pieces, and so is what lies between them; rest: matches are left out; matches: the rest is;
+///           before, behind: the cut is before each match, or behind it
+struct split_rule {
+  enum class kind : std::uint8_t { expression, spaces, punctuation, metaspace, runs };
+  enum class keeping : std::uint8_t { both, rest, matches, before, behind };
+  enum class prepending : std::uint8_t { never, first, always };
+  std::string expression = {};
+  keeping keeps = keeping::both;
+  kind what = kind::expression;
+  prepending prepends = prepending::never;
+  bool cuts = true;
+};
+
+/// What makes tokens of a word.
+///   byte_pairs     merges, from bytes on
+///   letter_pairs   merges, from letters on. Of a letter that is no token come its bytes' tokens, `of_bytes`, or `unknown`
+///   unigram        the tokens of the greatest sum of scores, one for each entry of the vocabulary
+///   word_pieces    the longest token from the left; behind the first one those that begin with `prefix`
+enum class word_model_kind : std::uint8_t { byte_pairs, letter_pairs, unigram, word_pieces };
+
+/// Steps in their order: added tokens, normalising, prefix_space, splits, the model.
+///   whole_words     a word that is in the vocabulary is that token, before anything is merged
 ///   prefix_space    a piece that does not begin with a space is given one
+///   of_bytes        256 of them, or none
+///   fuse_unknown    unknown letters in a row are one token
+///   letters_max     a longer word is unknown
 ///   before, behind  tokens around each text
 struct tokenizer_parts {
+  word_model_kind model = word_model_kind::byte_pairs;
   std::vector<vocabulary_entry> vocabulary;
   std::vector<token_merge> merges;
+  std::vector<double> scores;
   bool whole_words = false;
+  std::optional<std::uint32_t> unknown;
+  bool fuse_unknown = false;
+  std::vector<std::uint32_t> of_bytes;
+  std::string prefix;
+  std::size_t letters_max = 0;
   std::vector<added_token> added;
-  std::vector<normal_form> forms;
+  std::vector<normal_step> normalizing;
   bool prefix_space = false;
   std::vector<split_rule> splits;
   std::vector<std::uint32_t> before;

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     leat::stages::tokenizer_parts parts =
         data[0] % 2 == 0 ? leat::stages::parse_tokenizer_json(file) : leat::stages::parse_tiktoken(file, "cl100k_base");
     // Few files that are made up have all bytes: those that lack are added.
-    for (std::uint32_t byte = 0; byte < 256; ++byte)
+    for (std::uint32_t byte = 0; parts.model == leat::stages::word_model_kind::byte_pairs && byte < 256; ++byte)
       parts.vocabulary.push_back({std::string(1, static_cast<char>(byte)), byte});
     const leat::stages::text_encoder encoder(parts);
     leat::stages::encode_scratch scratch(encoder);

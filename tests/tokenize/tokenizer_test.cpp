@@ -111,7 +111,10 @@ TEST_P(tokenizers, take_any_bytes) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(of, tokenizers, ::testing::Values("gpt2.json", "llama3.json", "qwen.json", "spaces.json"),
+INSTANTIATE_TEST_SUITE_P(of, tokenizers,
+                         ::testing::Values("gpt2.json", "llama3.json", "qwen.json", "spaces.json", "bert.json",
+                                           "bert_cased.json", "llama2.json", "mistral.json", "albert.json",
+                                           "unigram_bytes.json"),
                          [](const auto& info) {
                            const std::string name = info.param;
                            return name.substr(0, name.find('.'));
@@ -165,10 +168,20 @@ TEST(tokenizer, refuses_each_part_that_it_does_not_read_by_its_name) {
     return changed.dump();
   };
   const std::vector<std::pair<std::function<void(nlohmann::json&)>, const char*>> cases = {
-      {[](nlohmann::json& of) { of["normalizer"] = {{"type", "BertNormalizer"}}; }, "the normalizer BertNormalizer"},
-      {[](nlohmann::json& of) { of["pre_tokenizer"] = {{"type", "Metaspace"}}; }, "the pre-tokenizer Metaspace"},
-      {[](nlohmann::json& of) { of["pre_tokenizer"] = nullptr; }, "without the pre-tokenizer ByteLevel"},
-      {[](nlohmann::json& of) { of["model"]["type"] = "Unigram"; }, "the model Unigram"},
+      {[](nlohmann::json& of) { of["normalizer"] = {{"type", "Nmt"}}; }, "the normalizer Nmt"},
+      {[](nlohmann::json& of) { of["pre_tokenizer"] = {{"type", "Whitespace"}}; }, "the pre-tokenizer Whitespace"},
+      {[](nlohmann::json& of) { of["model"]["type"] = "WordLevel"; }, "the model WordLevel"},
+      {[](nlohmann::json& of) { of["model"]["type"] = "Unigram"; }, "behind the pre-tokenizer ByteLevel"},
+      {[](nlohmann::json& of) {
+         of["pre_tokenizer"] = nullptr;
+         of["model"]["byte_fallback"] = true;
+       },
+       "byte_fallback without the token <0x00>"},
+      {[](nlohmann::json& of) {
+         of["normalizer"] = {{"type", "Strip"}};
+         of["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "first"}};
+       },
+       "the prepend_scheme first"},
       {[](nlohmann::json& of) { of["model"]["dropout"] = 0.1; }, "model.dropout"},
       {[](nlohmann::json& of) { of["model"]["end_of_word_suffix"] = "</w>"; }, "model.end_of_word_suffix"},
       {[](nlohmann::json& of) { of["added_tokens"][0]["single_word"] = true; }, "with single_word"},
@@ -176,9 +189,9 @@ TEST(tokenizer, refuses_each_part_that_it_does_not_read_by_its_name) {
        "an added token of 257 bytes"},
       {[](nlohmann::json& of) { of["post_processor"] = {{"type", "New"}}; }, "the post-processor New"},
       {[](nlohmann::json& of) {
-         of["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "MergedWithNext"}};
+         of["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Contiguous"}};
        },
-       "the behavior MergedWithNext"},
+       "the behavior Contiguous"},
   };
   for (const auto& [change, named] : cases) {
     EXPECT_THAT(refusal("tokenizer.json", with(change), errc::unsupported), HasSubstr(named));

@@ -5,7 +5,9 @@ text, special tokens in texts as text, and as tokens).
     pip install tokenizers==0.23.3; tests/data/tokenizers/make.py
 
 gpt2.json cuts words as GPT-2 does, llama3.json as Llama 3 (digits by three, a token at the begin, words that are tokens as they are),
-qwen.json as Qwen 2 (normal form C, digits one by one), spaces.json gives each text a space and has tokens that take spaces along.
+qwen.json as Qwen 2 (normal form C, digits one by one), spaces.json gives each text a space and has tokens that take spaces along. bert.json
+and bert_cased.json are WordPiece. llama2.json and mistral.json are BPE of letters, with and without tokens for bytes; albert.json and
+unigram_bytes.json are Unigram.
 """
 
 import json
@@ -87,7 +89,61 @@ def made():
     spaces.add_special_tokens([AddedToken("<mask>", lstrip=True, special=True), AddedToken("<|end|>", rstrip=True, special=True)])
     spaces.add_tokens([AddedToken("<b>", lstrip=True, rstrip=True, normalized=False), "the the", "the"])
     spaces.post_processor = processors.RobertaProcessing(("<|end|>", spaces.token_to_id("<|end|>")), ("<mask>", spaces.token_to_id("<mask>")))
-    return {"gpt2.json": gpt2, "llama3.json": llama, "qwen.json": second, "spaces.json": spaces}
+
+    def pieces(cased):
+        tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]", max_input_chars_per_word=30))
+        tokenizer.normalizer = normalizers.BertNormalizer(lowercase=not cased)
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        trainer = trainers.WordPieceTrainer(vocab_size=500, limit_alphabet=150, special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
+                                            show_progress=False)
+        tokenizer.train_from_iterator(texts(1, 2000), trainer)
+        around = [(name, tokenizer.token_to_id(name)) for name in ("[CLS]", "[SEP]")]
+        tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=around)
+        return tokenizer
+
+    cased = pieces(True)
+    cased.post_processor = processors.BertProcessing(("[SEP]", cased.token_to_id("[SEP]")), ("[CLS]", cased.token_to_id("[CLS]")))
+
+    bytes_too = [f"<0x{byte:02X}>" for byte in range(256)]
+
+    def llama2(byte_fallback):
+        tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=byte_fallback))
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+        trainer = trainers.BpeTrainer(vocab_size=800 if byte_fallback else 500, limit_alphabet=120, show_progress=False,
+                                      special_tokens=["<unk>", "<s>", "</s>"] + (bytes_too if byte_fallback else []))
+        tokenizer.train_from_iterator(texts(1, 2000), trainer)
+        plain = json.loads(tokenizer.to_str())
+        plain["added_tokens"] = plain["added_tokens"][:3]
+        tokenizer = Tokenizer.from_str(json.dumps(plain))
+        if byte_fallback:  # as Llama 2's: a text is one word
+            tokenizer.pre_tokenizer = None
+            tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+        else:  # as Mistral's newer ones
+            tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+        tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", pair="<s> $A <s> $B:1", special_tokens=[("<s>", 1)])
+        return tokenizer
+
+    def unigram(byte_fallback):
+        tokenizer = Tokenizer(models.Unigram())
+        tokenizer.normalizer = normalizers.Sequence([
+            normalizers.Replace("``", '"'), normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.Replace(Regex(" {2,}"), " ")])
+        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+        trainer = trainers.UnigramTrainer(vocab_size=3000, special_tokens=["<unk>", "</s>"] + (bytes_too if byte_fallback else []), unk_token="<unk>",
+                                          show_progress=False)
+        tokenizer.train_from_iterator(texts(1, 300), trainer)
+        plain = json.loads(tokenizer.to_str())
+        plain["added_tokens"] = plain["added_tokens"][:2]
+        # Letters that only few texts have are unknown.
+        plain["model"]["vocab"] = [each for each in plain["model"]["vocab"] if len(each[0]) > 1 or ord(each[0]) < 0x180 or each[0] == "\u2581"]
+        plain["model"]["byte_fallback"] = byte_fallback
+        if byte_fallback:
+            plain["normalizer"] = {"type": "NFKC"}
+        tokenizer = Tokenizer.from_str(json.dumps(plain))
+        tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)])
+        return tokenizer
+
+    return {"gpt2.json": gpt2, "llama3.json": llama, "qwen.json": second, "spaces.json": spaces, "bert.json": pieces(False), "bert_cased.json": cased,
+            "llama2.json": llama2(True), "mistral.json": llama2(False), "albert.json": unigram(False), "unigram_bytes.json": unigram(True)}
 
 
 def main():
