@@ -4,7 +4,7 @@
 #include "datasets/model/model.hpp"
 #include "tools/arguments.hpp"
 
-#include <leat/balanced_cost.hpp>
+#include <leat/order.hpp>
 #include <leat/error.hpp>
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,5 @@
 // The loader, and the datasets, fields and orders that it takes.
 #pragma once
 
-#include <leat/balanced_cost.hpp>
 #include <leat/dataset.hpp>
 #include <leat/loading.hpp>

@@ -1,7 +1,7 @@
 // Orders: which samples come, and in which order.
 #include "module.hpp"
 
-#include <leat/balanced_cost.hpp>
+#include <leat/order.hpp>
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

@@ -6,7 +6,7 @@
 #include "stages/order/order_model.hpp"
 #include "stages/order/packing.hpp"
 
-#include <leat/balanced_cost.hpp>
+#include <leat/order.hpp>
 #include <leat/description.hpp>
 #include <leat/error.hpp>
 

@@ -4,7 +4,6 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
-#include <leat/balanced_cost.hpp>
 #include <leat/error.hpp>
 #include <leat/index_options.hpp>
 #include <leat/loading.hpp>
