@@ -19,9 +19,6 @@ std::uint32_t leaf_value(std::uint32_t unit) { return unit & 0x7FFFFFFF; }
 std::uint32_t label_of(std::uint32_t unit) { return unit & 0x800000FF; }
 std::uint32_t offset_of(std::uint32_t unit) { return (unit >> 10) << ((unit & 0x200) >> 6); }
 
-// The longest key is a letter with its marks. A cycle of a damaged file is longer.
-constexpr std::size_t key_bytes_max = 256;
-
 [[noreturn]] void damaged(const std::string& what) {
   throw error(errc::format, str_cat("precompiled_charsmap: ", what));
 }
@@ -44,18 +41,19 @@ precompiled_map::precompiled_map(std::string_view blob) {
   walk();
 }
 
-// Each text of the map is met once: what it is replaced by has to be there, and says how much longer a text becomes.
+// What a text is replaced by has to be there, and says how much longer a text becomes. Ends of texts share their nodes: each node is
+// looked at once, where it is nearest to the root, since there it makes a text longest.
 void precompiled_map::walk() {
   struct place {
     std::size_t at;
     std::size_t bytes;
   };
   std::vector<place> open{{offset_of(units_[0]), 0}};
-  std::size_t left = units_.size() * 2;  // A node has a place of its own: more are cycles.
-  while (!open.empty()) {
-    const place here = open.back();
-    open.pop_back();
-    if (left-- == 0 || here.bytes == key_bytes_max) damaged("its array has a cycle");
+  std::vector<bool> seen(units_.size() + 256);
+  for (std::size_t next = 0; next < open.size(); ++next) {
+    const place here = open[next];
+    if (here.at >= seen.size() || seen[here.at]) continue;
+    seen[here.at] = true;
     for (std::size_t byte = 1; byte < 256; ++byte) {
       const std::size_t at = here.at ^ byte;
       if (at >= units_.size() || label_of(units_[at]) != byte) continue;

@@ -114,7 +114,7 @@ TEST_P(tokenizers, take_any_bytes) {
 INSTANTIATE_TEST_SUITE_P(of, tokenizers,
                          ::testing::Values("gpt2.json", "llama3.json", "qwen.json", "spaces.json", "bert.json",
                                            "bert_cased.json", "llama2.json", "mistral.json", "albert.json",
-                                           "unigram_bytes.json"),
+                                           "unigram_bytes.json", "precompiled.json"),
                          [](const auto& info) {
                            const std::string name = info.param;
                            return name.substr(0, name.find('.'));

@@ -2,18 +2,22 @@
 """Makes the tokenizers of this folder, and what the library `tokenizers` makes of some texts (expected.json: for each file the ids of each
 text, special tokens in texts as text, and as tokens).
 
-    pip install tokenizers==0.23.3; tests/data/tokenizers/make.py
+    pip install tokenizers==0.23.3 sentencepiece==0.2.3 protobuf; tests/data/tokenizers/make.py
 
 gpt2.json cuts words as GPT-2 does, llama3.json as Llama 3 (digits by three, a token at the begin, words that are tokens as they are),
 qwen.json as Qwen 2 (normal form C, digits one by one), spaces.json gives each text a space and has tokens that take spaces along. bert.json
 and bert_cased.json are WordPiece. llama2.json and mistral.json are BPE of letters, with and without tokens for bytes; albert.json and
-unigram_bytes.json are Unigram.
+unigram_bytes.json are Unigram, precompiled.json with a map of SentencePiece.
 """
 
+import base64
 import json
 import pathlib
 import random
+import tempfile
 
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 here = pathlib.Path(__file__).resolve().parent
@@ -55,6 +59,22 @@ def trained(tokenizer, size):
     trainer = trainers.BpeTrainer(vocab_size=size, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)
     tokenizer.train_from_iterator(texts(1, 2000), trainer)
     return tokenizer
+
+
+def charsmap():
+    """Of a few rules, by SentencePiece: a letter, several, a letter with a mark, nothing, and ends that rules share."""
+    rules = {"Ａ": "a", "ﬁ": "fi", "e\u0301": "é", "\u00a0": " ", "\u3000": " ", "\u0085": "", "½": "1/2", "世": "世 ", "A": "a", "T": "t", "ﷺ": "a longer text",
+             "\r": "", "\n": " ", "\t": " ", "Ёжик": "x", "ё": "е", "Ё": "е"}
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "rules").write_text("".join(" ".join(f"{ord(letter):X}" for letter in a) + "\t" + " ".join(f"{ord(letter):X}" for letter in b) + "\n"
+                                              for a, b in rules.items()))
+        (folder / "text").write_text("\n".join(texts(1, 300)))
+        sentencepiece.SentencePieceTrainer.train(input=str(folder / "text"), model_prefix=str(folder / "model"), vocab_size=300, hard_vocab_limit=False,
+                                                 character_coverage=0.98, normalization_rule_tsv=str(folder / "rules"), minloglevel=2)
+        model = sentencepiece_model_pb2.ModelProto()
+        model.ParseFromString((folder / "model.model").read_bytes())
+    return base64.b64encode(model.normalizer_spec.precompiled_charsmap).decode()
 
 
 def made():
@@ -142,8 +162,16 @@ def made():
         tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)])
         return tokenizer
 
+    def mapped(tokenizer):
+        # As T5's: SentencePiece's own map.
+        plain = json.loads(tokenizer.to_str())
+        plain["normalizer"] = {"type": "Sequence", "normalizers": [
+            {"type": "Precompiled", "precompiled_charsmap": charsmap()}, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]}
+        return Tokenizer.from_str(json.dumps(plain))
+
     return {"gpt2.json": gpt2, "llama3.json": llama, "qwen.json": second, "spaces.json": spaces, "bert.json": pieces(False), "bert_cased.json": cased,
-            "llama2.json": llama2(True), "mistral.json": llama2(False), "albert.json": unigram(False), "unigram_bytes.json": unigram(True)}
+            "llama2.json": llama2(True), "mistral.json": llama2(False), "albert.json": unigram(False), "unigram_bytes.json": unigram(True),
+            "precompiled.json": mapped(unigram(False))}
 
 
 def main():
