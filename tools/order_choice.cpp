@@ -4,8 +4,8 @@
 #include "datasets/model/model.hpp"
 #include "tools/arguments.hpp"
 
-#include <leat/order.hpp>
 #include <leat/error.hpp>
+#include <leat/order.hpp>
 
 #include <CLI/CLI.hpp>
 

@@ -6,9 +6,9 @@
 #include "stages/order/order_model.hpp"
 #include "stages/order/packing.hpp"
 
-#include <leat/order.hpp>
 #include <leat/description.hpp>
 #include <leat/error.hpp>
+#include <leat/order.hpp>
 
 #include <algorithm>
 #include <cassert>
