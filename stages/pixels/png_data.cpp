@@ -1,5 +1,7 @@
 #include "stages/pixels/png_data.hpp"
 
+#include "stages/pixels/byte_reading.hpp"
+
 #include <algorithm>
 #include <array>
 #include <limits>
