@@ -13,7 +13,8 @@
 #       ALONE as above. WITH_THREADS 'a.*:b.c' names the tests that have threads (as --gtest_filter), where most have none: only
 #       they run under ThreadSanitizer. SANITIZED names likewise what sanitizers look at, where they need not look at all. scripts/soak
 #       runs what these two leave out. All tests of a program run in one process, as one test of ctest (scripts/in_one_process), which takes
-#       two thirds of the time. SERIAL names tests, in full, that measure time: they are tests of ctest, beside which nothing runs. EACH_ALONE:
+#       two thirds of the time. SERIAL names tests, in full, that measure time: they are tests of ctest, beside which nothing
+#       runs. EACH_ALONE:
 #       each test needs a process of its own. LONG 90: what takes many seconds begins first. OWN_COPY: with LEAT_EXPORT_INTERNALS it has its modules in itself all the same, as what stands before functions
 #       that the library calls (--wrap), or in place of some of it, has to.
 #   leat_benchmark(ring_benchmark ARGS <toy size>)

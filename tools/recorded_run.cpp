@@ -21,7 +21,9 @@ std::optional<double> number_in(const json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number()) return std::nullopt;
   const double value = found->get<double>();
-  return std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
+  // No machine has more of anything, and sums of such stay whole numbers.
+  constexpr double most = 1e14;
+  return value >= 0 && value <= most ? std::optional(value) : std::nullopt;
 }
 
 const json* object_in(const json& object, const char* key) {
@@ -153,19 +155,8 @@ std::vector<run_measure> measures_of(const recorded_run& run, const measure_opti
   const double seconds = run.seconds();
   const double stalled = run.stalled_s();
   const std::optional<double> steps = sum_of(run, &run_line::step_s);
-  std::optional<double> first_wait_s;
-  for (const run_line& line : run.lines) {
-    if (line.samples > 0) {
-      if (line.waited) first_wait_s = line.waited->max_ms * 1e-3;
-      break;
-    }
-  }
-  // The wait for the first batch is no stall of the trainer: MLPerf Storage leaves the first step out, and so does --step-ms.
-  std::optional<double> au;
-  if (steps && first_wait_s) {
-    const double waits = std::max(stalled - *first_wait_s, 0.0);
-    if (*steps + waits > 0) au = *steps / (*steps + waits);
-  }
+  // What was waited for the first batch is in no line's stalled_s, as MLPerf Storage leaves the first step out.
+  const std::optional<double> au = steps ? ratio(*steps, *steps + stalled) : std::nullopt;
   const std::optional<double> cpu_s = sum_of(run, &run_line::cpu_s);
   const double cores = run.cores();
   const std::optional<double> files = sum_of(run, &run_line::bytes_from_files);
@@ -207,6 +198,9 @@ std::vector<run_limit> parse_limits(std::string_view text) {
   const std::vector<run_measure> known = measures_of({}, {});
   std::vector<run_limit> limits;
   constexpr std::string_view between = " ,\t\n";
+  if (!text.empty() && text.find_first_not_of(between) == std::string_view::npos) {
+    throw error(errc::usage, str_cat("--limits '", text, "' has no limit; write one as next_p99_ms<=50"));
+  }
   for (;;) {
     const std::size_t begin = text.find_first_not_of(between);
     if (begin == std::string_view::npos) break;

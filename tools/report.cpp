@@ -9,6 +9,7 @@
 #include <leat/error.hpp>
 
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -39,9 +40,16 @@ struct report_arguments {
 
 std::string bytes_of_file(const std::string& path) {
   errno = 0;
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(path, ignored);
   std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.good() && !file.eof()) {
+  std::string text;
+  if (is_folder) {
+    errno = EISDIR;
+  } else {
+    text.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  if (is_folder || (!file.good() && !file.eof())) {
     throw error(errc::usage, str_cat("cannot read ", path, ": ", std::strerror(errno != 0 ? errno : EIO),
                                      "; give a file that `leat epoch --progress` has written"));
   }
@@ -60,14 +68,10 @@ double disk_peak_of(const std::string& text) {
 
 double price_of(const std::string& text) {
   if (text.empty()) return 0;
-  std::size_t end = 0;
   double price = -1;
-  try {
-    price = std::stod(text, &end);
-  } catch (const std::exception&) {
-    end = 0;
-  }
-  if (end != text.size() || !std::isfinite(price) || price < 0) {
+  // std::from_chars takes neither blanks nor hexadecimal numbers.
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), price);
+  if (wrong != std::errc() || end != text.data() + text.size() || !std::isfinite(price) || price < 0) {
     throw error(errc::usage, str_cat("--price-per-hour '", text, "' is no price; write one as 2.5"));
   }
   return price;

@@ -428,9 +428,10 @@ std::vector<curve> of_runs(const run_report& report, const measured& value) {
 }
 
 std::string facts_of(const recorded_run& run) {
-  return str_cat(
-      count_text(static_cast<std::uint64_t>(run.samples())), " samples in ", seconds_text(run.seconds()),
-      run.unreadable > 0 ? str_cat("; ", counted(run.unreadable, "line", "lines"), " of the file are none") : "");
+  return str_cat(count_text(static_cast<std::uint64_t>(run.samples())), " samples in ", seconds_text(run.seconds()),
+                 run.unreadable > 0
+                     ? str_cat("; ", counted(run.unreadable, "line", "lines"), " of the file could not be read")
+                     : "");
 }
 
 }  // namespace

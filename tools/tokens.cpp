@@ -318,7 +318,7 @@ int make_tokens(const tokens_arguments& arguments, interruption& stop) {
                        .skip = arguments.skip};
   const auto leave = [&] { complain("tokens", str_cat("stopped by ", stop.name())); };
   const dataset opened =
-      open_sources(sources, stop, leave, [](dtype) { return std::string("they are tokens already"); },
+      open_sources(sources, stop, leave, [](dtype) { return std::string("here they are tokens already"); },
                    {.opening = arguments.opening});
   const written_file written[] = {{"OUT", &out}};
   check_writes_no_sample(opened, written);

@@ -10,13 +10,14 @@
 
 from ._errors import (CallbackError, CancelledError, ChangedError, CorruptError, DeviceError, Error, FormatError, LimitError,
                       NotFoundError, PermissionDeniedError, ReadError, UnsupportedError, UsageError)
-from ._leat import (Batch, BatchMix, Order, Tensor, __version__, balanced, balanced_cost, bucketed, cutmix, mixup, packed, read_column, repeated,
-                    sequential, shuffled, shuffled_blocks, weighted)
+from ._leat import Batch, BatchMix, Tensor, __version__, cutmix, mixup, read_column
 from ._loader import Loader
-from ._values import (Array, Bytes, Columns, Dataset, Image, Label, Sequence, Stack, Text, Tokenize, Tokenizer, Tokens, concat,
-                      cut_windows, from_tensors, open, open_tokens, zip)
+from ._values import (Array, Bytes, Columns, Dataset, Image, Label, Order, Sequence, Stack, Text, Tokenize, Tokenizer, Tokens,
+                      balanced, balanced_cost, bucketed, concat, cut_windows, from_tensors, open, open_tokens, packed, repeated,
+                      sequential, shuffled, shuffled_blocks, weighted, zip)
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 CLIP = ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711))
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+# Not open and zip, which would take the builtins' place.
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("open", "zip")]

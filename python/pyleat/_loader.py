@@ -4,6 +4,7 @@ import atexit
 import weakref
 
 from . import _leat
+from ._errors import UsageError
 
 _alive = weakref.WeakSet()
 
@@ -29,6 +30,8 @@ class Loader(_leat.Loader):
             raise ValueError(f"to= is 'numpy', 'torch' or 'jax', and not {to!r}")
         super().__init__(source, *fields, **options)
         self._to = to
+        self._epochs_begun = 0
+        self._awaited = None
         _alive.add(self)
 
     def _given(self, batch):
@@ -42,9 +45,34 @@ class Loader(_leat.Loader):
             from torch import from_dlpack
         return {name: from_dlpack(each) for name, each in batch.items()}
 
+    def begin_epoch(self):
+        """Ends the epoch that has begun; iterators of it are over. `for` calls it."""
+        self._refuse_while_awaited()
+        super().begin_epoch()
+        self._epochs_begun += 1
+
+    def next(self):
+        """The next batch; None at the end of an epoch."""
+        self._refuse_while_awaited()
+        return super().next()
+
+    def _refuse_while_awaited(self):
+        if self._awaited is not None and not self._awaited.done():
+            raise UsageError("a task awaits this loader's next batch; one at a time may, give each a loader of its own")
+
+    def _refuse_iterator_of(self, epoch):
+        if epoch != self._epochs_begun:
+            raise UsageError("another loop has begun an epoch of this loader, and this one's is over; give each a loader of its own")
+
     def __iter__(self):
         self.begin_epoch()
-        while (batch := self.next()) is not None:
+        return self._batches(self._epochs_begun)
+
+    def _batches(self, epoch):
+        while True:
+            self._refuse_iterator_of(epoch)
+            if (batch := self.next()) is None:
+                return
             given = self._given(batch)
             # Held by the consumer alone: leat fills its memory again as soon as that lets it go.
             del batch
@@ -53,7 +81,7 @@ class Loader(_leat.Loader):
 
     def __aiter__(self):
         self.begin_epoch()
-        return _AsyncEpoch(self)
+        return _AsyncEpoch(self, self._epochs_begun)
 
     def __enter__(self):
         return self
@@ -66,8 +94,9 @@ class Loader(_leat.Loader):
 
 
 class _AsyncEpoch:
-    def __init__(self, loader):
+    def __init__(self, loader, epoch):
         self._loader = loader
+        self._epoch = epoch
 
     def __aiter__(self):
         return self
@@ -77,6 +106,8 @@ class _AsyncEpoch:
 
         loader = self._loader
         while True:
+            loader._refuse_while_awaited()
+            loader._refuse_iterator_of(self._epoch)
             came, batch = loader._try_next()
             if came:
                 if batch is None:
@@ -84,9 +115,10 @@ class _AsyncEpoch:
                 return loader._given(batch)
             descriptor = loader._descriptor()
             loop = get_running_loop()
-            readable = loop.create_future()
+            loader._awaited = readable = loop.create_future()
             loop.add_reader(descriptor, lambda: readable.done() or readable.set_result(None))
             try:
                 await readable
             finally:
                 loop.remove_reader(descriptor)
+                loader._awaited = None

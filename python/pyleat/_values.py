@@ -1,4 +1,4 @@
-"""Datasets and fields as values: each knows how it was made, so that it can be shown, compared and pickled (for spawned processes)."""
+"""Datasets, fields and orders as values: each knows how it was made, so that it can be shown, compared and pickled (for spawned processes)."""
 
 import functools
 
@@ -70,21 +70,24 @@ def _value(base):
     return kind
 
 
-Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Tokens, Tokenizer, Tokenize, Dataset = map(
+Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Tokens, Tokenizer, Tokenize, Dataset, Order = map(
     _value, (_leat.Image, _leat.Label, _leat.Bytes, _leat.Text, _leat.Sequence, _leat.Array, _leat.Columns, _leat.Stack,
-             _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Dataset))
+             _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Dataset, _leat.Order))
 
 
-def _function(name):
+def _function(name, kind):
     function = getattr(_leat, name)
 
     @functools.wraps(function)
     def call(*args, **kwargs):
-        return _remembered(Dataset, function(*args, **kwargs), call, args, kwargs)
+        return _remembered(kind, function(*args, **kwargs), call, args, kwargs)
 
     call.__module__, call.__name__, call.__qualname__, call.__doc__ = __name__, name, name, function.__doc__
     return call
 
 
-open, open_tokens, concat, zip, cut_windows, from_tensors = map(
-    _function, ("open", "open_tokens", "concat", "zip", "cut_windows", "from_tensors"))
+open, open_tokens, concat, zip, cut_windows, from_tensors = [
+    _function(name, Dataset) for name in ("open", "open_tokens", "concat", "zip", "cut_windows", "from_tensors")]
+(sequential, shuffled, shuffled_blocks, repeated, weighted, balanced, bucketed, packed, balanced_cost) = [
+    _function(name, Order) for name in ("sequential", "shuffled", "shuffled_blocks", "repeated", "weighted", "balanced",
+                                        "bucketed", "packed", "balanced_cost")]

@@ -56,7 +56,7 @@ class python_loader {
   python_loader(const leat::dataset& samples, std::vector<leat::field> fields, leat::loader_options options)
       : samples_(samples), fields_(std::move(fields)), options_(std::move(options)) {
     const nb::gil_scoped_release released;
-    loader_.emplace(samples_, options_, fields_);
+    loader_ = std::make_shared<leat::loader>(samples_, options_, fields_);
   }
   python_loader(const python_loader&) = delete;
   python_loader& operator=(const python_loader&) = delete;
@@ -66,7 +66,8 @@ class python_loader {
     loader_.reset();
   }
 
-  [[nodiscard]] leat::loader& get() { return *loader_; }
+  /// For what any thread may call: it keeps a loader that load_state_dict() replaces meanwhile. With the lock of Python.
+  [[nodiscard]] std::shared_ptr<leat::loader> get() const { return loader_; }
   [[nodiscard]] const leat::loader_options& options() const noexcept { return options_; }
 
   /// A new epoch: what a `break` left of the last one is dropped, as with PyTorch.
@@ -113,6 +114,7 @@ class python_loader {
   }
 
   nb::dict state_dict() {
+    const turn mine(*this);
     const leat::loader_state at = loader_->state();
     const std::vector<std::byte> bytes = at.bytes();
     nb::dict made;
@@ -128,16 +130,26 @@ class python_loader {
 
   void load_state_dict(const nb::dict& given) {
     if (!given.contains("state")) throw nb::key_error("no state of a pyleat.Loader: it has no 'state'");
-    const auto bytes = nb::cast<nb::bytes>(nb::module_::import_("base64").attr("b64decode")(given["state"]));
+    std::string bytes;
+    try {
+      const auto decoded = nb::cast<nb::bytes>(nb::module_::import_("base64").attr("b64decode")(given["state"]));
+      bytes.assign(static_cast<const char*>(decoded.data()), decoded.size());
+    } catch (const nb::python_error&) {
+      throw leat::error(leat::errc::format, "the state_dict: its 'state' is no text that state_dict() has written");
+    }
     leat::loader_options options = options_;
-    options.resume = leat::loader_state::from_bytes(
-        std::as_bytes(std::span(static_cast<const char*>(bytes.data()), bytes.size())), "the state_dict");
+    options.resume = leat::loader_state::from_bytes(std::as_bytes(std::span(bytes)), "the state_dict");
     const turn mine(*this);
+    std::shared_ptr<leat::loader> resumed;
     {
       // The new one first: a state that is refused leaves this loader as it was.
       const nb::gil_scoped_release released;
-      leat::loader resumed(samples_, options, fields_);
-      loader_.emplace(std::move(resumed));
+      resumed = std::make_shared<leat::loader>(samples_, options, fields_);
+    }
+    loader_.swap(resumed);
+    {
+      const nb::gil_scoped_release released;
+      resumed.reset();
     }
     options_.resume = options.resume;
     is_waiting_ = false;
@@ -185,7 +197,7 @@ class python_loader {
   leat::dataset samples_;
   std::vector<leat::field> fields_;
   leat::loader_options options_;
-  std::optional<leat::loader> loader_;
+  std::shared_ptr<leat::loader> loader_;
   std::shared_ptr<bell> bell_;
   std::atomic<bool> is_busy_ = false;
   bool is_waiting_ = false;
@@ -203,6 +215,7 @@ void add_loader(nb::module_& to) {
                 nb::isinstance<leat::dataset>(source)
                     ? nb::cast<leat::dataset>(source)
                     : nb::cast<leat::dataset>(nb::module_::import_("pyleat._leat").attr("open")(source));
+            if (fields.size() == 0) throw nb::type_error("Loader() needs a field: Loader(source, Image(), Label())");
             std::vector<leat::field> all;
             for (const nb::handle each : fields) all.push_back(to_field(each));
             leat::loader_options how;
@@ -215,14 +228,15 @@ void add_loader(nb::module_& to) {
       .def("next", &python_loader::next, "The next batch; None at the end of an epoch.")
       .def("_try_next", &python_loader::try_next)
       .def("_descriptor", &python_loader::descriptor)
-      .def("__len__", [](python_loader& of) { return of.get().batches(); })
-      .def_prop_ro("samples", [](python_loader& of) { return of.get().samples(); })
-      .def_prop_ro("finished", [](python_loader& of) { return of.get().finished(); })
+      .def("__len__", [](python_loader& of) { return of.get()->batches(); })
+      .def_prop_ro("samples", [](python_loader& of) { return of.get()->samples(); })
+      .def_prop_ro("finished", [](python_loader& of) { return of.get()->finished(); })
       .def(
           "stop",
           [](python_loader& of) {
+            const std::shared_ptr<leat::loader> held = of.get();
             const nb::gil_scoped_release released;
-            of.get().stop();
+            held->stop();
           },
           "Ends the loader. Batches that are held stay valid.")
       .def("state_dict", &python_loader::state_dict,
@@ -230,19 +244,19 @@ void add_loader(nb::module_& to) {
       .def("load_state_dict", &python_loader::load_state_dict, nb::arg("state"),
            "Goes on there. UsageError names what differs, if this loader makes other batches.")
       .def(
-          "plan", [](python_loader& of) { return of.get().plan().to_string(); }, "What the memory is for, as a table.")
+          "plan", [](python_loader& of) { return of.get()->plan().to_string(); }, "What the memory is for, as a table.")
       .def(
-          "verdict", [](python_loader& of) { return of.get().verdict_of_run().to_string(); }, "Who waited for whom.")
+          "verdict", [](python_loader& of) { return of.get()->verdict_of_run().to_string(); }, "Who waited for whom.")
       .def(
           "metrics",
           [](python_loader& of) {
             std::ostringstream text;
-            leat::write_metrics(text, of.get().stats());
+            leat::write_metrics(text, of.get()->stats());
             return text.str();
           },
           "All counters, as Prometheus reads them.")
       .def("stats", [](python_loader& of) {
-        const leat::loader_stats now = of.get().stats();
+        const leat::loader_stats now = of.get()->stats();
         nb::dict made;
         made["planned"] = now.planned;
         made["samples"] = now.samples;

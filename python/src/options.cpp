@@ -16,6 +16,8 @@ namespace {
 
 using options = leat::loader_options;
 
+// What fits the option: negative and huge numbers do not.
+constexpr const char* whole = "a whole number from 0 on that fits";
 constexpr std::array<std::string_view, 3> choices = {"automatic", "on", "off"};
 
 leat::device to_device(nb::handle value) {
@@ -31,33 +33,31 @@ leat::device to_device(nb::handle value) {
 }
 
 constexpr keyword<options> keywords[] = {
-    {"batch_size", "a whole number",
-     [](options& to, nb::handle value) { to.batch_size = nb::cast<std::uint32_t>(value); }},
-    {"global_batch_size", "a whole number",
+    {"batch_size", whole, [](options& to, nb::handle value) { to.batch_size = nb::cast<std::uint32_t>(value); }},
+    {"global_batch_size", whole,
      [](options& to, nb::handle value) { to.global_batch_size = nb::cast<std::uint32_t>(value); }},
-    {"seed", "a whole number", [](options& to, nb::handle value) { to.seed = nb::cast<std::uint64_t>(value); }},
+    {"seed", whole, [](options& to, nb::handle value) { to.seed = nb::cast<std::uint64_t>(value); }},
     {"shuffle", "a bool", [](options& to, nb::handle value) { to.shuffle = nb::cast<bool>(value); }},
     {"drop_last", "a bool", [](options& to, nb::handle value) { to.drop_last = nb::cast<bool>(value); }},
     {"last", "'keep', 'drop' or 'pad'",
      [](options& to, nb::handle value) {
        to.last = to_enum<leat::last_batch>(value, "last=", std::array<std::string_view, 3>{"keep", "drop", "pad"});
      }},
-    {"epochs", "a whole number", [](options& to, nb::handle value) { to.epochs = nb::cast<std::uint32_t>(value); }},
-    {"batches_max", "a whole number",
-     [](options& to, nb::handle value) { to.batches_max = nb::cast<std::uint64_t>(value); }},
+    {"epochs", whole, [](options& to, nb::handle value) { to.epochs = nb::cast<std::uint32_t>(value); }},
+    {"batches_max", whole, [](options& to, nb::handle value) { to.batches_max = nb::cast<std::uint64_t>(value); }},
     {"order", "an Order", [](options& to, nb::handle value) { to.order = nb::cast<leat::order>(value); }},
-    {"shuffle_blocks", "a whole number",
+    {"shuffle_blocks", whole,
      [](options& to, nb::handle value) { to.shuffle_blocks = nb::cast<std::uint32_t>(value); }},
     {"world", "(rank, size)",
      [](options& to, nb::handle value) {
        const auto [rank, size] = nb::cast<std::pair<std::uint32_t, std::uint32_t>>(value);
        to.world = {.rank = rank, .size = size};
      }},
-    {"decode_threads", "a whole number",
+    {"decode_threads", whole,
      [](options& to, nb::handle value) { to.decode_threads = nb::cast<std::uint32_t>(value); }},
     {"host_bytes_max", "bytes",
      [](options& to, nb::handle value) { to.host_bytes_max = nb::cast<std::size_t>(value); }},
-    {"prefetch_batches", "a whole number",
+    {"prefetch_batches", whole,
      [](options& to, nb::handle value) { to.prefetch_batches = nb::cast<std::uint32_t>(value); }},
     {"held_patience", "seconds", [](options& to, nb::handle value) { to.held_patience = to_duration(value); }},
     {"timeline_bytes", "bytes",
@@ -69,10 +69,9 @@ constexpr keyword<options> keywords[] = {
      }},
     {"direct", "'automatic', 'on' or 'off'",
      [](options& to, nb::handle value) { to.reader.direct = to_enum<leat::choice>(value, "direct=", choices); }},
-    {"queue_depth", "a whole number",
+    {"queue_depth", whole,
      [](options& to, nb::handle value) { to.reader.queue_depth = nb::cast<std::uint32_t>(value); }},
-    {"io_threads", "a whole number",
-     [](options& to, nb::handle value) { to.reader.io_threads = nb::cast<std::uint32_t>(value); }},
+    {"io_threads", whole, [](options& to, nb::handle value) { to.reader.io_threads = nb::cast<std::uint32_t>(value); }},
     {"read_timeout", "seconds", [](options& to, nb::handle value) { to.reader.read_timeout = to_duration(value); }},
     {"on_corrupt", "'raise', 'skip' or 'substitute'",
      [](options& to, nb::handle value) {
@@ -87,7 +86,7 @@ constexpr keyword<options> keywords[] = {
          to.corrupt_max = {.count = nb::cast<std::uint64_t>(value)};
        }
      }},
-    {"unreadable_max", "a whole number",
+    {"unreadable_max", whole,
      [](options& to, nb::handle value) { to.unreadable_max = nb::cast<std::uint64_t>(value); }},
     {"journal", "a path", [](options& to, nb::handle value) { to.journal = to_path(value); }},
     {"mix", "mixup() or cutmix()", [](options& to, nb::handle value) { to.mix = nb::cast<leat::batch_mix>(value); }},
@@ -95,7 +94,7 @@ constexpr keyword<options> keywords[] = {
     {"names", "a bool", [](options& to, nb::handle value) { to.names = nb::cast<bool>(value); }},
     {"device", "'cpu' or 'cuda:0'", [](options& to, nb::handle value) { to.device = to_device(value); }},
     {"device_required", "a bool", [](options& to, nb::handle value) { to.device_required = nb::cast<bool>(value); }},
-    {"device_batches", "a whole number",
+    {"device_batches", whole,
      [](options& to, nb::handle value) { to.device_batches = nb::cast<std::uint32_t>(value); }},
     {"device_bytes_max", "bytes",
      [](options& to, nb::handle value) { to.device_bytes_max = nb::cast<std::size_t>(value); }},

@@ -12,6 +12,7 @@ namespace pyleat {
 
 void add_orders(nb::module_& to) {
   nb::class_<leat::order>(to, "Order", "Which samples come, and in which order: Loader(order=…).")
+      .def(nb::init<const leat::order&>())
       .def_prop_ro("name", [](const leat::order& of) { return std::string(of.name()); })
       .def("__repr__", [](const leat::order& of) { return "pyleat.Order(" + std::string(of.name()) + ")"; });
   to.def("sequential", &leat::sequential);

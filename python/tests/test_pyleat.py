@@ -123,6 +123,44 @@ class Epochs(Made):
                 seen.append(batch.index)
             self.assertEqual(seen, list(range(13)))
 
+    def test_two_loops_over_one_loader_are_a_usage_error(self):
+        with self.rows() as loader:
+            with self.assertRaisesRegex(leat.UsageError, "another loop"):
+                list(zip(loader, loader))
+            self.assertEqual(sum(batch.valid_rows for batch in loader), ROWS)
+
+    def test_two_tasks_that_await_one_loader_are_a_usage_error_and_lose_nothing(self):
+        async def both(loader):
+            steps = aiter(loader)
+            tasks = [asyncio.ensure_future(anext(steps)) for _ in range(3)]
+            done = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 20)
+            with self.assertRaisesRegex(leat.UsageError, "a task awaits"):
+                # A second loop, of no task, while one awaits.
+                waiting = asyncio.ensure_future(anext(steps))
+                while not loader._awaited and not waiting.done():
+                    await asyncio.sleep(0)
+                if waiting.done():
+                    done.append(waiting.result())
+                    loader._refuse_while_awaited()
+                    raise leat.UsageError("a task awaits (it was too quick to see)")
+                try:
+                    loader.next()
+                finally:
+                    done.append(await waiting)
+            rest = [each async for each in _rest(steps)]
+            return [each for each in done if not isinstance(each, Exception)] + rest, done
+
+        async def _rest(steps):
+            async for each in steps:
+                yield each
+
+        with self.rows(shuffle=False) as loader:
+            batches, done = asyncio.run(both(loader))
+            self.assertEqual([each.index for each in batches], list(range(13)))
+            for each in done:
+                if isinstance(each, Exception):
+                    self.assertRegex(str(each), "a task awaits")
+
     def test_a_dict_of_arrays(self):
         with self.rows(to="numpy", shuffle=False) as loader:
             first = next(iter(loader))
@@ -199,6 +237,7 @@ class Pickled(Made):
         again_data, again_field = pickle.loads(pickle.dumps((data, field)))
         self.assertEqual((again_data, again_field), (data, field))
         self.assertNotEqual(again_field, field.flip(0))
+        self.assertEqual(pickle.loads(pickle.dumps(leat.bucketed("npy", tokens_max=100))).name, "bucketed")
         with leat.Loader(data, field, digests=True, seed=1) as one, leat.Loader(again_data, again_field, digests=True, seed=1) as other:
             self.assertEqual([batch.digest for batch in one], [batch.digest for batch in other])
 
@@ -291,6 +330,26 @@ class States(Made):
             self.assertEqual(sum(batch.valid_rows for batch in loader), ROWS)
             with self.assertRaises(KeyError):
                 loader.load_state_dict({"epoch": 3})
+            for damaged in ("xx", "", 5, state["state"][:100]):
+                with self.assertRaises(leat.Error):
+                    loader.load_state_dict({"state": damaged})
+
+    def test_others_may_look_at_a_loader_while_its_state_is_loaded(self):
+        with self.rows(seed=9) as loader:
+            state = loader.state_dict()
+            ends = threading.Event()
+
+            def look():
+                while not ends.is_set():
+                    len(loader), loader.stats(), loader.samples, loader.metrics()
+
+            thread = threading.Thread(target=look)
+            thread.start()
+            for _ in range(20):
+                loader.load_state_dict(state)
+            ends.set()
+            thread.join()
+            self.assertEqual(sum(batch.valid_rows for batch in loader), ROWS)
 
 
 class Errors(Made):
@@ -308,8 +367,11 @@ class Errors(Made):
             self.rows(batch_sise=4)
         with self.assertRaisesRegex(TypeError, "num_workers=.*decode_threads="):
             self.rows(num_workers=4)
-        with self.assertRaisesRegex(TypeError, "batch_size= takes a whole number"):
-            self.rows(batch_size="4")
+        for wrong in ("4", -1, 10**30):
+            with self.assertRaisesRegex(TypeError, "batch_size= takes a whole number from 0 on that fits, and not"):
+                self.rows(batch_size=wrong)
+        with self.assertRaisesRegex(TypeError, "needs a field"):
+            leat.Loader(self.at / "rows.npy")
         with self.assertRaisesRegex(ValueError, "'keep', 'drop', 'pad'"):
             self.rows(last="throw")
         with self.assertRaisesRegex(KeyError, "npy"):
