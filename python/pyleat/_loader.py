@@ -69,15 +69,19 @@ class Loader(_leat.Loader):
         return self._batches(self._epochs_begun)
 
     def _batches(self, epoch):
+        # For each batch as little of Python as can be.
+        next_batch = super().next
         while True:
-            self._refuse_iterator_of(epoch)
-            if (batch := self.next()) is None:
+            if epoch != self._epochs_begun or self._awaited is not None:
+                self._refuse_iterator_of(epoch)
+                self._refuse_while_awaited()
+            batch = next_batch()
+            if batch is None:
                 return
-            given = self._given(batch)
-            # Held by the consumer alone: leat fills its memory again as soon as that lets it go.
-            del batch
-            yield given
-            del given
+            if self._to is not None:
+                batch = self._given(batch)
+            yield batch
+            del batch  # Held by the consumer alone: leat fills its memory again as soon as that lets it go.
 
     def __aiter__(self):
         self.begin_epoch()
