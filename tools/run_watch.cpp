@@ -74,6 +74,7 @@ std::string text_of(const tcp::endpoint& at) {
 /// What the trainer waited in the time of a line.
 struct waits {
   std::vector<float> seconds;  // of each batch
+  float slowest = 0;
   std::uint32_t slowest_epoch = 0;
   std::uint64_t slowest_batch = 0;
 };
@@ -197,9 +198,8 @@ class run_watch::files {
     if (lines_ == nullptr) return;
     const std::lock_guard lock(waits_mutex_);
     const auto wait = static_cast<float>(seconds);
-    const bool is_slowest = waits_.seconds.empty() || wait > longest_;
-    if (is_slowest) {
-      longest_ = wait;
+    if (waits_.seconds.empty() || wait > waits_.slowest) {
+      waits_.slowest = wait;
       waits_.slowest_epoch = epoch;
       waits_.slowest_batch = batch;
     }
@@ -273,7 +273,6 @@ class run_watch::files {
   double cpu_s_before_ = cpu_seconds();
   std::mutex waits_mutex_;
   waits waits_;
-  float longest_ = 0;  // of these
   bool told_of_metrics_ = false;
   bool is_torn_ = false;
   bool told_of_lines_ = false;

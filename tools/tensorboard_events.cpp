@@ -37,10 +37,7 @@ void append_bytes(std::string& to, int number, std::string_view bytes) {
   to += bytes;
 }
 
-std::uint32_t masked_sum(std::string_view bytes) {
-  const std::uint32_t sum = crc32c(std::as_bytes(std::span(bytes)));
-  return std::rotr(sum, 15) + 0xa282ead8U;
-}
+std::uint32_t masked_sum(std::string_view bytes) { return masked_crc32c(std::as_bytes(std::span(bytes))); }
 
 void append_record(std::string& to, std::string_view event) {
   std::string length;

@@ -214,31 +214,19 @@ token_tally write_tokens(const text_field& of, const text_rule& rule, std::uint6
   constexpr std::uint64_t samples_at_once = 128;
   const std::uint32_t threads = working_cores();
   datasets::byte_gate gate(host_bytes_max / 2);
-  datasets::joint_limits limits{.fields = {of.number},
-                                .first_field = true,
-                                .value_bytes_max = host_bytes_max - host_bytes_max / 4,
-                                .gate = &gate};
+  datasets::joint_limits limits = datasets::limits_within(host_bytes_max, threads, {&of.number, 1}, gate);
+  // The tokens are held beside the texts.
   limits.together_bytes = std::min(limits.together_bytes, host_bytes_max / (16 * std::uint64_t{threads}));
-  limits.blocks_bytes = std::min(limits.blocks_bytes, host_bytes_max / (4 * std::uint64_t{threads}));
   const std::uint64_t samples = of.samples.size();
   so_far.pictures = samples;
-  std::mutex mutex;
-  std::vector<std::unique_ptr<span_maker>> idle;
   turns order;
   token_tally all;
-  datasets::for_each_parallel((samples + samples_at_once - 1) / samples_at_once, threads, [&](std::size_t span) {
+  const auto make = [&] { return std::make_unique<span_maker>(of, rule, limits); };
+  const std::uint64_t spans = (samples + samples_at_once - 1) / samples_at_once;
+  datasets::for_each_parallel_with(spans, threads, make, [&](std::size_t span, span_maker& own) {
     try {
-      std::unique_ptr<span_maker> own;
-      {
-        const std::lock_guard lock(mutex);
-        if (!idle.empty()) {
-          own = std::move(idle.back());
-          idle.pop_back();
-        }
-      }
-      if (!own) own = std::make_unique<span_maker>(of, rule, limits);
       token_span made;
-      own->make(span * samples_at_once, std::min(samples, (span + 1) * samples_at_once), so_far, made);
+      own.make(span * samples_at_once, std::min(samples, (span + 1) * samples_at_once), so_far, made);
       if (stop.stop_requested()) throw error(errc::cancelled, "stopped");
       if (!order.wait_for(span)) return;
       out.write(made.bytes, stop);
@@ -247,8 +235,6 @@ token_tally write_tokens(const text_field& of, const text_rule& rule, std::uint6
       all.tokens += made.bytes.size() / size_bytes(rule.type);
       if (lengths != nullptr) lengths->insert(lengths->end(), made.lengths.begin(), made.lengths.end());
       order.end();
-      const std::lock_guard lock(mutex);
-      idle.push_back(std::move(own));
     } catch (...) {
       order.fail();
       throw;

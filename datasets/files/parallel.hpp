@@ -8,6 +8,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace leat::datasets {
@@ -48,6 +49,30 @@ void for_each_parallel(std::size_t count, unsigned threads, const Work& work) {
     run();
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+/// The same with something of a thread's own: work(i, own). As many are made as threads work at a time; those that were
+/// made before are taken again, but not after work has thrown.
+///   make   a std::unique_ptr of it. Called under a lock
+template <class Make, class Work>
+void for_each_parallel_with(std::size_t count, unsigned threads, const Make& make, const Work& work) {
+  std::mutex mutex;
+  std::vector<decltype(make())> idle;
+  for_each_parallel(count, threads, [&](std::size_t item) {
+    decltype(make()) own;
+    {
+      const std::lock_guard lock(mutex);
+      if (idle.empty()) {
+        own = make();
+      } else {
+        own = std::move(idle.back());
+        idle.pop_back();
+      }
+    }
+    work(item, *own);
+    const std::lock_guard lock(mutex);
+    idle.push_back(std::move(own));
+  });
 }
 
 /// Threads for walking and indexing: they wait for the disk more than they compute.

@@ -8,9 +8,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
 #include <utility>
-#include <vector>
 
 namespace leat::datasets {
 namespace {
@@ -53,19 +51,6 @@ class value_walk {
   value_use use_;
 };
 
-joint_limits limits_of(std::span<const std::uint16_t> fields, std::uint64_t bytes_max, std::uint32_t threads,
-                       byte_gate& gate) {
-  // What is read together is there twice while it is copied; and expanded blocks beside it.
-  const std::uint64_t of_thread = bytes_max / (4 * std::uint64_t{threads});
-  joint_limits limits{.fields = {fields.begin(), fields.end()},
-                      .first_field = true,
-                      .value_bytes_max = bytes_max - bytes_max / 4,
-                      .gate = &gate};
-  limits.together_bytes = std::min(limits.together_bytes, of_thread / 2);
-  limits.blocks_bytes = std::min(limits.blocks_bytes, of_thread);
-  return limits;
-}
-
 }  // namespace
 
 void for_each_value(const dataset_model& model, std::span<const std::uint16_t> fields, std::uint64_t bytes_max,
@@ -76,25 +61,13 @@ void for_each_value(const dataset_model& model, std::span<const std::uint16_t> f
   const std::uint64_t samples = model.size();
   const std::uint64_t at_once = std::clamp<std::uint64_t>(samples / (threads * 8U), 1, samples_at_once_max);
   byte_gate gate(bytes_max / 2);
-  const joint_limits limits = limits_of(fields, bytes_max, threads, gate);
-  std::mutex mutex;
-  std::vector<std::unique_ptr<value_walk>> idle;
-  for_each_parallel((samples + at_once - 1) / at_once, threads, [&](std::size_t span) {
-    std::unique_ptr<value_walk> walk;
-    {
-      const std::lock_guard lock(mutex);
-      if (idle.empty()) {
-        walk = std::make_unique<value_walk>(model, limits, make());
-      } else {
-        walk = std::move(idle.back());
-        idle.pop_back();
-      }
-    }
-    const std::uint64_t first = span * at_once;
-    walk->over(first, std::min(samples, first + at_once));
-    const std::lock_guard lock(mutex);
-    idle.push_back(std::move(walk));
-  });
+  const joint_limits limits = limits_within(bytes_max, threads, fields, gate);
+  for_each_parallel_with((samples + at_once - 1) / at_once, threads,
+                         [&] { return std::make_unique<value_walk>(model, limits, make()); },
+                         [&](std::size_t span, value_walk& walk) {
+                           const std::uint64_t first = span * at_once;
+                           walk.over(first, std::min(samples, first + at_once));
+                         });
 }
 
 }  // namespace leat::datasets

@@ -35,6 +35,19 @@ void byte_gate::give(std::uint64_t taken) {
   given_.notify_all();
 }
 
+joint_limits limits_within(std::uint64_t bytes_max, std::uint32_t threads, std::span<const std::uint16_t> fields,
+                           byte_gate& gate) {
+  // What is read together is there twice while it is copied; and expanded blocks beside it.
+  const std::uint64_t of_thread = bytes_max / (4 * std::uint64_t{threads});
+  joint_limits limits{.fields = {fields.begin(), fields.end()},
+                      .first_field = true,
+                      .value_bytes_max = bytes_max - bytes_max / 4,
+                      .gate = &gate};
+  limits.together_bytes = std::min(limits.together_bytes, of_thread / 2);
+  limits.blocks_bytes = std::min(limits.blocks_bytes, of_thread);
+  return limits;
+}
+
 joint_reads::joint_reads(const dataset_model& model, joint_limits limits)
     : model_(model), limits_(std::move(limits)), sources_(opening_loop::traffic::many, limits_.blocks_bytes) {
   for (const std::uint16_t field : limits_.fields) needs_.push_back({.field = field});

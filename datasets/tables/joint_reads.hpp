@@ -48,6 +48,11 @@ struct joint_limits {
   byte_gate* gate = nullptr;
 };
 
+/// What each of so many threads may hold where all together may hold `bytes_max`, of the first of `fields` that a sample has.
+///   gate   of half of them
+[[nodiscard]] joint_limits limits_within(std::uint64_t bytes_max, std::uint32_t threads,
+                                         std::span<const std::uint16_t> fields, byte_gate& gate);
+
 /// Thread: one at a time.
 class joint_reads {
  public:

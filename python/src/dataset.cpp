@@ -154,6 +154,12 @@ leat::source_names to_sources(nb::handle given) {
   return leat::source_names(names);
 }
 
+leat::dataset to_dataset(nb::handle given) {
+  if (nb::isinstance<leat::dataset>(given)) return nb::cast<leat::dataset>(given);
+  const leat::source_names names = to_sources(given);
+  return unlocked([&] { return leat::open(names); });
+}
+
 void add_dataset(nb::module_& to) {
   using leat::dataset;
   nb::class_<dataset>(to, "Dataset", "A list of samples with named fields. Cheap to copy; any thread may use it.")

@@ -211,10 +211,7 @@ void add_loader(nb::module_& to) {
       .def(
           "__init__",
           [](python_loader* self, nb::handle source, const nb::args& fields, const nb::kwargs& options) {
-            const leat::dataset samples =
-                nb::isinstance<leat::dataset>(source)
-                    ? nb::cast<leat::dataset>(source)
-                    : nb::cast<leat::dataset>(nb::module_::import_("pyleat._leat").attr("open")(source));
+            const leat::dataset samples = to_dataset(source);
             if (fields.size() == 0) throw nb::type_error("Loader() needs a field: Loader(source, Image(), Label())");
             std::vector<leat::field> all;
             for (const nb::handle each : fields) all.push_back(to_field(each));

@@ -34,6 +34,8 @@ struct held_tensor {
 /// "f32", NumPy's "float32", and a dtype of NumPy's or PyTorch's, by its name.
 [[nodiscard]] leat::dtype to_dtype(nb::handle given);
 [[nodiscard]] leat::source_names to_sources(nb::handle given);
+/// A Dataset, or what open() makes of it.
+[[nodiscard]] leat::dataset to_dataset(nb::handle given);
 /// A field of any kind.
 [[nodiscard]] leat::field to_field(nb::handle given);
 /// Sets options by their names in loader_options.

@@ -8,6 +8,7 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace leat::stages {
 
@@ -52,7 +53,8 @@ void long_texts::count(std::uint64_t sample, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto known = places_.find(sample);
   if (known == places_.end()) return;  // Others took its place while it was made.
-  known->second->bytes = bytes;
+  // It may be counted twice: where it was dropped while it was made, and is asked for again.
+  bytes_ -= std::exchange(known->second->bytes, bytes);
   bytes_ += bytes;
   // Whoever is copying from one that goes holds it.
   while (bytes_ > bytes_max_ && kept_.size() > 1) {

@@ -76,9 +76,6 @@ class dealt_sampler : public sampler, public dealing {
  protected:
   /// Of each row of a global batch.
   [[nodiscard]] virtual std::vector<double> costs_of(std::uint32_t epoch, std::uint64_t batch) const = 0;
-  [[nodiscard]] std::vector<std::uint32_t> dealt(std::uint32_t epoch, std::uint64_t batch) const {
-    return deal_rows(costs_of(epoch, batch), costs_.ranks);
-  }
 
   const std::shared_ptr<const sampler> of_;
   const row_costs costs_;
@@ -94,7 +91,7 @@ class dealt_samples final : public dealt_sampler {
   void picks(std::uint32_t epoch, std::uint64_t batch, std::uint32_t row_begin, std::uint32_t row_end,
              std::span<pick> out) const override {
     const std::vector<pick> all = picks_of(epoch, batch);
-    const std::vector<std::uint32_t> order = dealt(epoch, batch);
+    const std::vector<std::uint32_t> order = deal_rows(costs_of(all), costs_.ranks);
     for (std::uint32_t row = row_begin; row < row_end; ++row) out[row - row_begin] = all[order[row]];
   }
 
@@ -104,10 +101,13 @@ class dealt_samples final : public dealt_sampler {
     of_->picks(epoch, batch, 0, static_cast<std::uint32_t>(all.size()), all);
     return all;
   }
-  [[nodiscard]] std::vector<double> costs_of(std::uint32_t epoch, std::uint64_t batch) const override {
+  [[nodiscard]] std::vector<double> costs_of(const std::vector<pick>& picks) const {
     std::vector<double> costs;
-    for (const pick& each : picks_of(epoch, batch)) costs.push_back(costs_(lengths_[each.sample]));
+    for (const pick& each : picks) costs.push_back(costs_(lengths_[each.sample]));
     return costs;
+  }
+  [[nodiscard]] std::vector<double> costs_of(std::uint32_t epoch, std::uint64_t batch) const override {
+    return costs_of(picks_of(epoch, batch));
   }
 
   const std::vector<std::uint64_t> lengths_;
@@ -148,13 +148,19 @@ class dealt_packing final : public dealt_sampler, public packing {
     if (first == end) return;
     const std::uint64_t batch = first / packs_.packed_rows_max();
     const std::uint64_t begin = packs_.first_row(epoch, batch);
-    const std::vector<std::uint32_t> order = dealt(epoch, batch);
+    std::vector<packed_piece> all;
+    packs_.pieces(epoch, begin, begin + packs_.packed_rows(epoch, batch), all);
+    const std::vector<std::uint32_t> order = deal_rows(costs_of(epoch, batch, all), costs_.ranks);
     assert(end - begin <= order.size());
+    const auto is_before = [](const packed_piece& each, std::uint64_t row) { return each.row < row; };
     for (std::uint64_t row = first; row < end; ++row) {
       const std::uint64_t dealt_row = begin + order[row - begin];
-      const std::size_t before = out.size();
-      packs_.pieces(epoch, dealt_row, dealt_row + 1, out);
-      for (std::size_t i = before; i < out.size(); ++i) out[i].row = row;
+      // They lie in the order of their rows.
+      auto each = std::lower_bound(all.begin(), all.end(), dealt_row, is_before);
+      for (; each != all.end() && each->row == dealt_row; ++each) {
+        out.push_back(*each);
+        out.back().row = row;
+      }
     }
   }
   packed_piece piece_of(const pick& chosen) const override { return packs_.piece_of(chosen); }
@@ -162,13 +168,18 @@ class dealt_packing final : public dealt_sampler, public packing {
   bool cuts_or_splits() const noexcept override { return packs_.cuts_or_splits(); }
 
  private:
-  [[nodiscard]] std::vector<double> costs_of(std::uint32_t epoch, std::uint64_t batch) const override {
+  [[nodiscard]] std::vector<double> costs_of(std::uint32_t epoch, std::uint64_t batch,
+                                             const std::vector<packed_piece>& pieces) const {
     std::vector<double> costs(packs_.packed_rows(epoch, batch));
+    const std::uint64_t first = packs_.first_row(epoch, batch);
+    for (const packed_piece& each : pieces) costs[each.row - first] += costs_(each.count);
+    return costs;
+  }
+  [[nodiscard]] std::vector<double> costs_of(std::uint32_t epoch, std::uint64_t batch) const override {
     std::vector<packed_piece> all;
     const std::uint64_t first = packs_.first_row(epoch, batch);
-    packs_.pieces(epoch, first, first + costs.size(), all);
-    for (const packed_piece& each : all) costs[each.row - first] += costs_(each.count);
-    return costs;
+    packs_.pieces(epoch, first, first + packs_.packed_rows(epoch, batch), all);
+    return costs_of(epoch, batch, all);
   }
 
   const packing& packs_;  // of_

@@ -47,6 +47,11 @@ std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& datas
   return std::make_shared<const batch_layout>(std::move(outputs), rows_max, staging);
 }
 
+void take_picks(const std::vector<packed_piece>& pieces, std::vector<pick>& picks) {
+  picks.resize(pieces.size());
+  std::transform(pieces.begin(), pieces.end(), picks.begin(), [](const packed_piece& each) { return each.of; });
+}
+
 counting counting_of(const loader_options& options) {
   return {.raises = options.on_corrupt == corrupt_policy::raise,
           .bytes_max = options.host_bytes_max != 0 ? options.host_bytes_max : host_bytes_usual};
@@ -225,11 +230,9 @@ std::uint32_t run_spec::rows_of_all(std::uint32_t epoch, std::uint64_t index) co
 
 void run_spec::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<pick>& rows) const {
   if (packing_) {
-    batch_plan asked;
-    asked.epoch = epoch;
-    asked.index = index;
-    pick_rows(asked);
-    rows = std::move(asked.picks);
+    std::vector<packed_piece> pieces;
+    packing_->pieces(epoch, index, pieces);
+    take_picks(pieces, rows);
     return;
   }
   const std::uint32_t of_all = rows_of_all(epoch, index);
@@ -243,9 +246,7 @@ void run_spec::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<p
 void run_spec::pick_rows(batch_plan& plan) const {
   if (!packing_) return pick_rows(plan.epoch, plan.index, plan.picks);
   packing_->pieces(plan.epoch, plan.index, plan.pieces);
-  plan.picks.resize(plan.pieces.size());
-  std::transform(plan.pieces.begin(), plan.pieces.end(), plan.picks.begin(),
-                 [](const packed_piece& each) { return each.of; });
+  take_picks(plan.pieces, plan.picks);
 }
 
 std::uint32_t run_spec::padded(std::uint32_t epoch, std::uint64_t index) const {

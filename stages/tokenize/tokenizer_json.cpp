@@ -306,10 +306,15 @@ void read_added(const json& from, tokenizer_parts& to) {
 
 using token_ids = hash_map<std::string, std::uint32_t>;
 
+const json& vocabulary_in(const json& model) {
+  const json& vocabulary = member(model, "vocab", "model");
+  if (!vocabulary.is_object()) damaged("model.vocab is no object of tokens and their numbers");
+  return vocabulary;
+}
+
 // The tokens of an object, as they are written there.
 token_ids read_vocabulary(const json& from, tokenizer_parts& to) {
-  const json& vocabulary = member(from, "vocab", "model");
-  if (!vocabulary.is_object()) damaged("model.vocab is no object of tokens and their numbers");
+  const json& vocabulary = vocabulary_in(from);
   token_ids ids;
   ids.reserve(vocabulary.size());
   for (const auto& [token, number] : vocabulary.items()) {
@@ -322,8 +327,7 @@ token_ids read_vocabulary(const json& from, tokenizer_parts& to) {
 
 // The tokens of byte-level BPE, by their bytes.
 token_ids read_byte_vocabulary(const json& from, const byte_letters& letters, tokenizer_parts& to) {
-  const json& vocabulary = member(from, "vocab", "model");
-  if (!vocabulary.is_object()) damaged("model.vocab is no object of tokens and their numbers");
+  const json& vocabulary = vocabulary_in(from);
   token_ids ids;
   ids.reserve(vocabulary.size());
   for (const auto& [token, number] : vocabulary.items()) {

@@ -32,14 +32,8 @@ constexpr std::uint64_t length_bytes = 8;
 constexpr std::uint64_t head_bytes = 12;  // a length and its checksum
 constexpr std::uint64_t tail_bytes = 4;   // the checksum of the record
 
-// Masked, so that a checksum over bytes that hold checksums stays a good one.
-std::uint32_t checksum_of(std::span<const std::byte> bytes) noexcept {
-  const std::uint32_t crc = crc32c(bytes);
-  return (crc >> 15 | crc << 17) + 0xA282EAD8U;
-}
-
 bool is_head(std::span<const std::byte> head) noexcept {
-  return checksum_of(head.first(length_bytes)) == number_at<std::uint32_t>(head, length_bytes);
+  return masked_crc32c(head.first(length_bytes)) == number_at<std::uint32_t>(head, length_bytes);
 }
 
 /// Picks out of a record that its checksum follows.
@@ -59,7 +53,7 @@ class checked_picker final : public value_picker {
     const std::span<const std::byte> record = stored.first(stored.size() - tail_bytes);
     if (verifies_) {
       const std::uint32_t said = number_at<std::uint32_t>(stored, record.size());
-      if (const std::uint32_t found = checksum_of(record); found != said) {
+      if (const std::uint32_t found = masked_crc32c(record); found != said) {
         return str_cat("the record's checksum is ", found, ", and ", said, " stands behind it");
       }
     }
