@@ -51,7 +51,9 @@ target_compile_options(leat_flags INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
   $<$<BOOL:${LEAT_WARNINGS_AS_ERRORS}>:-Werror>
   # A fused multiply-add rounds once where the pixel rule says twice; a digest must not depend on the compiler's mood.
-  -ffp-contract=off)
+  -ffp-contract=off
+  # What is installed does not say where it was built: clang puts the path of a lambda's file into the name of what is made of it.
+  $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 target_compile_definitions(leat_flags INTERFACE BOOST_ASIO_NO_DEPRECATED
   $<$<NOT:$<BOOL:${LEAT_NVTX}>>:LEAT_NO_NVTX>)
 target_include_directories(leat_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
