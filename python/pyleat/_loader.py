@@ -4,6 +4,7 @@ import atexit
 import weakref
 
 from . import _leat
+from ._ahead import Ahead
 from ._errors import UsageError
 
 _alive = weakref.WeakSet()
@@ -19,19 +20,24 @@ def _stop_all():
 class Loader(_leat.Loader):
     """Loads batches ahead: Loader(source, *fields, batch_size=64, seed=0, ...).
 
-    source   a path, a pattern, an address, a list of them, or a Dataset
-    fields   Image, Label, Text ...
-    options  every loader option of C++ by its name; durations in seconds. world is what torchrun, MPI or Slurm say
-    to       "numpy", "torch" or "jax": a batch is a dict of that library's own, without a copy
+    source     a path, a pattern, an address, a list of them, or a Dataset
+    fields     Image, Label, Text ...
+    options    every loader option of C++ by its name; durations in seconds. world is what torchrun, MPI or Slurm say
+    to         "numpy", "torch" or "jax": a batch is a dict of that library's own, without a copy
+    map_batch  a function of Python, called once for each batch on a thread of its own, ahead of the loop, which gets
+               what it returns. stats() says how often and for how long
     """
 
-    def __init__(self, source, *fields, to=None, **options):
+    def __init__(self, source, *fields, to=None, map_batch=None, **options):
         if to not in (None, "numpy", "torch", "jax"):
             raise ValueError(f"to= is 'numpy', 'torch' or 'jax', and not {to!r}")
+        if map_batch is not None and not callable(map_batch):
+            raise TypeError(f"map_batch= is a function of a batch, and not {map_batch!r}")
         super().__init__(source, *fields, **options)
         self._to = to
         self._epochs_begun = 0
         self._awaited = None
+        self._ahead = None if map_batch is None else Ahead(self, map_batch)
         _alive.add(self)
 
     def _given(self, batch):
@@ -48,13 +54,44 @@ class Loader(_leat.Loader):
     def begin_epoch(self):
         """Ends the epoch that has begun; iterators of it are over. `for` calls it."""
         self._refuse_while_awaited()
+        if self._ahead:
+            self._ahead.end_epoch()
         super().begin_epoch()
         self._epochs_begun += 1
 
     def next(self):
         """The next batch; None at the end of an epoch."""
         self._refuse_while_awaited()
-        return super().next()
+        return self._ahead.next() if self._ahead else super().next()
+
+    def stop(self):
+        """Ends the loader. Batches that are held stay valid."""
+        super().stop()
+        if self._ahead:
+            self._ahead.end()
+
+    def state_dict(self):
+        """The place after the batch that was handed out last, as numbers and strings."""
+        if self._ahead is None or self._ahead.state is None:
+            return super().state_dict()
+        if isinstance(self._ahead.state, Exception):
+            raise self._ahead.state
+        return self._ahead.state
+
+    def load_state_dict(self, state):
+        """Goes on there. UsageError names what differs, if this loader makes other batches."""
+        if self._ahead:
+            self._ahead.end_epoch()
+            self._ahead.state = None
+        super().load_state_dict(state)
+
+    def stats(self):
+        """What was done so far: counts, bytes and seconds by name."""
+        made = super().stats()
+        if self._ahead:
+            made["map_batch_calls"] = self._ahead.calls
+            made["map_batch_s"] = self._ahead.seconds
+        return made
 
     def _refuse_while_awaited(self):
         if self._awaited is not None and not self._awaited.done():
@@ -70,7 +107,8 @@ class Loader(_leat.Loader):
 
     def _batches(self, epoch):
         # For each batch as little of Python as can be.
-        next_batch = super().next
+        next_batch = self._ahead.next if self._ahead else super().next
+        convert = self._to is not None and self._ahead is None
         while True:
             if epoch != self._epochs_begun or self._awaited is not None:
                 self._refuse_iterator_of(epoch)
@@ -78,7 +116,7 @@ class Loader(_leat.Loader):
             batch = next_batch()
             if batch is None:
                 return
-            if self._to is not None:
+            if convert:
                 batch = self._given(batch)
             yield batch
             del batch  # Held by the consumer alone: leat fills its memory again as soon as that lets it go.
@@ -109,15 +147,16 @@ class _AsyncEpoch:
         from asyncio import get_running_loop  # Of those who await: it takes longer to import than all of this.
 
         loader = self._loader
+        source = loader._ahead or loader
         while True:
             loader._refuse_while_awaited()
             loader._refuse_iterator_of(self._epoch)
-            came, batch = loader._try_next()
+            came, batch = source._try_next()
             if came:
                 if batch is None:
                     raise StopAsyncIteration
-                return loader._given(batch)
-            descriptor = loader._descriptor()
+                return batch if loader._ahead else loader._given(batch)
+            descriptor = source._descriptor()
             loop = get_running_loop()
             loader._awaited = readable = loop.create_future()
             loop.add_reader(descriptor, lambda: readable.done() or readable.set_result(None))

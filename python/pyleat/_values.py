@@ -70,9 +70,16 @@ def _value(base):
     return kind
 
 
-Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Tokens, Tokenizer, Tokenize, Dataset, Order = map(
+Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Tokens, Tokenizer, Tokenize, Custom, Dataset, Order = map(
     _value, (_leat.Image, _leat.Label, _leat.Bytes, _leat.Text, _leat.Sequence, _leat.Array, _leat.Columns, _leat.Stack,
-             _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Dataset, _leat.Order))
+             _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Custom, _leat.Dataset, _leat.Order))
+
+
+def _refuse_to_pickle(self):
+    raise TypeError("a Custom has an address of this process and cannot be pickled; make it anew in the other")
+
+
+Custom.__reduce__ = _refuse_to_pickle
 
 
 def _function(name, kind):

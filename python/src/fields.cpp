@@ -9,8 +9,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace pyleat {
 namespace {
@@ -42,6 +47,24 @@ bool take(nb::handle given, std::optional<leat::field>& to) {
   return true;
 }
 
+// What a function of C is told of its sample: sample, draw, epoch, seed, label, whether there is a label. All of one size, so that
+// ctypes and Numba need no structure for it.
+using sample_words = std::array<std::uint64_t, 6>;
+using function_of_c = int (*)(const void* bytes, std::size_t size, void* row, std::size_t row_bytes,
+                              const std::uint64_t* sample);
+
+std::string call(function_of_c function, std::span<const std::byte> bytes, const leat::sample_context& of,
+                 std::span<std::byte> row) {
+  const sample_words words = {of.sample,
+                              of.draw,
+                              of.epoch,
+                              of.seed,
+                              static_cast<std::uint64_t>(of.label.value_or(0)),
+                              of.label.has_value() ? 1U : 0U};
+  const int answer = function(bytes.data(), bytes.size(), row.data(), row.size(), words.data());
+  return answer == 0 ? std::string() : "the function of the field answered " + std::to_string(answer);
+}
+
 }  // namespace
 
 leat::dtype to_dtype(nb::handle given) {
@@ -66,15 +89,15 @@ leat::dtype to_dtype(nb::handle given) {
 
 leat::field to_field(nb::handle given) {
   std::optional<leat::field> found;
-  const bool is_field = take<leat::image>(given, found) || take<leat::label>(given, found) ||
-                        take<leat::text>(given, found) || take<leat::bytes>(given, found) ||
-                        take<leat::sequence>(given, found) || take<leat::array>(given, found) ||
-                        take<leat::columns>(given, found) || take<leat::tokens>(given, found) ||
-                        take<leat::stack>(given, found) || take<leat::tokenize>(given, found);
+  const bool is_field =
+      take<leat::image>(given, found) || take<leat::label>(given, found) || take<leat::text>(given, found) ||
+      take<leat::bytes>(given, found) || take<leat::sequence>(given, found) || take<leat::array>(given, found) ||
+      take<leat::columns>(given, found) || take<leat::tokens>(given, found) || take<leat::stack>(given, found) ||
+      take<leat::tokenize>(given, found) || take<leat::custom>(given, found);
   if (!is_field) {
     throw nb::type_error(
-        (std::string(
-             "a field is Image, Label, Text, Bytes, Sequence, Array, Columns, Stack, Tokens or Tokenize, and not ") +
+        (std::string("a field is Image, Label, Text, Bytes, Sequence, Array, Columns, Stack, Tokens, Tokenize or "
+                     "Custom, and not ") +
          nb::repr(given).c_str())
             .c_str());
   }
@@ -318,6 +341,38 @@ void add_fields(nb::module_& to) {
       .def("truncate", &tokenize::truncate, nb::arg("n"))
       .def("pad", &tokenize::pad, nb::arg("n"), nb::arg("value") = 0)
       .def("mask", &tokenize::mask);
+
+  using leat::custom;
+  add<custom>(
+      to, "Custom",
+      "Decoding of your own, by a function of C on the decode threads: [rows, *shape] of a dtype.\n\n"
+      "int f(const void* bytes, size_t size, void* row, size_t row_bytes, const uint64_t sample[6])\n\n"
+      "It writes every byte of the row and returns 0; any other number makes the sample corrupt. `sample` is "
+      "(sample, draw, epoch, seed, label, whether there is a label). Several threads call it at once. address is "
+      "numba.cfunc(...).address, or ctypes.cast(function, ctypes.c_void_p).value.")
+      .def(
+          "__init__",
+          [](custom* self, const std::string& name, nb::handle type, const std::vector<std::int64_t>& shape,
+             nb::handle address) {
+            if (PyLong_Check(address.ptr()) == 0 || PyBool_Check(address.ptr()) != 0) {
+              throw nb::type_error(
+                  "Custom(address=) is the address of a function of C, as a number: numba.cfunc(...).address, or "
+                  "ctypes.cast(function, ctypes.c_void_p).value. A function of Python would take Python's lock on each "
+                  "decode thread; Loader(map_batch=) calls one once a batch");
+            }
+            const auto at = nb::cast<std::uintptr_t>(address);
+            if (at == 0) throw nb::value_error("Custom(address=0): there is no function at 0");
+            if (shape.size() > leat::dimensions::rank_max) throw nb::value_error("Custom(shape=) has more than 8 axes");
+            new (self) custom(name, to_dtype(type), leat::dimensions(std::span(shape)),
+                              [function = reinterpret_cast<function_of_c>(at)](
+                                  std::span<const std::byte> bytes, const leat::sample_context& of,
+                                  std::span<std::byte> row) { return call(function, bytes, of, row); });
+          },
+          nb::arg("name"), nb::arg("dtype"), nb::arg("shape"), nb::arg("address"))
+      .def(
+          "from_", [](const custom& of, std::string member) { return of.from(std::move(member)); }, nb::arg("member"))
+      .def("described_as", &custom::described_as, nb::arg("name"),
+           "A name of what the function makes, to be changed with it. Without one there is no state_dict().");
 
   nb::class_<leat::batch_mix>(to, "BatchMix");
   to.def("mixup", [](double alpha) { return leat::mixup(alpha); }, nb::arg("alpha") = 0.2);

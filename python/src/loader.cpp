@@ -92,7 +92,20 @@ class python_loader {
     }
   }
 
-  /// (whether something came, the batch or None).
+  /// (whether something came, the batch or None), after a wait without the lock of Python: for a thread that looks whether it is to end.
+  std::pair<bool, std::shared_ptr<leat::batch>> next_within_patience() {
+    const turn mine(*this);
+    finish_waiting();
+    std::optional<leat::next_result> got;
+    {
+      const nb::gil_scoped_release released;
+      got.emplace(loader_->next_blocking(patience));
+    }
+    if (got->status() == leat::next_status::not_ready) return {false, nullptr};
+    return {true, take(*got)};
+  }
+
+  /// The same, without a wait.
   std::pair<bool, std::shared_ptr<leat::batch>> try_next() {
     const turn mine(*this);
     if (is_waiting_ && !bell_->answer()) return {false, nullptr};
@@ -224,6 +237,7 @@ void add_loader(nb::module_& to) {
       .def("begin_epoch", &python_loader::begin_epoch)
       .def("next", &python_loader::next, "The next batch; None at the end of an epoch.")
       .def("_try_next", &python_loader::try_next)
+      .def("_next_within_patience", &python_loader::next_within_patience)
       .def("_descriptor", &python_loader::descriptor)
       .def("__len__", [](python_loader& of) { return of.get()->batches(); })
       .def_prop_ro("samples", [](python_loader& of) { return of.get()->samples(); })

@@ -1,6 +1,7 @@
 """What a user of pyleat relies on, with the standard library and NumPy alone: scripts/wheel runs it beside an installed wheel."""
 
 import asyncio
+import ctypes
 import gc
 import json
 import os
@@ -350,6 +351,182 @@ class States(Made):
             ends.set()
             thread.join()
             self.assertEqual(sum(batch.valid_rows for batch in loader), ROWS)
+
+
+class MappedBatches(Made):
+    def mapped(self, function, **options):
+        return self.rows(map_batch=function, to="numpy", **options)
+
+    def test_the_loop_gets_what_the_function_returns_in_order(self):
+        plain = [batch["npy"].numpy()[:, 0].copy() for batch in self.rows(shuffle=True)]
+        train = self.mapped(lambda batch: batch["npy"][:, 0] * 2, shuffle=True)
+        for _ in range(2):  # The second epoch has another order, and as many.
+            twice = list(train)
+            self.assertEqual(len(twice), len(plain))
+        train = self.mapped(lambda batch: batch["npy"][:, 0] * 2, shuffle=True)
+        for mine, theirs in zip(train, plain):
+            numpy.testing.assert_array_equal(mine, theirs * 2)
+        self.assertEqual(train.stats()["map_batch_calls"], len(plain))
+        self.assertGreater(train.stats()["map_batch_s"], 0)
+
+    def test_the_function_is_at_the_next_batch_while_the_loop_has_one(self):
+        begun = [threading.Event() for _ in range(13)]
+        numbers = iter(range(13))
+
+        def function(batch):
+            begun[next(numbers)].set()
+            return batch["npy"].copy()
+
+        batches = iter(self.mapped(function))
+        next(batches)
+        self.assertTrue(begun[1].wait(30))
+
+    def test_what_a_break_leaves_is_dropped(self):
+        train = self.mapped(lambda batch: batch["npy"].copy(), shuffle=False)
+        for batch in train:
+            break
+        rows = numpy.concatenate(list(train))[:, 0]
+        numpy.testing.assert_array_equal(rows, numpy.arange(ROWS))
+
+    def test_a_state_is_of_the_batch_that_was_handed_out(self):
+        def first(batch):
+            return batch["npy"][:, 0].copy()
+
+        train = self.mapped(first, shuffle=True, seed=3)
+        whole = list(self.mapped(first, shuffle=True, seed=3))
+        batches = iter(train)
+        for expected in whole[:4]:
+            numpy.testing.assert_array_equal(next(batches), expected)
+        state = train.state_dict()
+        self.assertEqual(state["batch"], 4)
+        resumed = self.mapped(first, shuffle=True, seed=3)
+        resumed.load_state_dict(state)
+        rest = list(resumed)
+        self.assertEqual(len(rest), len(whole) - 4)
+        for mine, expected in zip(rest, whole[4:]):
+            numpy.testing.assert_array_equal(mine, expected)
+
+    def test_what_the_function_raises_reaches_the_loop_and_the_next_goes_on(self):
+        seen = []
+
+        def function(batch):
+            seen.append(batch["npy"][0, 0])
+            if len(seen) == 2:
+                raise ZeroDivisionError("of the function")
+            return seen[-1]
+
+        train = self.mapped(function, shuffle=False)
+        batches = iter(train)
+        self.assertEqual(next(batches), 0)
+        with self.assertRaisesRegex(ZeroDivisionError, "of the function"):
+            next(batches)
+        self.assertEqual(train.state_dict()["batch"], 1)
+        self.assertEqual(train.next(), 16)
+        self.assertEqual(len(list(train)), 13)
+
+    def test_none_and_what_is_no_function_are_refused(self):
+        with self.assertRaisesRegex(TypeError, "map_batch returned None"):
+            next(iter(self.mapped(lambda batch: None)))
+        with self.assertRaisesRegex(TypeError, "map_batch= is a function of a batch, and not 'f'"):
+            self.mapped("f")
+
+    def test_async_for_gets_the_same(self):
+        async def run(train):
+            return [batch async for batch in train]
+
+        def first(batch):
+            time.sleep(0)
+            return batch["npy"][:, 0].copy()
+
+        numpy.testing.assert_array_equal(numpy.concatenate(asyncio.run(run(self.mapped(first, shuffle=True)))),
+                                         numpy.concatenate(list(self.mapped(first, shuffle=True))))
+
+    def test_a_stopped_loader_says_so(self):
+        train = self.mapped(lambda batch: batch["npy"].copy())
+        next(iter(train))
+        train.stop()
+        with self.assertRaises(leat.CancelledError):
+            while True:
+                train.next()
+
+    def test_loaders_that_were_dropped_leave_no_thread(self):
+        def fails(batch):
+            raise ValueError("of the function")
+
+        for function in (lambda batch: batch["npy"].copy(), fails):
+            for _ in range(5):
+                train = self.mapped(function)
+                batches = iter(train)
+                try:
+                    next(batches)
+                except ValueError:
+                    pass
+                del train, batches
+        gc.collect()
+        for each in threading.enumerate():
+            if each.name == "pyleat map_batch":
+                each.join(30)
+                self.assertFalse(each.is_alive())
+
+    def test_the_end_of_the_interpreter_with_one_alive(self):
+        ended = subprocess.run([sys.executable, "-c", textwrap.dedent(f"""
+            import pyleat as leat
+            train = leat.Loader({str(self.at / "rows.npy")!r}, leat.Array("npy"), batch_size=8, map_batch=lambda batch: batch)
+            batches = iter(train)
+            next(batches)
+            print("ended")
+        """)], capture_output=True, text=True, timeout=60)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "ended\n", ""))
+
+
+class FunctionsOfC(Made):
+    signature = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_float), ctypes.c_size_t,
+                                 ctypes.POINTER(ctypes.c_uint64))
+
+    def address(self, function):
+        self.kept = self.signature(function)  # Of Python here, for want of a compiler; it is called as one of C is.
+        return ctypes.cast(self.kept, ctypes.c_void_p).value
+
+    def test_it_writes_rows_and_knows_its_sample(self):
+        def function(data, size, row, row_bytes, sample):
+            row[0], row[1], row[2] = size, row_bytes, sample[0]
+            row[3] = sample[4] if sample[5] else -1
+            return 0
+
+        field = leat.Custom("what", "f32", (2, 2), self.address(function)).from_("jpg")
+        size = os.path.getsize(self.at / "pictures" / "red" / "0.bmp")
+        with leat.Loader(self.at / "pictures", field, batch_size=10, shuffle=False) as train:
+            rows = train.next()["what"].numpy()
+        self.assertEqual(rows.shape, (10, 2, 2))
+        numpy.testing.assert_array_equal(rows[:, 0, 0], size)
+        numpy.testing.assert_array_equal(rows[:, 0, 1], 16)
+        numpy.testing.assert_array_equal(rows[:, 1, 0], numpy.arange(10))
+        numpy.testing.assert_array_equal(rows[:, 1, 1], [0] * 5 + [1] * 5)
+
+    def test_another_answer_than_0_is_a_corrupt_sample(self):
+        field = leat.Custom("what", "f32", (1,), self.address(lambda *_: 7)).from_("jpg")
+        with leat.Loader(self.at / "pictures", field, batch_size=10, shuffle=False) as train:
+            with self.assertRaisesRegex(leat.CorruptError, "answered 7"):
+                train.next()
+
+    def test_a_state_wants_a_name_for_it(self):
+        field = leat.Custom("what", "f32", (1,), self.address(lambda *_: 0)).from_("jpg")
+        with leat.Loader(self.at / "pictures", field, batch_size=5, shuffle=False) as train:
+            with self.assertRaisesRegex(leat.UsageError, "described_as"):
+                train.state_dict()
+        with leat.Loader(self.at / "pictures", field.described_as("zeros"), batch_size=5, shuffle=False) as train:
+            self.assertEqual(train.state_dict()["batch"], 0)
+
+    def test_a_function_of_python_is_refused_with_a_remedy(self):
+        for wrong in (lambda *_: 0, "f", 1.5, True):
+            with self.assertRaisesRegex(TypeError, "numba.cfunc.*map_batch="):
+                leat.Custom("what", "f32", (1,), wrong)
+        with self.assertRaisesRegex(ValueError, "no function at 0"):
+            leat.Custom("what", "f32", (1,), 0)
+
+    def test_an_address_is_not_pickled(self):
+        with self.assertRaisesRegex(TypeError, "address of this process"):
+            pickle.dumps(leat.Custom("what", "f32", (1,), self.address(lambda *_: 0)))
 
 
 class Errors(Made):
