@@ -229,7 +229,8 @@ void add_loader(nb::module_& to) {
             std::vector<leat::field> all;
             for (const nb::handle each : fields) all.push_back(to_field(each));
             leat::loader_options how;
-            how.world = leat::world::from_environment();
+            // What is said is not looked up: a launcher may set half of it.
+            if (!options.contains("world")) how.world = leat::world::from_environment();
             set_options(how, options);
             new (self) python_loader(samples, std::move(all), std::move(how));
           },

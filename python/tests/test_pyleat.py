@@ -16,6 +16,7 @@ import textwrap
 import threading
 import time
 import unittest
+import unittest.mock
 
 import numpy
 
@@ -660,6 +661,13 @@ class Processes(Made):
             """, self.at / "rows.npy")
         self.assertEqual((ended.returncode, ended.stdout), (0, "interrupted\n"), ended.stderr)
 
+    def test_a_world_that_is_said_is_not_looked_up(self):
+        with unittest.mock.patch.dict(os.environ, {"WORLD_SIZE": "2"}):
+            os.environ.pop("RANK", None)
+            self.assertEqual(len(self.rows(world=(1, 2))), 7)
+            with self.assertRaisesRegex(leat.UsageError, "RANK is not set"):
+                self.rows()
+
     def test_spawned_processes_have_their_ranks(self):
         ended = run("""
             import sys, pyleat as leat
@@ -703,6 +711,42 @@ class OtherLibraries(Made):
             DataLoader(data, fields, collate_fn=list)
         with self.assertRaisesRegex(TypeError, "Order of leat"):
             DataLoader(data, fields, sampler=[1, 2])
+
+    def test_lightning_goes_on_in_the_middle_of_an_epoch(self):
+        try:
+            import lightning
+            import torch
+        except ImportError:
+            self.skipTest("Lightning is not installed")
+        from lightning.pytorch.callbacks import ModelCheckpoint
+        from pyleat.lightning import DataModule
+
+        class Model(lightning.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.layer = torch.nn.Linear(8, 1)
+                self.seen = []
+
+            def training_step(self, batch, index):
+                self.seen.append(int(batch["npy"][0, 0]))
+                return self.layer(batch["npy"]).mean()
+
+            def configure_optimizers(self):
+                return torch.optim.SGD(self.parameters(), 1e-6)
+
+        def seen(checkpoint=None, callbacks=()):
+            model = Model()
+            trainer = lightning.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_progress_bar=False,
+                                        enable_model_summary=False, enable_checkpointing=bool(callbacks), callbacks=list(callbacks))
+            trainer.fit(model, DataModule(lambda **rank: self.rows(seed=3, **rank)), ckpt_path=checkpoint)
+            return model.seen
+
+        saved = self.at / "checkpoints"
+        whole = seen(callbacks=[ModelCheckpoint(saved, every_n_train_steps=18, save_top_k=-1, filename="at 18")])
+        self.assertEqual(len(whole), 26)
+        self.assertEqual(seen(checkpoint=saved / "at 18.ckpt"), whole[18:])
+        with self.assertRaisesRegex(TypeError, "train=.*is a function that makes a Loader, and not 3"):
+            DataModule(3)
 
     def test_jax_has_an_array(self):
         try:
