@@ -5,6 +5,9 @@ include(CMakePackageConfigHelpers)
 
 set(leat_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/leat)
 
+# Each of these is a package (cmake/packages.cmake). What is said of none is of who compiles against leat.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
+
 # A release is installed without the symbols that only a debugger and a profiler read: of the command they are most of 22 MB.
 # They stay in the build directory. CMake strips programs and shared libraries; of an archive `strip` has to leave what links.
 install(CODE "if(CMAKE_INSTALL_CONFIG_NAME MATCHES \"^(Release|MinSizeRel)$\")
@@ -27,7 +30,7 @@ if(leat_split)
   install(TARGETS leat_core EXPORT leat-core ${leat_header_sets})
   install(TARGETS leat EXPORT leat)
 else()
-  install(TARGETS leat EXPORT leat ${leat_header_sets})
+  install(TARGETS leat EXPORT leat LIBRARY COMPONENT library NAMELINK_COMPONENT development ${leat_header_sets})
   install(TARGETS leat_core EXPORT leat-core)
 endif()
 foreach(name IN LISTS leat_components)
@@ -46,7 +49,7 @@ if(TARGET leat_mpi)
   install(EXPORT leat-mpi FILE leat-mpi-targets.cmake NAMESPACE leat:: DESTINATION ${leat_package_dir})
 endif()
 if(LEAT_BUILD_TOOLS AND TARGET leat_tool)
-  install(TARGETS leat_tool)
+  install(TARGETS leat_tool COMPONENT tool)
   if(TARGET leat_help_files)
     get_target_property(leat_help_folder leat_help_files FOLDER_OF_FILES)
     install(FILES ${leat_help_folder}/leat.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT documents)
@@ -58,7 +61,7 @@ if(LEAT_BUILD_TOOLS AND TARGET leat_tool)
       COMPONENT documents)
   endif()
   if(TARGET leat_mpi_module)
-    install(TARGETS leat_mpi_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/leat)
+    install(TARGETS leat_mpi_module LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/leat COMPONENT tool)
   endif()
 endif()
 
