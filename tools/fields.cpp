@@ -383,8 +383,9 @@ CLI::Option* add_window_options(CLI::App& app, window_options& windows) {
              {{"ignore", document_rule::ignore}, {"mark", document_rule::mark}, {"within", document_rule::within}},
              "windows cross their borders, with outputs that say where, or never (ignore)")
       ->needs(tokens);
-  CLI::Option* const tokenizer = add_text(app, "--tokenizer", windows.tokenizer, "FILE",
-                                          "texts become tokens: tokenizer.json, or cl100k_base.tiktoken and the like");
+  CLI::Option* const tokenizer =
+      add_text(app, "--tokenizer", windows.tokenizer, "FILE",
+               "texts become tokens: tokenizer.json, tokenizer.model, or cl100k_base.tiktoken and the like");
   add_number(app, "--text-tokens", windows.text_tokens, 1,
              "texts are cut and filled up to so many tokens (their own number)", 1U << 30)
       ->needs(tokenizer);

@@ -693,8 +693,9 @@ void add_inspect(CLI::App& leat, chosen_command& chosen) {
   add_opening_options(app, arguments->opening);
   add_bytes(app, "--host-bytes-max", arguments->host_bytes_max,
             "the memory that a loader would have, for pictures that take too much (512MiB)");
-  CLI::Option* const words = add_text(app, "--tokenizer", arguments->tokenizer, "FILE",
-                                      "tokens of each text, by tokenizer.json, or cl100k_base.tiktoken and the like");
+  CLI::Option* const words =
+      add_text(app, "--tokenizer", arguments->tokenizer, "FILE",
+               "tokens of each text, by tokenizer.json, tokenizer.model, or cl100k_base.tiktoken and the like");
   add_text(app, "--field", arguments->field, "NAME", "of --tokenizer: which holds the texts (the only one, or text)")
       ->needs(words);
   app.add_flag("--decode", arguments->decode,

@@ -364,7 +364,8 @@ void add_tokens(CLI::App& leat, chosen_command& chosen) {
       ->required()
       ->option_text("SOURCE... OUT.bin")
       ->type_name("");
-  add_text(app, "--tokenizer", arguments->tokenizer, "FILE", "tokenizer.json, or cl100k_base.tiktoken and the like")
+  add_text(app, "--tokenizer", arguments->tokenizer, "FILE",
+           "tokenizer.json, tokenizer.model, or cl100k_base.tiktoken and the like")
       ->required();
   add_text(app, "--field", arguments->field, "NAME", "which holds the texts (the only one, or text)");
   CLI::Option* const eos = add_text(app, "--eos", arguments->eos, "TOKEN", "behind each text (the tokenizer's own)");

@@ -1,5 +1,6 @@
 #include "datasets/wire/proto_value.hpp"
 
+#include "base/proto_message.hpp"
 #include "base/text.hpp"
 #include "datasets/files/cursor.hpp"
 #include "datasets/model/number_text.hpp"
@@ -13,48 +14,8 @@
 namespace leat::datasets {
 namespace {
 
-enum class wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-
-/// Members of a message, one after another.
-class message {
- public:
-  explicit message(std::span<const std::byte> bytes, std::uint64_t offset = 0) : at_(no_file, bytes, offset) {}
-
-  // False at the end. Each is taken before the next one is asked for.
-  bool next() {
-    if (at_.left() == 0) return false;
-    const std::uint64_t tag = at_.varint();
-    number_ = tag >> 3;
-    type_ = static_cast<wire>(tag & 7);
-    switch (type_) {
-      case wire::varint:
-        integer_ = at_.varint();
-        return true;
-      case wire::fixed64:
-        bytes_ = at_.take(8);
-        return true;
-      case wire::fixed32:
-        bytes_ = at_.take(4);
-        return true;
-      case wire::bytes:
-        bytes_ = at_.take(at_.varint());
-        return true;
-    }
-    at_.fail("a member of no type that protocol buffers have");
-  }
-  [[nodiscard]] bool is(std::uint64_t number, wire type) const noexcept { return number_ == number && type_ == type; }
-  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
-  [[nodiscard]] wire type() const noexcept { return type_; }
-  [[nodiscard]] std::uint64_t integer() const noexcept { return integer_; }
-  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
-
- private:
-  cursor at_;
-  std::uint64_t number_ = 0;
-  wire type_ = wire::varint;
-  std::uint64_t integer_ = 0;
-  std::span<const std::byte> bytes_;
-};
+using message = proto_message;
+using wire = proto_wire;
 
 // The list of a Feature, as it lies there.
 struct feature_list {
@@ -118,17 +79,11 @@ void for_each_feature(std::span<const std::byte> record, const Each& each) {
   }
 }
 
-float float_of(std::span<const std::byte> bytes) {
-  float value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
-}
-
 // Packed or one by one.
 bool add_floats(std::span<const std::byte> list, number_text& text) {
   message values(list);
   while (values.next()) {
-    if (values.is(1, wire::fixed32) && !text.add(float_of(values.bytes()))) return false;
+    if (values.is(1, wire::fixed32) && !text.add(values.number_f32())) return false;
     if (!values.is(1, wire::bytes)) continue;
     cursor at(no_file, values.bytes(), 0);
     while (at.left() != 0) {

@@ -20,18 +20,18 @@
 namespace leat {
 
 /// A language model's tokenizer: BPE of bytes (GPT-2, Llama 3, Qwen) and of letters (Llama 2, Mistral), Unigram (T5, ALBERT), WordPiece
-/// (BERT). The numbers are those of the library that wrote the file. A copy is the same tokenizer.
+/// (BERT), and SentencePiece's unigram and bpe. The numbers are those of the library that wrote the file. A copy is the same tokenizer.
 class tokenizer {
  public:
-  ///   path      `tokenizer.json` of Hugging Face, or `<encoding>.tiktoken` (cl100k_base, o200k_base, p50k_base, r50k_base, gpt2).
-  ///             tokenizer_config.json beside the first says which token ends a text
+  ///   path      `tokenizer.json` of Hugging Face; SentencePiece's `*.model`; or `<encoding>.tiktoken` (cl100k_base, o200k_base,
+  ///             p50k_base, r50k_base, gpt2). tokenizer_config.json beside the first two says which token ends a text, else the second does
   ///   throws    error: not_found; format (damaged); unsupported, which names the part of the file that is not read. Nothing of a file
   ///             is left out or approximated
-  ///   source    huggingface/tokenizers 0.23; openai/tiktoken 0.14
+  ///   source    huggingface/tokenizers 0.23; google/sentencepiece 0.2.3; openai/tiktoken 0.14
   [[nodiscard]] static tokenizer open(const std::string& path);
 
   /// The tokens of one text: `tokenizer.encode(text).ids` of Hugging Face, with special tokens in the text as text
-  /// (`encode_special_tokens`).
+  /// (`encode_special_tokens`). Of SentencePiece `encode(text)`: nothing is put around it.
   ///   thread    any; calls wait for one another
   ///   throws    error{errc::limit}: a word of more than 1 MiB
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const;
@@ -75,7 +75,7 @@ class tokenize {
     return with([=](settings& to) { to.type = type; });
   }
   /// A token behind the text, and behind those that the file puts there. Without a name, the one that ends a text:
-  /// tokenizer_config.json's eos_token, tiktoken's <|endoftext|>.
+  /// tokenizer_config.json's eos_token, SentencePiece's eos_piece, tiktoken's <|endoftext|>.
   ///   throws   error{errc::usage} for a token that the tokenizer does not have, or does not name
   [[nodiscard]] tokenize eos() const;
   [[nodiscard]] tokenize eos(std::string_view token) const;

@@ -316,7 +316,7 @@ void add_fields(nb::module_& to) {
   to.def("cut_windows", &leat::cut_windows, nb::arg("samples"), nb::arg("how"));
 
   using leat::tokenizer;
-  add<tokenizer>(to, "Tokenizer", "A tokenizer.json, or *.tiktoken: its ids are the reference's.")
+  add<tokenizer>(to, "Tokenizer", "A tokenizer.json, tokenizer.model or *.tiktoken: its ids are the reference's.")
       .def(
           "__init__",
           [](tokenizer* self, nb::handle path) {

@@ -25,7 +25,7 @@ std::uint32_t offset_of(std::uint32_t unit) { return (unit >> 10) << ((unit & 0x
 
 }  // namespace
 
-precompiled_map::precompiled_map(std::string_view blob) {
+precompiled_map::precompiled_map(std::string_view blob, std::size_t space) {
   if (blob.empty()) return;
   std::uint32_t bytes = 0;
   if (blob.size() < sizeof bytes) damaged("it has no size");
@@ -38,12 +38,12 @@ precompiled_map::precompiled_map(std::string_view blob) {
   std::memcpy(units_.data(), blob.data(), bytes);
   texts_ = blob.substr(bytes);
   texts_ += '\0';
-  walk();
+  walk(space);
 }
 
 // What a text is replaced by has to be there, and says how much longer a text becomes. Ends of texts share their nodes: each node is
 // looked at once, where it is nearest to the root, since there it makes a text longest.
-void precompiled_map::walk() {
+void precompiled_map::walk(std::size_t space) {
   struct place {
     std::size_t at;
     std::size_t bytes;
@@ -65,7 +65,8 @@ void precompiled_map::walk() {
         const std::string_view into(texts_.data() + text);
         if (first_invalid_utf8(std::as_bytes(std::span(into)))) damaged("a text is no UTF-8");
         const std::size_t key = here.bytes + 1;
-        factor_ = std::max(factor_, (into.size() + key - 1) / key);
+        const auto spaces = static_cast<std::size_t>(std::count(into.begin(), into.end(), ' '));
+        factor_ = std::max(factor_, (into.size() + spaces * (space - 1) + key - 1) / key);
       }
       open.push_back({children, here.bytes + 1});
     }
@@ -87,6 +88,18 @@ precompiled_map::found precompiled_map::find(std::string_view text, bool longest
     if (!longest) return best;
   }
   return best;
+}
+
+bool precompiled_map::leads_on(std::string_view text) const noexcept {
+  if (units_.empty()) return false;
+  std::size_t at = offset_of(units_[0]);
+  for (const char letter : text) {
+    const auto byte = static_cast<unsigned char>(letter);
+    at ^= byte;
+    if (byte == 0 || at >= units_.size() || label_of(units_[at]) != byte) return false;
+    at ^= offset_of(units_[at]);
+  }
+  return true;
 }
 
 }  // namespace leat::stages

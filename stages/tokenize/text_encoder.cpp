@@ -144,7 +144,7 @@ std::size_t text_encoder::ids_most(std::size_t text_bytes) const noexcept {
 
 std::optional<std::string> text_encoder::encode(std::string_view text, const encode_options& options,
                                                 encode_scratch& scratch, std::vector<std::uint32_t>& ids) const {
-  if (first_invalid_utf8(as_bytes(text))) {
+  if (!normalizer_.takes_any_bytes() && first_invalid_utf8(as_bytes(text))) {
     repair(text, scratch.repaired_);
     text = scratch.repaired_;
   }
@@ -228,6 +228,7 @@ void text_encoder::normalize_piece(std::string_view text, bool is_first, run& no
 }
 
 void text_encoder::cut_piece(std::string_view text, bool is_first, run& now) const {
+  now.scratch.word_.score_before = 0;
   if (prefix_space_ && text.front() != ' ') {
     now.scratch.prefixed_.assign(1, ' ');
     now.scratch.prefixed_ += text;
@@ -291,9 +292,11 @@ void text_encoder::cut_by_letters(std::string_view text, std::size_t cut, bool i
   if (rule.what == split_rule::kind::runs) {
     const std::string_view what = rule.expression;
     for (std::size_t at = text.find(what); at != std::string_view::npos && !now.is_over(); at = text.find(what, at)) {
-      further(begin, at);
-      begin = at;
+      const std::size_t run_begin = at;
       while (text.substr(at).starts_with(what)) at += what.size();
+      const std::size_t place = rule.keeps == split_rule::keeping::behind ? at : run_begin;
+      further(begin, place);
+      begin = place;
     }
     further(begin, text.size());
     return;
@@ -342,7 +345,7 @@ void text_encoder::encode_word(std::string_view word, run& now) const {
         str_cat("has a word of ", word.size(), " bytes; one of up to ", byte_pairs::word_bytes_max, " is encoded");
     return;
   }
-  if (word.size() > word_cache::word_bytes_max) {
+  if (word.size() > word_cache::word_bytes_max || !model_->is_of_word_alone()) {
     model_->encode(word, now.scratch.word_, now.ids);
     return;
   }

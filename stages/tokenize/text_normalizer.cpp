@@ -213,12 +213,18 @@ normalize_scratch::normalize_scratch(const text_normalizer& of) {
 
 text_normalizer::text_normalizer(const std::vector<normal_step>& steps) {
   for (const normal_step& each : steps) {
-    step made{.what = each, .pattern = {}, .mapped = {}};
+    step made{.what = each, .pattern = {}, .mapped = {}, .pieces = {}};
     if (each.what == normal_step::kind::replace_expression) made.pattern.emplace(each.text);
     if (each.what == normal_step::kind::precompiled) {
       made.mapped.emplace(each.text);
       made.what.text.clear();
       factor_ = std::max(factor_, made.mapped->factor());
+    }
+    if (each.what == normal_step::kind::sentencepiece) {
+      made.pieces.emplace(each);
+      made.what.text.clear();
+      factor_ = std::max(factor_, made.pieces->factor());
+      more_ += made.pieces->more();
     }
     if (each.what == normal_step::kind::prepend) more_ += each.text.size();
     factor_ = std::max(factor_, factor_of(each));
@@ -281,6 +287,9 @@ std::string_view text_normalizer::apply(const step& by, std::string_view text, s
       return stripped(text, how.left, how.right);
     case normal_step::kind::precompiled:
       map_letters(text, *by.mapped, to);
+      return to;
+    case normal_step::kind::sentencepiece:
+      by.pieces->normalize(text, to);
       return to;
   }
   // BERT's: each step that is asked for, one after another.

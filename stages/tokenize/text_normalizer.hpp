@@ -1,6 +1,7 @@
 // A text as the tokenizer's vocabulary is written: other forms of letters, other spaces.
 #pragma once
 
+#include "stages/tokenize/piece_normalizer.hpp"
 #include "stages/tokenize/precompiled_map.hpp"
 #include "stages/tokenize/tokenizer_parts.hpp"
 #include "stages/tokenize/word_pattern.hpp"
@@ -38,6 +39,10 @@ class text_normalizer {
   [[nodiscard]] std::string_view normalized(std::string_view text, normalize_scratch& scratch) const;
 
   [[nodiscard]] bool is_nothing() const noexcept { return steps_.empty(); }
+  /// Of SentencePiece's: a text need not be UTF-8, and what comes of it is.
+  [[nodiscard]] bool takes_any_bytes() const noexcept {
+    return !steps_.empty() && steps_.front().what.what == normal_step::kind::sentencepiece;
+  }
   /// How many times as many bytes a text has at most, by any one of the steps; and how many more.
   [[nodiscard]] std::size_t factor() const noexcept { return factor_; }
   [[nodiscard]] std::size_t more() const noexcept { return more_; }
@@ -48,6 +53,7 @@ class text_normalizer {
     normal_step what;
     std::optional<word_pattern> pattern;    // of a replacement by an expression
     std::optional<precompiled_map> mapped;  // of a precompiled one
+    std::optional<piece_normalizer> pieces;
   };
   std::string_view apply(const step& by, std::string_view text, std::string& to, std::size_t matcher,
                          normalize_scratch& scratch) const;

@@ -62,19 +62,24 @@ std::optional<std::string> eos_token(const fs::path& config) {
 tokenizer tokenizer::open(const std::string& path) {
   const fs::path file(path);
   const bool is_tiktoken = file.extension() == ".tiktoken";
-  if (!is_tiktoken && file.extension() != ".json") {
+  const bool is_pieces = file.extension() == ".model";
+  if (!is_tiktoken && !is_pieces && file.extension() != ".json") {
     throw error(errc::unsupported,
-                str_cat(path, ": a tokenizer is a tokenizer.json, or a file of tiktoken (cl100k_base.tiktoken)"));
+                str_cat(path,
+                        ": a tokenizer is a tokenizer.json, SentencePiece's tokenizer.model, or a file of tiktoken "
+                        "(cl100k_base.tiktoken)"));
   }
   const std::string content = content_of(file);
   try {
-    const stages::tokenizer_parts parts =
-        is_tiktoken ? stages::parse_tiktoken(content, file.stem().string()) : stages::parse_tokenizer_json(content);
+    const stages::tokenizer_parts parts = is_tiktoken ? stages::parse_tiktoken(content, file.stem().string())
+                                          : is_pieces ? stages::parse_sentencepiece(content)
+                                                      : stages::parse_tokenizer_json(content);
     auto made = std::make_shared<state>(path, parts);
     hasher identity;
     identity.add(content);
-    const std::optional<std::string> eos = is_tiktoken ? std::optional<std::string>("<|endoftext|>")
-                                                       : eos_token(file.parent_path() / "tokenizer_config.json");
+    std::optional<std::string> eos = is_tiktoken ? std::optional<std::string>("<|endoftext|>")
+                                                 : eos_token(file.parent_path() / "tokenizer_config.json");
+    if (!eos) eos = parts.eos;
     if (eos) {
       const std::optional<std::uint32_t> id = made->encoder.find(*eos);
       if (id) made->eos = static_cast<std::int32_t>(*id);

@@ -37,6 +37,9 @@ enum class normal_form : std::uint8_t { nfc, nfd, nfkc, nfkd };
 ///   replace             each `text` by `by`; replace_expression: each match of it
 ///   strip               spaces at the left, at the right
 ///   precompiled         `text` is SentencePiece's precompiled_charsmap
+///   sentencepiece       all of SentencePiece's own: `text` is its map, or empty; `kept` are texts that stay as they are. dummy_prefix: a
+///                       text is given a space, behind it if `suffix`; lone_spaces: one of several spaces stays, and none at the ends;
+///                       escape: a space becomes U+2581. Bytes that are no UTF-8 become U+FFFD, one by one
 struct normal_step {
   enum class kind : std::uint8_t {
     form,
@@ -47,7 +50,8 @@ struct normal_step {
     replace,
     replace_expression,
     strip,
-    precompiled
+    precompiled,
+    sentencepiece
   };
   kind what = kind::form;
   normal_form form = normal_form::nfc;
@@ -59,12 +63,17 @@ struct normal_step {
   bool chinese = false;
   bool accents = false;
   bool lower = false;
+  std::vector<std::string> kept = {};
+  bool dummy_prefix = false;
+  bool lone_spaces = false;
+  bool escape = false;
+  bool suffix = false;
 };
 
 /// Cuts each piece of a text further.
 ///   what    matches of the expression; spaces and punctuation are single letters; metaspace: spaces become `expression`, a piece that
 ///           does not begin with it is given one (`prepends`), and the cuts are before each, if it `cuts`; runs: the cuts are before each
-///           run of `expression`, which is a text
+///           run of `expression`, which is a text; or, where it keeps `behind`, behind it
 ///   keeps   both: matches are pieces, and so is what lies between them; rest: matches are left out; matches: the rest is;
 ///           before, behind: the cut is before each match, or behind it
 struct split_rule {
@@ -83,7 +92,16 @@ struct split_rule {
 ///   letter_pairs   merges, from letters on. Of a letter that is no token come its bytes' tokens, `of_bytes`, or `unknown`
 ///   unigram        the tokens of the greatest sum of scores, one for each entry of the vocabulary
 ///   word_pieces    the longest token from the left; behind the first one those that begin with `prefix`
-enum class word_model_kind : std::uint8_t { byte_pairs, letter_pairs, unigram, word_pieces };
+///   piece_unigram, piece_pairs   SentencePiece's own: scores of single precision that are summed over a whole text; merges that begin
+///                  from letters that are no tokens, too (`letters`), and leave `frozen` tokens alone
+enum class word_model_kind : std::uint8_t {
+  byte_pairs,
+  letter_pairs,
+  unigram,
+  word_pieces,
+  piece_unigram,
+  piece_pairs
+};
 
 /// Steps in their order: added tokens, normalising, prefix_space, splits, the model.
 ///   whole_words     a word that is in the vocabulary is that token, before anything is merged
@@ -92,6 +110,8 @@ enum class word_model_kind : std::uint8_t { byte_pairs, letter_pairs, unigram, w
 ///   fuse_unknown    unknown letters in a row are one token
 ///   letters_max     a longer word is unknown
 ///   before, behind  tokens around each text
+///   known           of piece_unigram, with `scores`, and piece_pairs: the tokens that text becomes. The vocabulary has all
+///   eos             the token that ends a text, where the file names it
 struct tokenizer_parts {
   word_model_kind model = word_model_kind::byte_pairs;
   std::vector<vocabulary_entry> vocabulary;
@@ -109,6 +129,11 @@ struct tokenizer_parts {
   std::vector<split_rule> splits;
   std::vector<std::uint32_t> before;
   std::vector<std::uint32_t> behind;
+  std::vector<vocabulary_entry> known = {};
+  std::vector<vocabulary_entry> letters = {};
+  std::vector<vocabulary_entry> frozen = {};
+  double unknown_score = 0;
+  std::optional<std::string> eos = {};
 };
 
 /// Of a tokenizer.json as the library `tokenizers` writes it.
@@ -120,5 +145,9 @@ struct tokenizer_parts {
 ///            "p50k_base", "r50k_base", "gpt2"
 ///   throws   as parse_tokenizer_json()
 [[nodiscard]] tokenizer_parts parse_tiktoken(std::string_view text, std::string_view name);
+
+/// Of SentencePiece's tokenizer.model: unigram and bpe.
+///   throws   as parse_tokenizer_json()
+[[nodiscard]] tokenizer_parts parse_sentencepiece(std::string_view bytes);
 
 }  // namespace leat::stages

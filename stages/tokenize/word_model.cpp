@@ -242,6 +242,9 @@ std::unique_ptr<const word_model> make_word_model(const tokenizer_parts& parts) 
       return std::make_unique<unigram>(parts);
     case word_model_kind::word_pieces:
       return std::make_unique<word_pieces>(parts);
+    case word_model_kind::piece_unigram:
+    case word_model_kind::piece_pairs:
+      return make_piece_model(parts);
   }
   return nullptr;
 }

@@ -23,6 +23,15 @@ struct word_scratch {
   merge_scratch merging;
   std::vector<std::uint32_t> symbols;
   std::vector<step> steps;
+  /// Likewise, of SentencePiece's.
+  struct piece_step {
+    float score;
+    std::uint32_t begin;
+    std::uint32_t id;
+  };
+  std::vector<piece_step> piece_steps;
+  std::vector<std::uint32_t> merged;
+  float score_before = 0;  // of the text's words before this one, where is_of_word_alone() is false
 };
 
 /// Thread: any, each with a scratch of its own. Immutable.
@@ -32,6 +41,8 @@ class word_model {
   /// Appends the word's tokens.
   ///   word   UTF-8, 1 to byte_pairs::word_bytes_max bytes
   virtual void encode(std::string_view word, word_scratch& scratch, std::vector<std::uint32_t>& ids) const = 0;
+  /// Whether equal words have equal tokens wherever they stand.
+  [[nodiscard]] virtual bool is_of_word_alone() const noexcept { return true; }
 
  protected:
   word_model() = default;
@@ -41,5 +52,7 @@ class word_model {
 
 ///   throws   error, as byte_pairs and token_tree do
 [[nodiscard]] std::unique_ptr<const word_model> make_word_model(const tokenizer_parts& parts);
+/// SentencePiece's own.
+[[nodiscard]] std::unique_ptr<const word_model> make_piece_model(const tokenizer_parts& parts);
 
 }  // namespace leat::stages

@@ -19,8 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view file = all.substr(0, end);
   const std::string_view text = end == std::string_view::npos ? all : all.substr(end + 2);
   try {
-    leat::stages::tokenizer_parts parts =
-        data[0] % 2 == 0 ? leat::stages::parse_tokenizer_json(file) : leat::stages::parse_tiktoken(file, "cl100k_base");
+    leat::stages::tokenizer_parts parts = data[0] % 3 == 0   ? leat::stages::parse_tokenizer_json(file)
+                                          : data[0] % 3 == 1 ? leat::stages::parse_tiktoken(file, "cl100k_base")
+                                                             : leat::stages::parse_sentencepiece(file);
     // Few files that are made up have all bytes: those that lack are added.
     for (std::uint32_t byte = 0; parts.model == leat::stages::word_model_kind::byte_pairs && byte < 256; ++byte)
       parts.vocabulary.push_back({std::string(1, static_cast<char>(byte)), byte});
