@@ -51,6 +51,12 @@ class tokenizer {
   std::shared_ptr<const state> state_;
 };
 
+/// How chats become tokens: leat::chat.
+struct chat_settings {
+  std::string template_name;
+  bool mask_prompt = false;
+};
+
 /// The tokens of a text. They are made on the decode threads, each with 2 MiB for words that it has seen.
 ///
 ///     const leat::tokenizer words = leat::tokenizer::open("tokenizer.json");
@@ -121,6 +127,7 @@ class tokenize {
     std::int64_t pad_value = 0;
     bool mask = false;
     index_options counts;
+    std::optional<chat_settings> chat;
   };
 
  private:
@@ -131,8 +138,53 @@ class tokenize {
     return changed;
   }
 
+  friend class chat;
   tokenizer words_;
   settings settings_;
+};
+
+/// The tokens of a chat, as the template of a model writes it; and labels, which are the same tokens, or -100.
+///
+///     loader tune{open_jsonl("chats.jsonl"), {.batch_size = 16, .order = packed(4096, {.by = packed_by::best_fit})},
+///                 chat("messages", words).with_template("llama3").mask_prompt()};
+///
+///   reads      a list of messages as JSON: `[{"role": "user", "content": "Hello"}, ...]`
+///   output     `input_ids` and `labels`, and with them what tokenize has: `input_ids`.offsets and `labels`.offsets; after pad() rows of
+///              n, labels -100 behind the tokens; of packed rows `input_ids`.positions and so on, and labels -100 where no token is
+///   tokens     what apply_chat_template(messages) makes, but that special tokens which a message spells are text
+///   corrupt    no such list; a message without a role or a text, or that calls tools; roles that the template does not have, or not in
+///              this order; and as tokenize has it
+///   throws     (when the loader is built) error{errc::usage}: a template that is not known, or whose tokens the tokenizer does not have
+class chat {
+ public:
+  chat(std::string member, tokenizer words) : chat(tokenize(std::move(member), std::move(words)).named("input_ids")) {
+    tokens_.settings_.chat.emplace();
+  }
+  /// chatml, qwen2, qwen2.5, llama2, llama3, llama3.1, mistral (v0.2) or gemma (1, 2). Default: the one that the tokenizer's
+  /// special tokens name, where they are of one family alone (llama3, gemma).
+  [[nodiscard]] chat with_template(std::string name) const {
+    return with([&](tokenize::settings& to) { to.chat->template_name = std::move(name); });
+  }
+  /// Labels are those of answers alone: from the first token that is not the prompt's, up to the token that ends the answer.
+  [[nodiscard]] chat mask_prompt() const {
+    return with([](tokenize::settings& to) { to.chat->mask_prompt = true; });
+  }
+  /// As tokenize has them.
+  [[nodiscard]] chat as(dtype type) const { return chat(tokens_.as(type)); }
+  [[nodiscard]] chat truncate(std::int64_t n) const { return chat(tokens_.truncate(n)); }
+  [[nodiscard]] chat pad(std::int64_t n, std::int64_t value = 0) const { return chat(tokens_.pad(n, value)); }
+  [[nodiscard]] chat mask() const { return chat(tokens_.mask()); }
+  [[nodiscard]] chat keep_counts(index_options where) const { return chat(tokens_.keep_counts(std::move(where))); }
+  operator field() const { return tokens_; }  // NOLINT: it is a field.
+
+ private:
+  explicit chat(tokenize tokens) : tokens_(std::move(tokens)) {}
+  template <class Change>
+  [[nodiscard]] chat with(const Change& change) const {
+    return chat(tokens_.with(change));
+  }
+
+  tokenize tokens_;
 };
 
 }  // namespace leat

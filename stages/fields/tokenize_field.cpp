@@ -11,6 +11,7 @@
 #include "stages/fields/padded_row.hpp"
 #include "stages/order/packing.hpp"
 #include "stages/pixels/scratch.hpp"
+#include "stages/tokenize/chat_template.hpp"
 #include "stages/tokenize/tokenizer_state.hpp"
 
 #include <leat/error.hpp>
@@ -36,7 +37,8 @@ namespace {
 struct tokenize_scratch final : field_scratch {
   explicit tokenize_scratch(const text_encoder& of) : encoding(of) {}
   encode_scratch encoding;
-  std::vector<std::uint32_t> ids;
+  chat_scratch chatting;
+  std::vector<std::uint32_t> ids;       // of a chat with chat_template::counts
   std::optional<std::uint64_t> sample;  // whose ids these are: its next piece has the same
 };
 
@@ -44,6 +46,9 @@ struct tokenize_scratch final : field_scratch {
 constexpr std::uint64_t long_tokens = 4096;
 // Memory that a longer text took is not kept for the next one.
 constexpr std::size_t long_text_bytes = std::size_t{1} << 20;
+
+// source: torch.nn.CrossEntropyLoss, ignore_index
+constexpr std::int64_t no_label = -100;
 
 constexpr std::uint64_t row_elements_max = std::numeric_limits<std::uint32_t>::max();
 
@@ -56,15 +61,18 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
         encoder_(words_.get()->encoder),
         around_((settings_.around ? encoder_.ids_around() : 0) + (settings_.eos ? 1 : 0)) {
     facets_.packable = this;
+    if (settings_.chat) chat_.emplace(settings_.chat->template_name, encoder_, words_.get()->path);
     if (settings_.pad) {
       outputs_.push_back({.name = settings_.name, .type = settings_.type, .row_shape = {*settings_.pad}});
       outputs_.push_back({.name = settings_.name + ".length", .type = dtype::i64});
       if (settings_.mask) {
         outputs_.push_back({.name = settings_.name + ".mask", .type = dtype::boolean, .row_shape = {*settings_.pad}});
       }
+      if (chat_) outputs_.push_back({.name = "labels", .type = settings_.type, .row_shape = {*settings_.pad}});
       return;
     }
     outputs_.push_back({.name = settings_.name, .type = settings_.type, .ragged = true});
+    if (chat_) outputs_.push_back({.name = "labels", .type = settings_.type, .ragged = true});
     facets_.ragged = this;
   }
 
@@ -107,6 +115,13 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
     add(".documents", all);
     add(".cu_seqlens", sequences + 1);
     add(".max_seqlen", 1);
+    if (chat_) {
+      outputs_.push_back({.name = "labels",
+                          .type = settings_.type,
+                          .ragged = true,
+                          .of_batch = true,
+                          .of_batch_bytes = all * size_bytes(settings_.type)});
+    }
     facets_.ragged = this;
     facets_.finishing = this;
     if (by.of().cuts_or_splits()) facets_.fetching = this;
@@ -118,7 +133,7 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
 
   std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
     if (packed_ != nullptr && output != 0) return 0;
-    std::size_t ids = encoder_.ids_most(encoded_bytes) + around_;
+    std::size_t ids = chat_ ? chat_->ids_most(encoded_bytes) : encoder_.ids_most(encoded_bytes) + around_;
     if (settings_.truncate) ids = std::min(ids, static_cast<std::size_t>(*settings_.truncate));
     return ids * size_bytes(settings_.type);
   }
@@ -153,12 +168,14 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
     packed_tensors to{.ids = all.room(0),
                       .positions = places_in(all, 1),
                       .documents = places_in(all, 2),
-                      .cu_seqlens = places_in(all, 3)};
+                      .cu_seqlens = places_in(all, 3),
+                      .labels = chat_ ? all.room(packed_labels) : std::span<std::byte>()};
     to.cu_seqlens[to.sequences++] = 0;
     for (const placed_piece& each : all.pieces()) {
       fill(to, each.begin, length);
       std::iota(to.positions + each.begin, to.positions + each.begin + each.count, 0);
       std::fill_n(to.documents + each.begin, each.count, static_cast<std::int32_t>(each.document));
+      if (chat_) label(to, each.begin, each.count);
       end_sequence(to, each.begin + each.count);
     }
     fill(to, tokens, length);
@@ -169,6 +186,7 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
     all.made(2, shape);
     all.made(3, {static_cast<std::int64_t>(to.sequences)});
     all.made(4, {1});
+    if (chat_) all.made(packed_labels, shape);
   }
 
   /// The tokens of a text that is not packed or filled up: as many as its row has.
@@ -181,6 +199,7 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
 
  private:
   static constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
+  static constexpr std::size_t packed_labels = 5;  // of a packed chat's outputs
 
   /// The tensors of a batch, from its first row on.
   ///   filled      so many tokens: what they are is said
@@ -190,6 +209,7 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
     std::int32_t* positions = nullptr;
     std::int32_t* documents = nullptr;
     std::int32_t* cu_seqlens = nullptr;
+    std::span<std::byte> labels = {};
     std::size_t filled = 0;
     std::size_t sequences = 0;
     std::int32_t longest = 0;
@@ -210,8 +230,27 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
       for (std::size_t i = to.filled; i < until; ++i) at = put(at, packed_->of().pad());
       std::fill(to.positions + to.filled, to.positions + until, 0);
       std::fill(to.documents + to.filled, to.documents + until, -1);
+      if (chat_) {
+        std::byte* label = to.labels.data() + to.filled * size_bytes(settings_.type);
+        for (std::size_t i = to.filled; i < until; ++i) label = put(label, no_label);
+      }
       end_sequence(to, until);
     }
+  }
+  /// Of a piece's tokens as decode_piece() wrote them: which of them count is in their highest bit, until here.
+  void label(packed_tensors& to, std::size_t begin, std::size_t count) const {
+    std::byte* id = to.ids.data() + begin * size_bytes(settings_.type);
+    std::byte* label = to.labels.data() + begin * size_bytes(settings_.type);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint32_t token = 0;
+      std::memcpy(&token, id, sizeof token);  // the low half of an i64
+      id = put(id, token & ~chat_template::counts);
+      label = put(label, label_of(token));
+    }
+  }
+  [[nodiscard]] std::int64_t label_of(std::uint32_t token) const {
+    const bool is_label = !settings_.chat->mask_prompt || (token & chat_template::counts) != 0;
+    return is_label ? std::int64_t{token & ~chat_template::counts} : no_label;
   }
 
   /// The text's tokens, `limit` of them with those around it, or why there are none.
@@ -222,6 +261,11 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
     own.ids.clear();
     const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
     try {
+      if (chat_) {
+        if (auto wrong = chat_->encode(text, own.chatting, own.encoding, own.ids)) return wrong;
+        if (own.ids.size() > limit) own.ids.resize(limit);
+        return std::nullopt;
+      }
       const encode_options how{.special_in_text = settings_.special_in_text,
                                .around = settings_.around,
                                .ids_max = limit == no_limit ? limit : limit - std::min(limit, eos)};
@@ -278,7 +322,9 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
 
   void write(const std::vector<std::uint32_t>& ids, std::span<row_target> rows) const {
     std::byte* at = rows.front().bytes.data();
-    if (settings_.type == dtype::i32) {
+    if (chat_) {
+      at = write_chat(ids, rows);
+    } else if (settings_.type == dtype::i32) {
       if (!ids.empty()) std::memcpy(at, ids.data(), ids.size() * sizeof(std::uint32_t));
       at += ids.size() * sizeof(std::uint32_t);
     } else {
@@ -293,9 +339,25 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
     write_length(rows, ids.size(), settings_.mask);
   }
 
+  /// Ids and labels; returns where the ids end.
+  std::byte* write_chat(const std::vector<std::uint32_t>& ids, std::span<row_target> rows) const {
+    std::byte* at = rows.front().bytes.data();
+    std::byte* label = rows.back().bytes.data();
+    for (const std::uint32_t id : ids) {
+      at = put(at, id & ~chat_template::counts);
+      label = put(label, label_of(id));
+    }
+    rows.back().used = ids.size() * size_bytes(settings_.type);
+    if (!settings_.pad) return at;
+    for (std::size_t i = ids.size(); i < static_cast<std::size_t>(*settings_.pad); ++i) label = put(label, no_label);
+    rows.back().used = rows.back().bytes.size();
+    return at;
+  }
+
   const tokenize::settings settings_;
   const tokenizer words_;
   const text_encoder& encoder_;
+  std::optional<chat_template> chat_;
   const std::size_t around_;
   const rank_packing* packed_ = nullptr;
   mutable long_texts long_;
@@ -308,7 +370,11 @@ class tokenize_model final : public one_program_field {
 
   const std::string& name() const noexcept override { return settings_.name; }
   void describe(description& out) const override {
-    out.add("kind", "tokenize");
+    out.add("kind", settings_.chat ? "chat" : "tokenize");
+    if (settings_.chat) {
+      out.add("template", settings_.chat->template_name);
+      out.add("labels", settings_.chat->mask_prompt ? "of answers" : "of all tokens");
+    }
     out.add("member", settings_.member);
     out.add("tokenizer", words_.identity().hex());
     out.add("type", leat::name(settings_.type));
@@ -344,7 +410,8 @@ class tokenize_model final : public one_program_field {
     for (const std::uint16_t each : fields) {
       const field_info& info = dataset.fields()[each];
       const bool is_of_numbers = info.kind == field_kind::tensor && info.type != dtype::u8;
-      if (is_of_numbers || info.kind == field_kind::tokens || info.kind == field_kind::picture) {
+      if (is_of_numbers || info.kind == field_kind::tokens || info.kind == field_kind::picture ||
+          info.kind == field_kind::label) {
         throw_wrong_kind(info, settings_.name);
       }
     }
@@ -356,6 +423,7 @@ class tokenize_model final : public one_program_field {
     how.add("tokens");
     how.add(words_.identity());
     how.add(settings_.member);
+    how.add(settings_.chat ? str_cat("chat ", settings_.chat->template_name) : std::string());
     for (const bool each : {settings_.eos.has_value(), settings_.special_in_text, settings_.around}) how.add(each);
     how.add(static_cast<std::uint64_t>(settings_.truncate.value_or(0)));
     return how.finish();
@@ -389,7 +457,8 @@ class tokenize_model final : public one_program_field {
     }
     if (settings_.mask && !settings_.pad) refuse("mask() is of rows that are filled up; call pad() too");
     constexpr std::int64_t most = std::int64_t{1} << 32;
-    const std::size_t around = (settings_.around ? words_.get()->encoder.ids_around() : 0) + (settings_.eos ? 1 : 0);
+    const std::size_t around =
+        settings_.chat ? 0 : (settings_.around ? words_.get()->encoder.ids_around() : 0) + (settings_.eos ? 1 : 0);
     for (const auto& [name, length] : {std::pair("truncate", settings_.truncate), std::pair("pad", settings_.pad)}) {
       if (!length) continue;
       if (*length < 1 || *length > most) refuse(str_cat(name, "(", *length, "): 1 to ", most, " tokens"));

@@ -158,7 +158,8 @@ std::optional<std::string> text_encoder::encode(std::string_view text, const enc
           .ids = ids,
           .end = text_ids_max > ids.max_size() - begin ? ids.max_size() : begin + text_ids_max,
           .wrong = {}};
-  by_added(plain_, text, now, [&](std::string_view piece, std::size_t at) { normalize_piece(piece, at == 0, now); });
+  by_added(plain_, text, now,
+           [&](std::string_view piece, std::size_t at) { normalize_piece(piece, at == 0 && options.is_begin, now); });
   if (now.wrong) {
     ids.resize(first);
     return now.wrong;

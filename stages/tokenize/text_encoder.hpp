@@ -60,10 +60,12 @@ class encode_scratch {
 
 /// special_in_text   special tokens that a text spells are those tokens; else they are text
 /// around            the tokens that the file puts before and behind each text
+/// is_begin          the text is the first of what it is part of: pre-tokenisers may give that a space
 /// ids_max           no more than these are wanted; the first of the text, with those before and behind it
 struct encode_options {
   bool special_in_text = false;
   bool around = true;
+  bool is_begin = true;
   std::size_t ids_max = static_cast<std::size_t>(-1);
 };
 
