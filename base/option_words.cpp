@@ -79,6 +79,7 @@ constexpr option_words in_cpp[] = {
     {table_fields, "", "table_options::fields"},
     {table_path_column, "", "table_options::path_column"},
     {table_root, "", "table_options::root"},
+    {table_text, "", "table_options::text"},
     {table_types, "", "table_options::types"},
     {token_type, "", "token_options::type"},
     {keep_finished, "", "pack_options::keep_finished"},

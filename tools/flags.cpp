@@ -64,6 +64,7 @@ constexpr option_words flags[] = {
     {table_fields, "", "--fields"},
     {table_path_column, "", "--path-column"},
     {table_root, "", "--root"},
+    {table_text, "", "--text"},
     {table_types, "", "--types"},
     {token_type, "", "--token-type"},
     {keep_finished, "", "--continue"},

@@ -151,6 +151,9 @@ void add_opening_options(CLI::App& app, open_options& opening) {
          "of JSONL and CSV: what these numbers are, i64, f32 or f64 (i64 if all of the first 1,000 are whole, else "
          "f64)")
       ->type_name("A=f32,...");
+  add_choice(app, "--text", opening.tables.text,
+             {{"lines", text_samples::lines}, {"paragraphs", text_samples::paragraphs}, {"files", text_samples::files}},
+             "of plain text: what a sample is (lines)");
   add_text(app, "--split", opening.split, "NAME",
            "of a folder that has several: train/ and test/, data/train-*.parquet, or what its README.md says");
   CLI::Option* const paths = add_text(app, "--path-column", opening.tables.path_column, "NAME",

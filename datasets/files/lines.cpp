@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #ifdef __SSE2__
@@ -241,6 +242,71 @@ class csv_rows final : public line_finder {
   std::vector<value_place> found_;
 };
 
+/// Lines that are not blank, as long as they follow one another.
+class paragraphs_of_file final : public line_finder {
+ public:
+  paragraphs_of_file(std::string path, std::uint64_t begin)
+      : path_(std::move(path)), from_(begin), line_{.begin = begin} {}
+
+  void take(std::string_view text) override {
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t line_end = std::min(text.find('\n', at), text.size());
+      line_.pass(text.substr(at, line_end - at));
+      if (line_end < text.size()) end_line(from_ + line_end);
+      at = line_end + 1;
+    }
+    from_ += text.size();
+    const std::uint64_t begin = open_ ? open_->offset : line_.begin;
+    if (from_ - begin > line_bytes_max)
+      fail_at(path_, begin, str_cat("a paragraph of more than ", line_bytes_max >> 20, " MiB"));
+  }
+  std::vector<value_place> finish() override {
+    if (line_.begin < from_) end_line(from_);
+    if (open_) found_.push_back(*open_);
+    open_.reset();
+    return std::move(found_);
+  }
+
+ private:
+  void end_line(std::uint64_t end) {
+    lines_.clear();
+    line_.end_at(end, lines_);
+    if (lines_.empty()) {
+      if (open_) found_.push_back(*open_);
+      open_.reset();
+    } else if (open_) {
+      open_->bytes = lines_.front().offset + lines_.front().bytes - open_->offset;
+    } else {
+      open_ = lines_.front();
+    }
+  }
+
+  const std::string path_;
+  std::uint64_t from_;
+  open_line line_;
+  std::vector<value_place> lines_;   // the one that has ended, if it is not blank
+  std::optional<value_place> open_;  // the paragraph so far
+  std::vector<value_place> found_;
+};
+
+class whole_text final : public line_finder {
+ public:
+  whole_text(std::string path, std::uint64_t begin) : path_(std::move(path)), begin_(begin) {}
+
+  void take(std::string_view text) override {
+    bytes_ += text.size();
+    if (bytes_ > line_bytes_max) fail_at(path_, begin_, str_cat("a text of more than ", line_bytes_max >> 20, " MiB"));
+  }
+  std::vector<value_place> finish() override {
+    return bytes_ == 0 ? std::vector<value_place>() : std::vector<value_place>{{.offset = begin_, .bytes = bytes_}};
+  }
+
+ private:
+  const std::string path_;
+  const std::uint64_t begin_;
+  std::uint64_t bytes_ = 0;
+};
+
 /// Begins behind a byte order mark.
 class behind_mark final : public line_finder {
  public:
@@ -302,6 +368,25 @@ std::unique_ptr<line_finder> finder_of_text_lines(std::string path) {
     return std::make_unique<lines_of_part>(path, begin, std::numeric_limits<std::uint64_t>::max(), begin);
   });
 }
+std::unique_ptr<line_finder> finder_of_paragraphs(std::string path) {
+  return std::make_unique<behind_mark>(
+      [path = std::move(path)](std::uint64_t begin) { return std::make_unique<paragraphs_of_file>(path, begin); });
+}
+std::unique_ptr<line_finder> finder_of_whole_text(std::string path) {
+  return std::make_unique<behind_mark>(
+      [path = std::move(path)](std::uint64_t begin) { return std::make_unique<whole_text>(path, begin); });
+}
+
+std::vector<value_place> find_in(const file_bytes& file, line_finder& by) {
+  std::vector<std::byte> buffer(line_buffer_bytes);
+  for (std::uint64_t at = 0; at < file.size();) {
+    const std::string_view text = read_buffer(file, at, buffer);
+    by.take(text);
+    at += text.size();
+  }
+  return by.finish();
+}
+
 std::unique_ptr<line_finder> finder_of_csv_rows(std::string path, char separator) {
   return std::make_unique<behind_mark>([path = std::move(path), separator](std::uint64_t begin) {
     return std::make_unique<csv_rows>(path, separator, begin);

@@ -35,6 +35,13 @@ class line_finder {
 [[nodiscard]] std::unique_ptr<line_finder> finder_of_text_lines(std::string path);
 [[nodiscard]] std::unique_ptr<line_finder> finder_of_csv_rows(std::string path, char separator);
 
+/// Paragraphs: lines that are not blank one after another, from the begin of the first to the end of the last one; and all
+/// of a file. As long as a line at most.
+[[nodiscard]] std::unique_ptr<line_finder> finder_of_paragraphs(std::string path);
+[[nodiscard]] std::unique_ptr<line_finder> finder_of_whole_text(std::string path);
+/// What a finder finds in a file.
+[[nodiscard]] std::vector<value_place> find_in(const file_bytes& file, line_finder& by);
+
 /// Lines that are not blank, without their ends (LF or CRLF); a byte order mark in front is no part of the first.
 ///   open      the file, anew for each thread that reads
 ///   throws    error{errc::format} a line of more than line_bytes_max, with its offset

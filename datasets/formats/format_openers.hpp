@@ -31,6 +31,7 @@ struct index_places;
 [[nodiscard]] dataset open_lmdb_files(const input_files& files, const lmdb_options& options);
 /// The shards that the index.json of `folder` lists, which are among these.
 [[nodiscard]] dataset open_mds_files(const input_files& files, const std::string& folder, const table_options& options);
+[[nodiscard]] dataset open_text_files(const input_files& files, const table_options& options);
 [[nodiscard]] dataset open_tfrecord_files(const input_files& files, const table_options& options);
 [[nodiscard]] dataset open_parquet_files(const input_files& files, const table_options& options);
 /// A hierarchy in a folder of a disk.

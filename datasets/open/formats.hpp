@@ -29,6 +29,7 @@ enum class source_format : std::uint8_t {
   mds,
   jsonl,
   csv,
+  text,
   lmdb,
   records,
   tokens,
@@ -49,7 +50,8 @@ enum source_option : std::uint32_t {
   root_option = 1U << 8,
   types_option = 1U << 9,
   checksums_option = 1U << 10,
-  database_option = 1U << 11
+  database_option = 1U << 11,
+  text_option = 1U << 12
 };
 
 /// A file that is looked at.

@@ -101,6 +101,11 @@ dataset open_csv(const source_names& files, const table_options& options) {
   return open_texts(source_format::csv, datasets::open_csv_files, names, options);
 }
 
+dataset open_text(const source_names& files, const table_options& options) {
+  const auto from = files_at(named(files, "open_text", "book.txt"), options.remote);
+  return open_table(source_format::text, datasets::open_text_files, *from, options);
+}
+
 dataset open_mds(const std::string& folder, const table_options& options) {
   datasets::refuse_options(source_format::mds, options, folder);
   if (!datasets::is_remote(folder)) return datasets::open_mds_files(*datasets::files_on_disk({}), folder, options);

@@ -8,11 +8,15 @@
 #include <leat/source_names.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #pragma GCC visibility push(default)
 namespace leat {
+
+/// What a sample of plain text is.
+enum class text_samples : std::uint8_t { lines, paragraphs, files };
 
 /// How tables and records are read.
 ///   fields    names of columns that are fields. Empty (default): all columns whose values lie in the file as they are
@@ -26,12 +30,13 @@ namespace leat {
 ///   types   the types of columns in JSONL and CSV. Default: i64 if all numbers of the first 1,000 rows are whole,
 ///           else f64; text if one of them is no number. An empty cell is NaN if the numbers are real, else a corrupt
 ///           sample
+///   text    what a sample of plain text is. Default: a line
 ///   checksums   true: verify every record and page, and each shard of MDS when it is opened. false (default): verify
 ///               only where that costs next to nothing: records of TFRecord that pictures are taken from, and pages
 ///               of Parquet that are read whole
 ///   threads   threads that read headers and indexes. 0 (default): chosen for the machine
 ///   remote    for files at addresses
-///   index     of compressed JSONL and CSV, which are read through to be opened
+///   index     of compressed JSONL, CSV and text, which are read through to be opened
 struct table_options {
   struct typed {
     std::string name;
@@ -42,6 +47,7 @@ struct table_options {
   std::string path_column = {};
   std::string root = {};
   std::vector<typed> types = {};
+  std::optional<text_samples> text = {};
   bool checksums = false;
   unsigned threads = 0;
   remote_options remote = {};
@@ -99,6 +105,12 @@ struct table_options {
 ///            error{errc::limit} more than 65,535 columns
 ///   source   RFC 4180
 [[nodiscard]] dataset open_csv(const source_names& files, const table_options& options = {});
+
+/// Plain text. A sample is a line that is not blank, a paragraph, which is lines without a blank one between them, or a
+/// file, as table_options::text says. Its field is "text": the bytes as they are stored, without the end of the (last)
+/// line; of a file all of them. A byte order mark in front is left out.
+///   throws   error{errc::not_found}; error{errc::format} a sample of more than 256 MiB; error{errc::unsupported} UTF-16
+[[nodiscard]] dataset open_text(const source_names& files, const table_options& options = {});
 
 /// Shards of MosaicML's streaming library (MDS, version 2), as the index.json in their folder lists them. Each column
 /// is a field: jpeg and png are pictures, str and json texts, numbers labels (as text), arrays of one dtype and shape

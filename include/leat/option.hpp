@@ -77,6 +77,7 @@ enum class option_id : std::uint8_t {
   table_fields,
   table_path_column,
   table_root,
+  table_text,
   table_types,
   token_type,
   // pack_options

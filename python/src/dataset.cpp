@@ -48,6 +48,11 @@ constexpr keyword<options> keywords[] = {
     {"columns", "a list of texts", [](options& to, nb::handle value) { to.tables.columns = nb::cast<names>(value); }},
     {"path_column", "a text",
      [](options& to, nb::handle value) { to.tables.path_column = nb::cast<std::string>(value); }},
+    {"text", "'lines', 'paragraphs' or 'files'",
+     [](options& to, nb::handle value) {
+       to.tables.text =
+           to_enum<leat::text_samples>(value, "text=", std::array<std::string_view, 3>{"lines", "paragraphs", "files"});
+     }},
     {"root", "a path", [](options& to, nb::handle value) { to.tables.root = to_path(value); }},
     {"checksums", "a bool", [](options& to, nb::handle value) { to.tables.checksums = nb::cast<bool>(value); }},
     {"database", "a text", [](options& to, nb::handle value) { to.lmdb.database = nb::cast<std::string>(value); }},

@@ -324,7 +324,7 @@ TEST(open, says_what_a_file_is_that_it_cannot_open) {
     put(root.path() / name, content);
     return message_of(code, [&] { static_cast<void>(open((root.path() / name).string())); });
   };
-  EXPECT_THAT(said(errc::unsupported, "notes.txt", "My notes on the data\n"),
+  EXPECT_THAT(said(errc::unsupported, "notes.md", "My notes on the data\n"),
               AllOf(HasSubstr("text, 'My notes on the data...'"), HasSubstr("tar shards"), HasSubstr(".npy"),
                     HasSubstr(".npz"), HasSubstr("records"), HasSubstr("tokens")));
   EXPECT_THAT(said(errc::usage, "a.jpg", "\xff\xd8\xff\xe0"), AllOf(HasSubstr("a JPEG"), HasSubstr("give the folder")));

@@ -3,9 +3,12 @@
 #include "datasets/wire/json_value.hpp"
 #include "tests/datasets/numbered_arrays.hpp"
 #include "tests/datasets/value_reader.hpp"
+#include "tests/support/coded_forms.hpp"
+#include "tests/support/seeds.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/error.hpp>
+#include <leat/index_options.hpp>
 #include <leat/open.hpp>
 #include <leat/open_tables.hpp>
 #include <leat/samples.hpp>
@@ -15,6 +18,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -488,6 +492,75 @@ TEST_F(text_tables, shards_of_mds_are_read_where_their_values_lie) {
       EXPECT_THAT(said.what(), HasSubstr("shard.00000.mds"));
     }
   }
+}
+
+std::vector<std::string> all_texts(const dataset& samples) {
+  std::vector<std::string> texts;
+  for (std::uint64_t i = 0; i < samples.size(); ++i) texts.push_back(text_of(samples, i, "text"));
+  return texts;
+}
+
+TEST_F(text_tables, of_plain_text_give_lines_paragraphs_and_files) {
+  const std::string path = put("a.txt",
+                               "\xEF\xBB\xBF"
+                               "first\r\nsecond \r\n\r\n \t\nthird\n\n\nfourth\nfifth\n");
+  const std::string other = put("b.txt", "\n\nsixth");
+  const std::string empty = put("c.txt", "");
+  const auto opened = [&](std::optional<text_samples> what) {
+    return open({path, other, empty}, {.tables = {.text = what}});
+  };
+  EXPECT_THAT(names_of(opened({})), ElementsAre("text"));
+  EXPECT_EQ(opened({}).fields()[0].kind, field_kind::text);
+  EXPECT_THAT(all_texts(opened({})), ElementsAre("first", "second ", "third", "fourth", "fifth", "sixth"));
+  EXPECT_THAT(all_texts(opened(text_samples::lines)),
+              ElementsAre("first", "second ", "third", "fourth", "fifth", "sixth"));
+  EXPECT_THAT(all_texts(opened(text_samples::paragraphs)),
+              ElementsAre("first\r\nsecond ", "third", "fourth\nfifth", "sixth"));
+  EXPECT_THAT(all_texts(opened(text_samples::files)),
+              ElementsAre("first\r\nsecond \r\n\r\n \t\nthird\n\n\nfourth\nfifth\n", "\n\nsixth"));
+  EXPECT_THAT(opened({}).notes(), Contains(HasSubstr("c.txt")));
+}
+
+TEST_F(text_tables, of_plain_text_are_the_same_in_pieces_and_where_they_are_compressed) {
+  std::string content;
+  std::vector<std::string> lines;
+  std::vector<std::string> paragraphs;
+  testing::for_each_seed(1, [&](std::uint64_t seed) {
+    std::mt19937_64 draw(seed);
+    while (content.size() < std::size_t{3} << 20) {
+      const std::string end = draw() % 2 == 0 ? "\n" : "\r\n";
+      std::string paragraph;
+      for (std::uint64_t i = draw() % 5; i-- > 0;) {
+        lines.push_back(std::string(1 + draw() % 3000, static_cast<char>('a' + draw() % 26)));
+        content += lines.back() + end;
+        paragraph += (paragraph.empty() ? "" : end) + lines.back();
+      }
+      content += draw() % 3 == 0 ? " \n" : "\n";
+      if (!paragraph.empty()) paragraphs.push_back(paragraph);
+    }
+  });
+  const std::string plain = put("a.txt", content);
+  const std::string pressed = put("c.txt.zst", testing::coded(datasets::packing::zstd, content));
+  const std::string zipped = put("b.txt.gz", testing::coded(datasets::packing::gzip, content));
+  for (const std::string& path : {plain, zipped, pressed}) {
+    const auto opened = [&](text_samples what) {
+      return open({path}, {.index = {.use = index_use::off}, .tables = {.text = what}});
+    };
+    EXPECT_EQ(all_texts(opened(text_samples::lines)), lines);
+    EXPECT_EQ(all_texts(opened(text_samples::paragraphs)), paragraphs);
+    EXPECT_EQ(all_texts(opened(text_samples::files)), std::vector<std::string>{content});
+  }
+}
+
+TEST_F(text_tables, of_plain_text_of_any_name_are_opened_by_their_own_function_and_the_option_is_of_no_other_format) {
+  const std::string path = put("book.md", "a\n\nb\nc\n");
+  EXPECT_THAT(all_texts(open_text(path, {.text = text_samples::paragraphs})), ElementsAre("a", "b\nc"));
+  const std::string jsonl = put("a.jsonl", "{\"text\": \"a\"}\n");
+  EXPECT_THAT(
+      message_of(errc::usage, [&] { static_cast<void>(open(jsonl, {.tables = {.text = text_samples::lines}})); }),
+      AllOf(HasSubstr("table_options::text"), HasSubstr("is of text")));
+  const std::string wide = put("wide.txt", std::string("\xff\xfe") + "a");
+  EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open(wide)); }), HasSubstr("UTF-16"));
 }
 
 }  // namespace

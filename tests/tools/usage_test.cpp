@@ -224,7 +224,7 @@ TEST(usage, a_source_that_is_not_there_or_no_data_ends_with_2) {
   const std::string empty = (directory.path() / "empty").string();
   std::filesystem::create_directory(empty);
   const std::string archive = file("photos.tar.bz2", "BZh9" + std::string(100, 'z'));
-  const std::string text = file("notes.txt", "what I know of the data\n");
+  const std::string text = file("notes.md", "what I know of the data\n");
   const std::string named_tar = file("notes.tar", "what I know of the data\n");
   const std::vector<std::vector<std::string>> all = {{"hf://owner/name"},      {text}, {named_tar}, {empty + "/*.tar"},
                                                      {empty + "/none.tar"},    {pipe}, {archive},   {empty},

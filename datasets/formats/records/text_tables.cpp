@@ -1,4 +1,4 @@
-// JSONL, CSV and TSV: each line, or row, is a sample whose values are picked out of it.
+// JSONL, CSV and TSV: each line, or row, is a sample whose values are picked out of it. Plain text: each is its value.
 #include "base/hash_map.hpp"
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
@@ -176,6 +176,18 @@ class csv_picker final : public value_picker {
   empty_cell empty_;
 };
 
+/// The record is the value.
+class whole_picker final : public value_picker {
+ public:
+  std::uint64_t room(std::uint64_t record_bytes) const noexcept override { return record_bytes; }
+  std::optional<value_fault> pick(std::span<const std::byte> record, std::span<std::byte>& into) const override {
+    if (!record.empty()) std::memcpy(into.data(), record.data(), record.size());
+    into = into.first(record.size());
+    return std::nullopt;
+  }
+  std::string what() const override { return "all of the text"; }
+};
+
 char separator_of(const std::string& path, std::span<const std::byte> begins) {
   if (name_decoded(path).ends_with(".tsv")) return '\t';
   const std::string_view start = text_of(begins).substr(0, 4096);
@@ -229,7 +241,7 @@ void check_is_text(const std::string& path, std::span<const std::byte> begins) {
 }
 
 /// What is found out of one file.
-///   separator   of CSV; 0 of JSONL
+///   separator   of CSV; 0 of JSONL; the end of a line of plain text
 struct text_file {
   std::vector<text_column> columns;
   char separator = 0;
@@ -239,6 +251,7 @@ std::shared_ptr<const value_picker> picker_of(const text_file& file, std::size_t
   if (const std::size_t key = file.columns[column].key_bytes; key != 0) {
     return pick_json_of_each(field.name.substr(0, key), field.name.substr(key + 1));
   }
+  if (file.separator == '\n') return std::make_shared<whole_picker>();
   const bool is_nan = is_nan_where_missing(field);
   if (file.separator == 0) return pick_json(field.name, is_nan);
   const empty_cell empty = is_nan                            ? empty_cell::nan
@@ -348,6 +361,44 @@ dataset open_jsonl_files(const input_files& from, const table_options& options) 
        .find = [](const input_files& files, const file_bytes& file, char,
                   unsigned threads) { return find_lines([&] { return files.open(file.path()); }, threads); },
        .columns = [](const file_bytes& file, char, record_table& table) { return json_columns(file, table); }});
+}
+
+namespace {
+
+// Of each of text_samples another name: an index that was kept of lines is none of paragraphs.
+text_format text_format_of(text_samples what) {
+  text_format made{
+      .name = "text lines",
+      .separator = [](const std::string&, std::span<const std::byte>) { return '\n'; },
+      .finder = [](std::string path, char) { return finder_of_text_lines(std::move(path)); },
+      .find = [](const input_files& files, const file_bytes& file, char,
+                 unsigned threads) { return find_lines([&] { return files.open(file.path()); }, threads); },
+      .columns =
+          [](const file_bytes&, char, record_table&) {
+            text_column whole{.name = "text", .seen = {}};
+            whole.seen.text = true;
+            return std::vector<text_column>{whole};
+          }};
+  if (what == text_samples::paragraphs) {
+    made.name = "text paragraphs";
+    made.finder = [](std::string path, char) { return finder_of_paragraphs(std::move(path)); };
+    made.find = [](const input_files&, const file_bytes& file, char, unsigned) {
+      return find_in(file, *finder_of_paragraphs(file.path()));
+    };
+  } else if (what == text_samples::files) {
+    made.name = "text files";
+    made.finder = [](std::string path, char) { return finder_of_whole_text(std::move(path)); };
+    made.find = [](const input_files&, const file_bytes& file, char, unsigned) {
+      return find_in(file, *finder_of_whole_text(file.path()));
+    };
+  }
+  return made;
+}
+
+}  // namespace
+
+dataset open_text_files(const input_files& from, const table_options& options) {
+  return open_texts(from, options, text_format_of(options.text.value_or(text_samples::lines)));
 }
 
 dataset open_csv_files(const input_files& from, const table_options& options) {
