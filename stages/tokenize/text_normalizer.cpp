@@ -41,14 +41,20 @@ void sort_by_class(std::span<std::int32_t> marks) {
   for (std::size_t i = 0; i < marks.size(); ++i) marks[i] = static_cast<std::int32_t>(keys[i] & 0x1FFFFF);
 }
 
-// utf8proc_decompose() without the letters that the reference does not know.
-void decompose(std::string_view text, bool compatible, std::vector<std::int32_t>& letters) {
+bool is_unknown(std::int32_t letter) {
+  return letter >= 0xA0 && (letter_kinds(static_cast<char32_t>(letter)) & letter_kind::unknown) != 0;
+}
+
+// utf8proc_decompose() without the letters that the reference does not know. Returns whether there are such.
+bool decompose(std::string_view text, bool compatible, std::vector<std::int32_t>& letters) {
   const auto options = static_cast<utf8proc_option_t>(static_cast<unsigned>(UTF8PROC_STABLE) |
                                                       static_cast<unsigned>(UTF8PROC_DECOMPOSE) |
                                                       (compatible ? static_cast<unsigned>(UTF8PROC_COMPAT) : 0U));
   letters.clear();
+  bool has_unknown = false;
   for_each_letter(text, [&](char32_t letter) {
-    if (letter < 0xA0 || (letter_kinds(letter) & letter_kind::unknown) != 0) {
+    if (letter < 0xA0 || is_unknown(static_cast<std::int32_t>(letter))) {
+      has_unknown = has_unknown || letter >= 0xA0;
       letters.push_back(static_cast<std::int32_t>(letter));
       return;
     }
@@ -69,18 +75,36 @@ void decompose(std::string_view text, bool compatible, std::vector<std::int32_t>
     if (end - at > 1) sort_by_class(std::span(letters).subspan(at, end - at));
     at = end;
   }
+  return has_unknown;
+}
+
+// In place. Returns how many there are then. Of unknown letters none is composed: their primary composites are unknown too.
+std::size_t compose(std::span<std::int32_t> letters) {
+  return static_cast<std::size_t>(
+      ::utf8proc_normalize_utf32(letters.data(), static_cast<utf8proc_ssize_t>(letters.size()),
+                                 static_cast<utf8proc_option_t>(static_cast<unsigned>(UTF8PROC_STABLE) |
+                                                                static_cast<unsigned>(UTF8PROC_COMPOSE))));
+}
+
+// An unknown mark is no mark to the reference: what follows it is not composed with what stands before it.
+std::size_t compose_between_unknown(std::span<std::int32_t> letters) {
+  std::size_t made = 0;
+  for (std::size_t at = 0; at < letters.size();) {
+    std::size_t end = at + 1;
+    while (end < letters.size() && !is_unknown(letters[end])) ++end;
+    const std::size_t count = compose(letters.subspan(at, end - at));
+    std::copy_n(letters.begin() + static_cast<std::ptrdiff_t>(at), count,
+                letters.begin() + static_cast<std::ptrdiff_t>(made));
+    made += count;
+    at = end;
+  }
+  return made;
 }
 
 void to_form(std::string_view text, normal_form form, std::vector<std::int32_t>& letters, std::string& to) {
-  decompose(text, form == normal_form::nfkc || form == normal_form::nfkd, letters);
-  if (form == normal_form::nfc || form == normal_form::nfkc) {
-    // In place. Of unknown letters none is composed: their primary composites are unknown too.
-    const utf8proc_ssize_t count =
-        ::utf8proc_normalize_utf32(letters.data(), static_cast<utf8proc_ssize_t>(letters.size()),
-                                   static_cast<utf8proc_option_t>(static_cast<unsigned>(UTF8PROC_STABLE) |
-                                                                  static_cast<unsigned>(UTF8PROC_COMPOSE)));
-    letters.resize(static_cast<std::size_t>(count));
-  }
+  const bool has_unknown = decompose(text, form == normal_form::nfkc || form == normal_form::nfkd, letters);
+  if (form == normal_form::nfc || form == normal_form::nfkc)
+    letters.resize(has_unknown ? compose_between_unknown(letters) : compose(letters));
   for (const std::int32_t letter : letters) append_letter(to, static_cast<char32_t>(letter));
 }
 

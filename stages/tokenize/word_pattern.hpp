@@ -34,6 +34,7 @@ class word_pattern {
 
     /// The first match at `from` or behind it that is not empty; nothing if there is none.
     ///   text     UTF-8
+    ///   from     0 of another text: that is looked at as a whole then
     ///   throws   error{errc::limit} where the expression needs too many steps for the text
     [[nodiscard]] std::optional<word_place> find(std::string_view text, std::size_t from);
 

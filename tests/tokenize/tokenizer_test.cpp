@@ -307,6 +307,15 @@ TEST(tokenizer, of_sentencepiece_merges_over_letters_that_are_no_tokens) {
   EXPECT_EQ(words.vocabulary(), 5);
 }
 
+TEST(text_normalizer, composes_nothing_over_a_mark_that_the_reference_does_not_know) {
+  const stages::text_normalizer nfc({{.what = stages::normal_step::kind::form, .form = stages::normal_form::nfc}});
+  stages::normalize_scratch scratch(nfc);
+  EXPECT_EQ(nfc.normalized("J\u0323\u0302", scratch), "\u0134\u0323");
+  // U+10F4B is of Unicode 11: to tokenizers 0.23.3 it has no class.
+  EXPECT_EQ(nfc.normalized("J\U00010F4B\u0302", scratch), "J\U00010F4B\u0302");
+  EXPECT_EQ(nfc.normalized("J\u0302\U00010F4Be\u0301", scratch), "\u0134\U00010F4B\u00E9");
+}
+
 TEST(tokenizer, of_tiktoken_merges_what_is_a_token_together) {
   std::string file;
   for (int byte = 0; byte < 256; ++byte)

@@ -34,6 +34,20 @@ TEST(word_pattern, knows_every_space_of_unicode) {
   }
 }
 
+TEST(word_pattern, takes_no_other_letter_for_a_space) {
+  EXPECT_TRUE(matches(R"(\s)", "\u180e\u200b\u2060\ufeff\x1c").empty());
+  EXPECT_EQ(matches(R"(\S+)", "a\u180eb"), (std::vector<std::string>{"a\u180eb"}));
+}
+
+TEST(word_pattern, knows_letters_and_numbers_of_unicode_16) {
+  EXPECT_EQ(matches(R"(\p{L}+)", "a\U00010D65b.\U000323AF"), (std::vector<std::string>{"a\U00010D65b", "\U000323AF"}));
+  EXPECT_EQ(matches(R"(\p{N})", "a\U000116E3"), (std::vector<std::string>{"\U000116E3"}));
+  EXPECT_EQ(matches(R"([^\s\p{L}\p{N}]+)", "\U00010D65!\U000116E3?"), (std::vector<std::string>{"!", "?"}));
+  EXPECT_EQ(matches(R"([\p{Lu}\p{M}])", "a\u1C89\u0897b"), (std::vector<std::string>{"\u1C89", "\u0897"}));
+  EXPECT_EQ(matches(R"(\p{Ll}\p{Lm}\p{Lo})", "\u1C8A\U00010D4E\U00010D4F"),
+            (std::vector<std::string>{"\u1C8A\U00010D4E\U00010D4F"}));
+}
+
 TEST(word_pattern, ignores_case_as_unicode_has_it) {
   EXPECT_EQ(matches(R"((?i:'s))", "'s'S'\u017f"), (std::vector<std::string>{"'s", "'S", "'\u017f"}));
 }
