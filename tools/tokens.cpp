@@ -27,11 +27,13 @@
 #include <condition_variable>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -137,8 +139,10 @@ class span_maker {
   void add(const datasets::joint_reads::one& text, token_span& to) {
     if (const std::optional<std::string> wrong = encode(text)) {
       if (!rule_.skip) {
+        // What reading says names the sample itself.
+        const std::string name = str_cat(of_.samples.name(text.sample), ": ");
         throw error(errc::corrupt,
-                    str_cat(of_.samples.name(text.sample), ": ", *wrong, "; --skip-corrupt leaves it out"));
+                    str_cat(wrong->starts_with(name) ? "" : name, *wrong, "; --skip-corrupt leaves it out"));
       }
       ++to.skipped;
       return;
@@ -243,6 +247,8 @@ token_tally write_tokens(const text_field& of, const text_rule& rule, std::uint6
   return all;
 }
 
+constexpr std::string_view index_magic("MMIDIDX\0\0", 9);
+
 // As Megatron-LM's IndexedDataset has it: each text is a sequence and a document.
 void write_index(const std::vector<std::int32_t>& lengths, dtype type, output_file& to, const std::stop_token& stop) {
   std::vector<std::byte> bytes;
@@ -253,7 +259,7 @@ void write_index(const std::vector<std::int32_t>& lengths, dtype type, output_fi
     to.write(bytes, stop);
     bytes.clear();
   };
-  for (const char each : {'M', 'M', 'I', 'D', 'I', 'D', 'X', '\0', '\0'}) add(each);
+  for (const char each : index_magic) add(each);
   add(std::uint64_t{1});                                       // version
   add(static_cast<std::uint8_t>(type == dtype::u16 ? 8 : 4));  // uint16 or int32, by DType of megatron/core/datasets
   add(std::uint64_t{lengths.size()});
@@ -268,13 +274,22 @@ void write_index(const std::vector<std::int32_t>& lengths, dtype type, output_fi
   to.write(bytes, stop);
 }
 
+bool is_megatron_index(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char start[index_magic.size()] = {};
+  file.read(start, sizeof start);
+  return file && std::string_view(start, sizeof start) == index_magic;
+}
+
 // An index beside the file would be taken for its own.
 void check_out(const std::string& out, token_form to) {
   if (std::filesystem::path(out).extension() != ".bin") {
     throw error(errc::usage, str_cat("'", out, "' is where tokens go; give a name that ends in .bin"));
   }
   const std::string index = index_path(out);
-  if (std::filesystem::exists(index)) {
+  // What a run leaves that is killed between the two files is nobody's: it is written anew.
+  const bool is_left = to == token_form::megatron && !std::filesystem::exists(out) && is_megatron_index(index);
+  if (std::filesystem::exists(index) && !is_left) {
     throw error(errc::usage, str_cat(index, " is there, an index of other tokens; remove it, or give another name"));
   }
   if (to == token_form::megatron && std::filesystem::exists(out)) {
@@ -339,13 +354,15 @@ int make_tokens(const tokens_arguments& arguments, interruption& stop) {
   }
   const std::chrono::duration<double> took = clock::now() - began;
   if (arguments.json) {
+    asked_for asked = arguments.asked;
+    asked.sources.pop_back();  // OUT
     print(report_text({{"out", out},
                        {"texts", all.texts},
                        {"skipped", all.skipped},
                        {"tokens", all.tokens},
                        {"type", name(rule.type)},
                        {"seconds", took.count()}},
-                      arguments.asked));
+                      asked));
   } else {
     print(str_cat(counted(all.tokens, "token", "tokens"), " of ", counted(all.texts, "text", "texts"), " in ", out,
                   " (", name(rule.type), "), ", seconds_text(took.count()), "\n"));

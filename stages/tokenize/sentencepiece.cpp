@@ -57,12 +57,9 @@ constexpr std::string_view mark = "\xE2\x96\x81";
 constexpr std::size_t piece_bytes_max = 1024;
 constexpr std::string_view zero("\0", 1);
 
-[[noreturn]] void model_damaged(const std::string& what) {
-  throw error(errc::format, str_cat("tokenizer.model: ", what));
-}
+[[noreturn]] void model_damaged(const std::string& what) { throw error(errc::format, what); }
 [[noreturn]] void model_refused(const std::string& what) {
-  throw error(errc::unsupported,
-              str_cat("tokenizer.model: ", what, " is not read; SentencePiece's unigram and bpe are"));
+  throw error(errc::unsupported, str_cat(what, " is not read; SentencePiece's unigram and bpe are"));
 }
 
 std::string shown(std::string_view text) { return str_cat("'", text.substr(0, 40), "'"); }

@@ -21,11 +21,11 @@ namespace {
 using json = nlohmann::json;
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw error(errc::unsupported,
-              str_cat("tokenizer.json: ", what,
-                      " is not read; BPE, WordPiece and Unigram are, as GPT-2, Llama, Qwen, BERT and T5 have them"));
+  throw error(
+      errc::unsupported,
+      str_cat(what, " is not read; BPE, WordPiece and Unigram are, as GPT-2, Llama, Qwen, BERT and T5 have them"));
 }
-[[noreturn]] void damaged(const std::string& what) { throw error(errc::format, str_cat("tokenizer.json: ", what)); }
+[[noreturn]] void damaged(const std::string& what) { throw error(errc::format, what); }
 
 const json& member(const json& of, const char* name, const char* where) {
   if (!of.is_object() || !of.contains(name)) damaged(str_cat(where, " has no '", name, "'"));

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,7 @@ TEST(tokens, of_all_texts_are_one_file_that_reads_back_as_they_are) {
   }
   const std::string out = made.beside("train.bin");
   const ended process = run({"tokens", made.path(), "--tokenizer", words_path, "--eos", "<|end|>", out, "--json"});
+  EXPECT_EQ(process.json().at("run").at("sources"), json::array({made.path()}));
   ASSERT_EQ(process.exit_code, 0) << process.err;
   EXPECT_EQ(process.json().at("texts"), made.texts.size());
   EXPECT_EQ(process.json().at("tokens"), all.size());
@@ -168,6 +170,39 @@ TEST(tokens, refuses_what_would_be_read_back_as_something_else) {
   EXPECT_EQ(
       run({"tokens", made.path(), "--tokenizer", made.beside("none.json"), "--no-eos", made.beside("x.bin")}).exit_code,
       2);
+}
+
+TEST(tokens, of_a_run_that_was_killed_between_its_two_files_are_written_anew) {
+  const made_texts made(5);
+  const std::vector<std::string> all{"tokens",   made.path(), "--tokenizer", words_path,
+                                     "--no-eos", "--to",      "megatron",    made.beside("train.bin")};
+  ASSERT_EQ(run(all).exit_code, 0);
+  EXPECT_THAT(run(all).err, HasSubstr("train.idx is there")) << "both are there: they are somebody's";
+  const auto content = [&](const char* name) {
+    std::ifstream file(made.beside(name), std::ios::binary);
+    return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  };
+  const std::string tokens = content("train.bin");
+  const std::string index = content("train.idx");
+  fs::remove(made.beside("train.bin"));
+  const ended again = run(all);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(content("train.bin"), tokens);
+  EXPECT_EQ(content("train.idx"), index);
+  fs::remove(made.beside("train.bin"));
+  const ended plain = run({"tokens", made.path(), "--tokenizer", words_path, "--no-eos", made.beside("train.bin")});
+  EXPECT_EQ(plain.exit_code, 2) << "the index would be taken for its own";
+}
+
+TEST(tokens, of_a_text_that_is_damaged_are_refused_with_its_name_once) {
+  const made_texts made(5);
+  std::ofstream(made.path(), std::ios::app) << "{\"text\": \"\xff\"}\n";
+  const ended process = run({"tokens", made.path(), "--tokenizer", words_path, "--no-eos", made.beside("train.bin")});
+  EXPECT_EQ(process.exit_code, 1) << process.err;
+  const std::string name = "texts.jsonl[5]: ";
+  const std::size_t first = process.err.find(name);
+  ASSERT_NE(first, std::string::npos) << process.err;
+  EXPECT_EQ(process.err.find(name, first + 1), std::string::npos) << process.err;
 }
 
 TEST(tokens, of_each_text_are_counted_by_inspect) {
