@@ -11,6 +11,7 @@
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
+#include "tools/where_option.hpp"
 
 #include <leat/error.hpp>
 #include <leat/loading.hpp>
@@ -34,6 +35,7 @@ struct check_arguments {
   std::vector<std::string> sources;
   std::vector<std::string> against;
   open_options opening;
+  std::string where;
   std::uint64_t host_bytes_max = host_bytes_usual;
   std::uint32_t threads = 0;
   std::uint32_t near_bits = near_bits_usual;
@@ -116,7 +118,7 @@ int check(const check_arguments& arguments, interruption& stop) {
     const clock::time_point start = clock::now();
     const status_line line(
         [&](const terminal& screen, std::size_t columns) { return progress(screen, columns, so_far, start); });
-    return check_samples(at, arguments.host_bytes_max, arguments.threads, so_far);
+    return check_samples(at, arguments.where, arguments.host_bytes_max, arguments.threads, so_far);
   };
   const checked_samples set = look(samples);
   const std::optional<checked_samples> other = others ? std::optional(look(*others)) : std::nullopt;
@@ -149,6 +151,7 @@ void add_check(CLI::App& leat, chosen_command& chosen) {
   add_sources(app, arguments->sources,
               "; the exit status is 1 if a sample is broken, one content has two classes, or is in both sets");
   add_opening_options(app, arguments->opening);
+  add_where(app, arguments->where);
   app.add_option("--against", arguments->against,
                  "another set, as the one for validation, that should share no sample with this; may be repeated")
       ->type_name("SOURCE")

@@ -13,6 +13,7 @@
 #include "stages/state/digest.hpp"
 #include "tools/class_counts.hpp"
 #include "tools/fields.hpp"
+#include "tools/where_option.hpp"
 
 #include <leat/error.hpp>
 
@@ -411,15 +412,16 @@ std::array<double, 3> pixel_sums::deviations() const noexcept {
   return of;
 }
 
-checked_samples check_samples(const dataset& opened, std::size_t host_bytes_max, unsigned threads,
-                              measuring_progress& so_far) {
+checked_samples check_samples(const dataset& opened, const std::string& where, std::size_t host_bytes_max,
+                              unsigned threads, measuring_progress& so_far) {
   const std::vector<field_info> fields = opened.fields();
   // Shards of tokens and documents are compared as they are.
   const bool is_tokens =
       std::any_of(fields.begin(), fields.end(), [](const field_info& each) { return each.kind == field_kind::tokens; });
   std::optional<chosen_fields> chosen;
   if (!is_tokens) chosen = fields_of(opened, {});
-  checked_samples found{.samples = chosen ? chosen->samples : opened, .strays = chosen ? chosen->strays : 0};
+  checked_samples found{.samples = samples_where(chosen ? chosen->samples : opened, where),
+                        .strays = chosen ? chosen->strays : 0};
   if (chosen) found.warnings = chosen->warnings;
   if (const std::optional<field_info> label = class_field_of(found.samples)) found.label = label->name;
   const expected_fields expected = expect(chosen ? &*chosen : nullptr, found.samples, found.label);

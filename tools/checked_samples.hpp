@@ -80,10 +80,11 @@ struct checked_samples {
 
 /// Reads all fields of all samples, expands what is stored in another form, and decodes pictures whole, at 112 x 112 pixels at
 /// most. What a loader would find corrupt is a fault: damage, a missing field, a text that is no UTF-8 or no number.
+///   where            which of them; empty: all
 ///   host_bytes_max   the budget that a loader would have
 ///   threads          change the time only; 0: one for each core
 ///   throws           error{errc::limit}: the system gives no memory for a picture
-[[nodiscard]] checked_samples check_samples(const dataset& opened, std::size_t host_bytes_max, unsigned threads,
-                                            measuring_progress& so_far);
+[[nodiscard]] checked_samples check_samples(const dataset& opened, const std::string& where, std::size_t host_bytes_max,
+                                            unsigned threads, measuring_progress& so_far);
 
 }  // namespace leat::tools

@@ -383,8 +383,7 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
   }();
   for (const std::string& each : of.fields->warnings) complain("epoch", each);
   loader_options options = loader_options_of(arguments);
-  const dataset samples = set_up(
-      [&] { return without_excluded(samples_for_order(arguments.choice, *of.fields), of.fields->samples, arguments); });
+  const dataset samples = set_up([&] { return samples_of_run(*of.fields, arguments); });
   of.state.emplace(run_state_of(arguments));
   of.resumed = options.resume = of.state->resumed();
   of.opened = clock::now();

@@ -4,6 +4,7 @@
 #include "tools/arguments.hpp"
 #include "tools/sample_list.hpp"
 #include "tools/sources.hpp"
+#include "tools/where_option.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open_arrays.hpp>
@@ -52,8 +53,9 @@ device device_of(const std::string& text) {
   return cuda(index);
 }
 
-dataset without_excluded(const dataset& samples, const dataset& opened, const epoch_arguments& arguments) {
-  if (arguments.exclude.empty()) return samples;
+dataset samples_of_run(const chosen_fields& fields, const epoch_arguments& arguments) {
+  const dataset all = with_columns_for(samples_for_order(arguments.choice, fields), arguments.where);
+  if (arguments.exclude.empty()) return samples_where(all, arguments.where);
   if (arguments.on_corrupt == corrupt_policy::raise) {
     throw error(errc::usage,
                 "--exclude has samples treated as corrupt ones, and --on-corrupt raise ends the run at the first; give "
@@ -61,7 +63,12 @@ dataset without_excluded(const dataset& samples, const dataset& opened, const ep
   }
   // The parts of a mixture are opened one by one.
   const named_by how = arguments.choice.mixture.empty() ? named_by::digest : named_by::count;
-  return samples.exclude(read_sample_list("--exclude", arguments.exclude, opened, how));
+  const auto listed = [&](const dataset& of) { return read_sample_list("--exclude", arguments.exclude, of, how); };
+  if (!arguments.where.empty()) {
+    const dataset checked = samples_where(fields.samples, arguments.where);
+    if (is_list_of(arguments.exclude, checked)) return samples_where(all, arguments.where).exclude(listed(checked));
+  }
+  return samples_where(all.exclude(listed(fields.samples)), arguments.where);
 }
 
 // The latest 262,144 spans: minutes of photographs.
@@ -99,6 +106,7 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
       ->group("What to load");
   app.option_defaults()->group("What to load");
   add_opening_options(app, arguments.opening);
+  add_where(app, arguments.where);
 
   app.option_defaults()->group("What a batch holds");
   add_order_options(app, arguments.order);

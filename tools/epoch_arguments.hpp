@@ -49,6 +49,7 @@ struct epoch_arguments {
   std::uint64_t unreadable_max = loader_options().unreadable_max;
   std::string journal;
   std::string exclude;
+  std::string where;
   bool digests = true;
   std::string batches;
   bool rows = false;
@@ -72,10 +73,11 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments);
 ///   throws   error{errc::usage}: a --device that is none
 [[nodiscard]] loader_options loader_options_of(const epoch_arguments& arguments);
 
-/// What a loader gets of the samples in their order: without those of --exclude.
-///   opened   the same, without the order's column
-///   throws   error{errc::usage}: a file that cannot be read, has no such samples or was made of others; --on-corrupt raise, which replaces none
-[[nodiscard]] dataset without_excluded(const dataset& samples, const dataset& opened, const epoch_arguments& arguments);
+/// What a loader gets of the samples, as their order needs them: those of --where, without those of --exclude. A list is of all samples,
+/// or, where it says so, of those of the same --where.
+///   throws   error{errc::usage}: a list that cannot be read, has no such samples or was made of others; --on-corrupt raise, which replaces
+///            none; as samples_where() and samples_for_order()
+[[nodiscard]] dataset samples_of_run(const chosen_fields& fields, const epoch_arguments& arguments);
 
 /// auto is the first GPU, and the host where there is none.
 ///   throws   error{errc::usage}

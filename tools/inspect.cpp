@@ -17,6 +17,7 @@
 #include "tools/subcommand.hpp"
 #include "tools/text_tokens.hpp"
 #include "tools/transcoding.hpp"
+#include "tools/where_option.hpp"
 
 #include <leat/error.hpp>
 #include <leat/loading.hpp>
@@ -49,6 +50,7 @@ struct inspect_arguments {
   std::vector<std::string> sources;
   std::optional<dtype> tokens;  // the sources are files of tokens
   open_options opening;
+  std::string where;
   std::uint64_t host_bytes_max = host_bytes_usual;
   bool decode = false;
   bool json = false;
@@ -653,10 +655,14 @@ std::string progress(const terminal& screen, std::size_t columns, const measurin
 
 int inspect(const inspect_arguments& arguments, interruption& stop) {
   const auto leave = [&] { complain("inspect", str_cat("stopped by ", stop.name())); };
-  const dataset samples =
+  const dataset opened =
       open_sources(arguments.sources, stop, leave, advise_looking,
                    {.tokens = arguments.tokens ? std::optional(token_options{.type = arguments.tokens}) : std::nullopt,
                     .opening = arguments.opening});
+  const dataset samples = [&] {
+    const leaving_at_once leaving(stop, leave);
+    return samples_where(opened, arguments.where);
+  }();
   std::optional<tokenizer> words;
   if (!arguments.tokenizer.empty()) words = as_named([&] { return tokenizer::open(arguments.tokenizer); });
   const findings found = [&] {
@@ -691,6 +697,7 @@ void add_inspect(CLI::App& leat, chosen_command& chosen) {
       {{"u16", std::optional(dtype::u16)}, {"u32", std::optional(dtype::u32)}, {"i32", std::optional(dtype::i32)}},
       "the sources are files of tokens, of this type where no header says it");
   add_opening_options(app, arguments->opening);
+  add_where(app, arguments->where);
   add_bytes(app, "--host-bytes-max", arguments->host_bytes_max,
             "the memory that a loader would have, for pictures that take too much (512MiB)");
   CLI::Option* const words =
@@ -702,7 +709,8 @@ void add_inspect(CLI::App& leat, chosen_command& chosen) {
                "read and decode every sample whole, and name what is damaged; the exit status is 1 if any is");
   add_text(
       app, "--references", arguments->references, "FILE",
-      "write a JSON that says where the chunks of HDF5 or Zarr lie, as kerchunk does, for programs that use fsspec");
+      "write a JSON that says where the chunks of HDF5 or Zarr lie, as kerchunk does, for programs that use fsspec")
+      ->excludes(app.get_option("--where"));
   app.add_flag("--json", arguments->json, "all of it, as one JSON object");
   app.footer(
       "  leat inspect photos\n  leat inspect 'train-{000..127}.tar' --json\n  leat inspect photos --decode\n"

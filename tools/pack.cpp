@@ -17,6 +17,7 @@
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
 #include "tools/transcoding.hpp"
+#include "tools/where_option.hpp"
 
 #include <leat/error.hpp>
 #include <leat/open.hpp>
@@ -48,6 +49,7 @@ struct pack_arguments {
   std::string zarr_option;  // one that was given and is of --to zarr alone
   rank_options ranks;
   open_options opening;
+  std::string where;
   bool index = false;
   bool json = false;
   asked_for asked;
@@ -255,9 +257,13 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
   const auto leave = [&] {
     complain("pack", str_cat("stopped by ", stop.name(), " while opening the source; nothing was written"));
   };
-  const dataset from = open_sources(sources, stop, leave,
-                                    [](dtype) { return std::string("files of tokens need no packing: copy them"); },
-                                    {.opening = arguments.opening});
+  const dataset opened = open_sources(sources, stop, leave,
+                                      [](dtype) { return std::string("files of tokens need no packing: copy them"); },
+                                      {.opening = arguments.opening});
+  const dataset from = [&] {
+    const leaving_at_once leaving(stop, leave);
+    return samples_where(opened, arguments.where);
+  }();
   tell_notes("pack", from);
   if (arguments.to == pack_target::tar) check_members(from);
 
@@ -398,6 +404,7 @@ void add_pack(CLI::App& leat, chosen_command& chosen) {
       "a third less CPU, and such a JPEG cannot be had back (on)")
       ->needs(photos);
   add_opening_options(app, arguments->opening);
+  add_where(app, arguments->where);
   add_rank_options(app, arguments->ranks);
   app.add_flag("--json", arguments->json, "what was written, as one JSON object");
   app.footer(

@@ -168,8 +168,7 @@ int replay(const replay_arguments& arguments, interruption& stop) {
   for (const std::string& each : fields.warnings) complain("replay", each);
 
   loader_options options = loader_options_of(arguments.run);
-  const dataset samples = set_up(
-      [&] { return without_excluded(samples_for_order(arguments.run.choice, fields), fields.samples, arguments.run); });
+  const dataset samples = set_up([&] { return samples_of_run(fields, arguments.run); });
   options.world = world_of(arguments.run.ranks).world;
   if (!arguments.has_epochs) options.epochs = 0;  // Any of them.
   options.device = host;

@@ -60,6 +60,15 @@ std::string made_of_line(const dataset& samples) {
   return str_cat(made_of, samples.size(), " samples, ", digest_of(samples), "\n");
 }
 
+bool is_list_of(const std::string& path, const dataset& samples) {
+  const std::string wanted = made_of_line(samples);
+  std::ifstream file(path, std::ios::binary);
+  std::string start(line_bytes_max, '\0');
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<std::size_t>(file.gcount()));
+  return start.find(wanted.substr(0, wanted.size() - 1)) != std::string::npos;
+}
+
 std::vector<std::uint64_t> read_sample_list(const std::string& option, const std::string& path, const dataset& samples,
                                             named_by how) {
   const auto fail = [&](const std::string& why) {

@@ -16,6 +16,9 @@ namespace leat::tools {
 ///   count   where the same samples are opened in another way than the list's were, and have another digest
 enum class named_by : bool { digest, count };
 
+/// Whether a list says that it was made of these samples; false where it cannot be read.
+[[nodiscard]] bool is_list_of(const std::string& path, const dataset& samples);
+
 /// Reads a file of sample numbers. Blank lines, and what stands behind a #, are nothing; but a made_of_line() has to be of these
 /// samples, where there is one.
 ///   option    that named it, for messages

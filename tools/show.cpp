@@ -23,6 +23,7 @@
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
+#include "tools/where_option.hpp"
 
 #include <leat/error.hpp>
 #include <leat/loading.hpp>
@@ -59,6 +60,7 @@ struct show_arguments {
   order_options order;
   order_choice choice;
   open_options opening;
+  std::string where;
   std::uint32_t epoch = 0;
   std::uint64_t batch = 0;
   std::optional<std::uint64_t> sample;  // each step of it instead of a batch
@@ -555,7 +557,8 @@ int show(const show_arguments& arguments, interruption& stop) {
     return fields_of(opened, arguments.pictures, arguments.windows);
   }();
   for (const std::string& each : fields.warnings) complain("show", each);
-  const dataset samples = set_up([&] { return samples_for_order(arguments.choice, fields); });
+  const dataset samples =
+      set_up([&] { return samples_where(samples_for_order(arguments.choice, fields), arguments.where); });
 
   sheet shown;
   try {
@@ -625,6 +628,7 @@ void add_show(CLI::App& leat, chosen_command& chosen) {
   CLI::Option* const tokens = add_window_options(app, arguments->windows);
   add_token_output_option(app, arguments->windows, tokens);
   add_opening_options(app, arguments->opening);
+  add_where(app, arguments->where);
   add_number(app, "--threads", arguments->threads, 1, "that decode (one per core, as far as the budget goes)", 1024);
   add_bytes(app, "--host-bytes-max", arguments->host_bytes_max,
             "memory for loading (512MiB, or half of what there is)");

@@ -157,6 +157,22 @@ class dataset {
   [[nodiscard]] dataset exclude(std::span<const std::uint64_t> samples) const;
   [[nodiscard]] dataset exclude(std::initializer_list<std::uint64_t> samples) const;
 
+  /// The samples that a condition holds of, in this dataset's order: it is evaluated once, here, by what the dataset knows without
+  /// reading a sample.
+  ///
+  ///     photos.where("width >= 224 and cls != 7")
+  ///     photos.where("class in ('cat', 'dog') or not (jpg.bytes > 100000)")
+  ///
+  ///   condition   comparisons (== != < <= > >=, in (..), not in (..), matches 'n01*', is null, is not null) joined by not, and, or, which
+  ///               bind in this order, and parentheses. Texts stand between quotes; a name of other letters than a word's between ` and `
+  ///   names       columns; `class`, the class's name; `name` (in shards a read each) and `sample`, its number; `jpg.bytes`, of a field;
+  ///               `width` and `height`, where an index of photo packs tells them, as stored. A column goes before others of its name
+  ///   missing     a comparison with a value that a sample lacks, or with a NaN, is neither true nor false, nor is `not` of it
+  ///   throws      error{errc::usage} naming the letter at which the condition is wrong, or what the dataset knows;
+  ///               error{errc::unsupported} where bytes are not known before a value is read; as name()
+  ///   resume      a state has the condition: a run goes on with the same one only
+  [[nodiscard]] dataset where(std::string_view condition) const;
+
   /// The samples from `first` to `first` + `count` - 1.
   [[nodiscard]] dataset slice(std::uint64_t first, std::uint64_t count) const;
 

@@ -1,0 +1,88 @@
+// Which samples of a dataset a condition holds of, by what the dataset knows without reading a sample.
+#pragma once
+
+#include "datasets/model/model.hpp"
+#include "datasets/views/predicate_text.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace leat::datasets {
+
+/// What can be compared of a sample. A column goes before another thing of its name.
+///   columns        numbers; of one with fewer bits than an f64, a number with a fraction is compared as such a one
+///   class          the name of its class, a text
+///   name           the sample's, a text: of shards a read each
+///   sample         its number, from 0
+///   width, height  of its first photo pack of which a shard's index tells them, as it is stored
+///   jpg.bytes      of the value of a field, as long as no block has to be expanded to know it
+/// A comparison with what a sample has not, or with a NaN, is neither true nor false, and so is its negation; `is null` is true of both.
+/// Thread: one at a time.
+class sample_predicate {
+ public:
+  ///   model    outlives this
+  ///   throws   error{errc::usage} for a name that means nothing here, with those that do; for a number compared with a text
+  sample_predicate(const dataset_model& model, parsed_predicate condition);
+  sample_predicate(const sample_predicate&) = delete;  // Its literals are views of its text.
+  sample_predicate& operator=(const sample_predicate&) = delete;
+
+  [[nodiscard]] const std::string& text() const noexcept { return condition_.text; }
+
+  /// Whether it is true of the sample.
+  ///   throws   error{errc::unsupported}: the bytes of a value that has to be read first; as dataset::name()
+  [[nodiscard]] bool holds(std::uint64_t sample);
+
+ private:
+  enum class truth : std::uint8_t { no, unknown, yes };
+  enum class source : std::uint8_t { number, text, column, class_name, name, sample, width, height, bytes };
+  using known_value = std::variant<std::monostate, std::int64_t, double, std::string_view>;
+
+  /// Where a value comes from.
+  ///   which   the column's or field's number; of a number or text that in numbers_ or texts_
+  struct operand {
+    source from = source::number;
+    std::size_t which = 0;
+  };
+  /// A node of the tree as it is evaluated.
+  ///   wholes, texts   of `among`, sorted; reals are the others
+  struct bound_node {
+    predicate_kind kind = predicate_kind::all;
+    std::vector<bound_node> inner = {};
+    std::vector<operand> operands = {};
+    std::vector<std::int64_t> wholes = {};
+    std::vector<double> reals = {};
+    std::vector<std::string_view> texts = {};
+  };
+
+  [[nodiscard]] bound_node bind(const predicate_node& node);
+  void bind_list(const predicate_node& node, bound_node& to) const;
+  [[nodiscard]] operand bind(const predicate_value& value, std::optional<dtype> compared_as);
+  [[nodiscard]] operand find(const std::string& name, std::size_t at) const;
+  [[nodiscard]] std::optional<dtype> type_of_column(const predicate_value& value) const;
+  [[nodiscard]] static bool is_text(source from) noexcept;
+  [[nodiscard]] std::vector<std::string> known_names() const;
+  [[nodiscard]] bool knows_photos() const;
+
+  [[nodiscard]] truth evaluate(const bound_node& node);
+  [[nodiscard]] truth among(const bound_node& node);
+  [[nodiscard]] known_value value_of(const operand& of);
+  [[nodiscard]] const part_list& parts();
+
+  const dataset_model& model_;
+  const parsed_predicate condition_;
+  std::vector<known_value> literals_;
+  bound_node root_;
+
+  // Of the sample that is asked about.
+  std::uint64_t sample_ = 0;
+  bool has_parts_ = false;
+  part_list parts_;
+  std::optional<std::string> name_;
+};
+
+}  // namespace leat::datasets

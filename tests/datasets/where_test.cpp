@@ -1,0 +1,283 @@
+// dataset::where(): which samples a condition holds of.
+#include "datasets/model/model.hpp"
+#include "datasets/views/predicate_text.hpp"
+#include "tests/support/seeded_random.hpp"
+#include "tests/support/temporary_directory.hpp"
+
+#include <leat/description.hpp>
+#include <leat/error.hpp>
+#include <leat/open_folder.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace leat {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::temporary_directory;
+
+using sample_list = std::vector<std::uint64_t>;
+
+// Samples 0 to 9 of as many bytes, with a = 0 .. 9, b = 9 .. 0 and score = a / 4, of which sample 3 has none.
+dataset ten() {
+  std::vector<std::int64_t> a;
+  std::vector<std::int64_t> b;
+  std::vector<double> score;
+  for (std::int64_t i = 0; i < 10; ++i) {
+    a.push_back(i);
+    b.push_back(9 - i);
+    score.push_back(i == 3 ? std::nan("") : static_cast<double>(i) / 4);
+  }
+  return from_function(10, [](std::uint64_t i) { return std::vector<std::byte>(i); },
+                       {.field = "bytes",
+                        .bytes_max = 10,
+                        .name = [](std::uint64_t i) { return "n" + std::to_string(i / 5) + "/" + std::to_string(i); }})
+      .with_column("a", a)
+      .with_column("b", b)
+      .with_column({.name = "score", .reals = score, .type = dtype::f32});
+}
+
+// By what stands behind the slash.
+sample_list chosen(const dataset& from, std::string_view condition) {
+  const dataset some = from.where(condition);
+  sample_list all;
+  for (std::uint64_t i = 0; i < some.size(); ++i) {
+    const std::string name = some.name(i);
+    all.push_back(std::stoull(name.substr(name.find('/') + 1)));
+  }
+  return all;
+}
+sample_list chosen(std::string_view condition) { return chosen(ten(), condition); }
+
+std::string refusal(const dataset& from, std::string_view condition, errc code = errc::usage) {
+  try {
+    static_cast<void>(from.where(condition));
+  } catch (const error& caught) {
+    EXPECT_EQ(caught.code(), code) << condition;
+    return caught.what();
+  }
+  ADD_FAILURE() << condition << " was taken";
+  return "";
+}
+std::string refusal(std::string_view condition) { return refusal(ten(), condition); }
+
+TEST(where, compares_columns_with_numbers_and_with_one_another) {
+  EXPECT_EQ(chosen("a < 2"), (sample_list{0, 1}));
+  EXPECT_EQ(chosen("a <= 2"), (sample_list{0, 1, 2}));
+  EXPECT_EQ(chosen("a > 7"), (sample_list{8, 9}));
+  EXPECT_EQ(chosen("7 <= a"), (sample_list{7, 8, 9}));
+  EXPECT_EQ(chosen("a >= 8.5"), (sample_list{9}));
+  EXPECT_EQ(chosen("a == 4"), (sample_list{4}));
+  EXPECT_EQ(chosen("a != 4").size(), 9U);
+  EXPECT_EQ(chosen("a > b"), (sample_list{5, 6, 7, 8, 9}));
+  EXPECT_EQ(chosen("a == -1"), (sample_list{}));
+  EXPECT_EQ(chosen("sample >= 9"), (sample_list{9}));
+  EXPECT_EQ(chosen("`a` > 8"), (sample_list{9}));
+}
+
+TEST(where, binds_not_before_and_before_or) {
+  EXPECT_EQ(chosen("a == 1 or a > 5 and a < 8"), (sample_list{1, 6, 7}));
+  EXPECT_EQ(chosen("(a == 1 or a > 5) and a < 8"), (sample_list{1, 6, 7}));
+  EXPECT_EQ(chosen("a > 5 and a < 8 or a == 1 and b == 8"), (sample_list{1, 6, 7}));
+  EXPECT_EQ(chosen("(a == 9 or a > 5) and a < 8"), (sample_list{6, 7}));
+  EXPECT_EQ(chosen("a == 9 or a > 5 and a < 8"), (sample_list{6, 7, 9}));
+  EXPECT_EQ(chosen("not a > 1 or a == 5"), (sample_list{0, 1, 5}));
+  EXPECT_EQ(chosen("not (a > 1 or a == 0)"), (sample_list{1}));
+  EXPECT_EQ(chosen("not not a == 3"), (sample_list{3}));
+  EXPECT_EQ(chosen("NOT a > 1 AND a Is Not Null"), (sample_list{0, 1}));
+}
+
+TEST(where, takes_lists_and_patterns) {
+  EXPECT_EQ(chosen("a in (7, 1, 1, 99)"), (sample_list{1, 7}));
+  EXPECT_EQ(chosen("a not in (0,1,2,3,4,5,6,7)"), (sample_list{8, 9}));
+  EXPECT_EQ(chosen("score in (0.25, 2)"), (sample_list{1, 8}));
+  EXPECT_EQ(chosen("name in ('n0/3', \"n1/5\")"), (sample_list{3, 5}));
+  EXPECT_EQ(chosen("name matches 'n1/*'"), (sample_list{5, 6, 7, 8, 9}));
+  EXPECT_EQ(chosen("name matches '*?/*8'"), (sample_list{8}));
+  EXPECT_EQ(chosen("name not matches 'n1*' and a < 1"), (sample_list{0}));
+  EXPECT_EQ(chosen("name matches 'n1'"), (sample_list{}));
+  EXPECT_EQ(chosen("name >= 'n1/8'"), (sample_list{8, 9}));
+}
+
+TEST(where, neither_takes_a_missing_value_nor_what_is_not_equal_to_it) {
+  EXPECT_EQ(chosen("score < 1"), (sample_list{0, 1, 2}));
+  EXPECT_EQ(chosen("not score < 1"), (sample_list{4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(chosen("score != 1"), (sample_list{0, 1, 2, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(chosen("score not in (1)"), (sample_list{0, 1, 2, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(chosen("score is null"), (sample_list{3}));
+  EXPECT_EQ(chosen("score is not null and a < 5"), (sample_list{0, 1, 2, 4}));
+  // What is unknown does not hide what is known.
+  EXPECT_EQ(chosen("score < 1 or a == 3"), (sample_list{0, 1, 2, 3}));
+  EXPECT_EQ(chosen("not (score < 1 and a == 9)").size(), 10U);
+}
+
+TEST(where, compares_numbers_exactly) {
+  const std::int64_t large = (std::int64_t{1} << 53) + 1;  // is no double
+  const dataset set = ten().slice(0, 2).with_column("large", {large, std::numeric_limits<std::int64_t>::max()});
+  EXPECT_EQ(chosen(set, "large == 9007199254740993"), (sample_list{0}));
+  EXPECT_EQ(chosen(set, "large == 9007199254740992.0"), (sample_list{}));
+  EXPECT_EQ(chosen(set, "large > 9007199254740992.0"), (sample_list{0, 1}));
+  EXPECT_EQ(chosen(set, "large >= 9223372036854775808.0"), (sample_list{}));
+  EXPECT_EQ(chosen(set, "large < 1e300 and large > -1e300"), (sample_list{0, 1}));
+  // An f32 that was stored as 0.1 is 0.1, as it is in NumPy.
+  const dataset floats =
+      ten().slice(0, 2).with_column({.name = "p", .reals = {static_cast<double>(0.1F), 0.2}, .type = dtype::f32});
+  EXPECT_EQ(chosen(floats, "p == 0.1"), (sample_list{0}));
+  EXPECT_EQ(chosen(floats, "p > 0.1"), (sample_list{1}));
+  EXPECT_EQ(chosen(floats, "p in (0.2)"), (sample_list{1}));
+}
+
+TEST(where, knows_classes_and_sizes_of_a_folder) {
+  const temporary_directory root;
+  for (const char* const path : {"cat/0.jpg", "cat/1.png", "dog/2.jpg", "it's/3.jpg"}) {
+    fs::create_directories((root.path() / path).parent_path());
+    std::ofstream(root.path() / path) << std::string(path).substr(0, 3) << (path[0] == 'd' ? " of more" : "");
+  }
+  const dataset pets = open_folder(root.path().string());
+  const auto names = [&](std::string_view condition) {
+    const dataset some = pets.where(condition);
+    std::vector<std::string> all;
+    for (std::uint64_t i = 0; i < some.size(); ++i) all.push_back(some.name(i));
+    return all;
+  };
+  EXPECT_THAT(names("class == 'cat'"), ElementsAre("cat/0.jpg", "cat/1.png"));
+  EXPECT_THAT(names("class == 'it''s'"), ElementsAre("it's/3.jpg"));
+  EXPECT_THAT(names("class not in ('cat', 'dog')"), ElementsAre("it's/3.jpg"));
+  EXPECT_THAT(names("cls == 1"), ElementsAre("dog/2.jpg"));
+  EXPECT_THAT(names("jpg.bytes > 3"), ElementsAre("dog/2.jpg"));
+  EXPECT_THAT(names("name matches '*.png' and jpg.bytes is not null"), ElementsAre("cat/1.png"));
+  EXPECT_THAT(refusal(pets, "cls == 'cat'"), HasSubstr("names of classes are compared with 'class'"));
+  EXPECT_THAT(refusal(pets, "width > 3"), HasSubstr("it knows cls, class, name, sample, jpg.bytes"));
+}
+
+TEST(where, is_a_view_with_the_classes_and_columns_of_the_whole) {
+  const dataset some = ten().where("a in (2, 5)");
+  EXPECT_EQ(some.size(), 2U);
+  EXPECT_EQ(some.column(1, "b"), 4);
+  EXPECT_EQ(some.read(0).size(), 2U);
+  EXPECT_EQ(ten().where("a > 99").size(), 0U);
+  EXPECT_EQ(chosen(some, "b == 4"), (sample_list{5}));
+  EXPECT_EQ(chosen(ten().where("a > 3").subset({0, 1}), "sample == 1"), (sample_list{5}));
+}
+
+TEST(where, is_part_of_a_description) {
+  const auto entries = [](const dataset& of) {
+    description out;
+    of.model()->describe(out);
+    return out;
+  };
+  const dataset set = dataset(ten().slice(0, 10));
+  EXPECT_EQ(entries(set.where("a>1  and\tname != \"x\"")), entries(set.where("a > 1 AND name != 'x'")));
+  EXPECT_FALSE(entries(set.where("a > 1")) == entries(set.where("a > 2")));
+  EXPECT_THAT(entries(set.where("a>1 and not(b in(3,4))")).to_json(), HasSubstr("\"a > 1 and not (b in (3, 4))\""));
+}
+
+TEST(where, leaves_the_parts_of_a_concatenation) {
+  const dataset both = concat({ten(), ten().slice(0, 4)});
+  const dataset some = both.where("a in (1, 3, 8)");
+  ASSERT_EQ(some.size(), 5U);
+  const auto parts = some.model()->joined();
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[0]->size(), 3U);
+  EXPECT_EQ(parts[1]->size(), 2U);
+  EXPECT_EQ(parts[1]->name(1), "n0/3");
+}
+
+TEST(where, passes_on_that_a_sample_is_excluded) {
+  const dataset some = ten().exclude({4, 6}).where("a > 4");
+  EXPECT_EQ(some.size(), 5U);
+  EXPECT_EQ(some.model()->defects(), 1U);
+  EXPECT_TRUE(some.model()->defect_of(1).has_value());
+}
+
+TEST(where, says_at_which_letter_a_condition_is_wrong_and_what_would_do) {
+  EXPECT_THAT(refusal(""), HasSubstr("there is no condition"));
+  EXPECT_THAT(refusal("a > "), HasSubstr("where, letter 5: a name, a number or a text is expected here"));
+  EXPECT_THAT(refusal("aa > 1"),
+              HasSubstr("where, letter 1, at aa: the dataset knows nothing of this name without reading; it "
+                        "knows a, b, score, name, sample, bytes.bytes"));
+  EXPECT_THAT(refusal("a > 1 and scoer > 2"), HasSubstr("letter 11, at scoer"));
+  EXPECT_THAT(refusal("a > 1 and scoer > 2"), HasSubstr("did you mean 'score'?"));
+  EXPECT_THAT(refusal("name == 'äöü' a"), HasSubstr("letter 15, at a: the condition has ended before"));
+  EXPECT_THAT(refusal("a = 1"), HasSubstr("write == for is equal"));
+  EXPECT_THAT(refusal("a > 1 && b > 1"), HasSubstr("letter 7, at &&: write and"));
+  EXPECT_THAT(refusal("1 < a < 3"), HasSubstr("two comparisons in a row"));
+  EXPECT_THAT(refusal("1 < 2"), HasSubstr("compares nothing of a sample"));
+  EXPECT_THAT(refusal("a"), HasSubstr("a comparison is expected here"));
+  EXPECT_THAT(refusal("(a > 1"), HasSubstr("a ')' is missing"));
+  EXPECT_THAT(refusal("a > 1)"), HasSubstr("letter 6, at ): the condition has ended before"));
+  EXPECT_THAT(refusal("name == 'x"), HasSubstr("the closing ' is missing"));
+  EXPECT_THAT(refusal("a in ()"), HasSubstr("a name, a number or a text is expected here"));
+  EXPECT_THAT(refusal("a in (1, b)"), HasSubstr("a list holds numbers and texts"));
+  EXPECT_THAT(refusal("a in (1, 'x')"), HasSubstr("a number is expected here"));
+  EXPECT_THAT(refusal("name in (1)"), HasSubstr("a text is expected"));
+  EXPECT_THAT(refusal("a is 3"), HasSubstr("behind 'is' stands 'null'"));
+  EXPECT_THAT(refusal("a == 'x'"), HasSubstr("a number is compared with a text"));
+  EXPECT_THAT(refusal("a matches 'x'"), HasSubstr("a number is compared with a text"));
+  EXPECT_THAT(refusal("name matches 3"), HasSubstr("'matches' wants a text"));
+  EXPECT_THAT(refusal("a > 12x"), HasSubstr("is no number"));
+  EXPECT_THAT(refusal("a > 9223372036854775808"), HasSubstr("more than 64 bits"));
+  EXPECT_THAT(refusal("a > 1e999"), HasSubstr("is no number"));
+  EXPECT_THAT(refusal("a > 1; b"), HasSubstr("is no part of a condition"));
+  EXPECT_THAT(refusal("bytes > 1"), HasSubstr("is a field, which has to be read"));
+  EXPECT_THAT(refusal(ten(), "bytes.bytes > 1", errc::unsupported), HasSubstr("are not known before it is read"));
+}
+
+TEST(where, bounds_how_deep_and_how_long_a_condition_is) {
+  const auto repeated = [](std::string_view piece, std::size_t times) {
+    std::string all;
+    for (std::size_t i = 0; i < times; ++i) all += piece;
+    return all;
+  };
+  const std::size_t deep = datasets::predicate_depth_max;
+  EXPECT_EQ(chosen(repeated("(", deep) + "a == 3" + repeated(")", deep)), (sample_list{3}));
+  EXPECT_THAT(refusal(repeated("(", deep + 1) + "a == 3" + repeated(")", deep + 1)),
+              HasSubstr("nested more than 64 deep"));
+  EXPECT_THAT(refusal(repeated("(", 60'000)), HasSubstr("nested more than 64 deep"));
+  EXPECT_THAT(refusal(repeated("not ", 16'000)), HasSubstr("nested more than 64 deep"));
+  EXPECT_THAT(refusal(repeated("not(", 16'000)), HasSubstr("nested more than 64 deep"));
+  EXPECT_THAT(refusal(repeated("a == 3 or ", 7'000)), HasSubstr("the condition has 70000 bytes"));
+  // A long row is not a deep one.
+  EXPECT_EQ(chosen(repeated("a == 3 or ", 6'000) + "a == 4"), (sample_list{3, 4}));
+  EXPECT_EQ(chosen("a in (" + repeated("3, ", 20'000) + "5)"), (sample_list{3, 5}));
+}
+
+TEST(where, takes_or_refuses_any_text) {
+  const std::string_view pieces[] = {
+      "a",    "b",  "score",   "name",   "(",      ")", "and",    "or",   "not", "in", "is",
+      "null", "<",  "<=",      "==",     "!=",     "1", "-2.5e1", "'x*'", "\"",  "`",  ",",
+      "\xC3", "\0", "matches", "sample", ".bytes", "9", ">",      "&",    " "};
+  testing::seeded_random random(46);
+  const dataset set = ten();
+  std::size_t taken = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string text;
+    for (std::uint64_t i = 0, count = 1 + random.below(12); i < count; ++i) {
+      text += std::string(pieces[random.below(std::size(pieces))]) + " ";
+    }
+    try {
+      const std::string once = datasets::parse_predicate(text).text;
+      EXPECT_EQ(datasets::parse_predicate(once).text, once) << text;
+      taken += set.where(text).size() <= 10 ? 1 : 0;
+    } catch (const error& refused) {
+      EXPECT_TRUE(refused.code() == errc::usage || refused.code() == errc::unsupported) << text;
+    }
+  }
+  EXPECT_GT(taken, 0U);
+}
+
+}  // namespace
+}  // namespace leat

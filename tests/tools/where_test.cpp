@@ -1,0 +1,131 @@
+// --where: a run over the samples that a condition holds of.
+#include "tests/support/photos.hpp"
+#include "tests/support/raw_files.hpp"
+#include "tests/support/tar_writer.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/tools/command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+/// 12 photographs in classes a, b and c, four each.
+class three_classes {
+ public:
+  three_classes() {
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      const std::vector<std::uint8_t> file = photo_jpeg(500 + i, 48, 32);
+      write_file(set() + "/" + std::string(1, static_cast<char>('a' + i / 4)) + "/" + std::to_string(i) + ".jpg",
+                 std::string(file.begin(), file.end()));
+    }
+  }
+  [[nodiscard]] std::string set() const { return beside("set"); }
+  [[nodiscard]] std::string beside(const std::string& name) const { return (directory_.path() / name).string(); }
+
+ private:
+  temporary_directory directory_;
+};
+
+ended epoch_of(const std::string& source, const std::vector<std::string>& more) {
+  std::vector<std::string> all{"epoch", source, "--batch-size", "4", "--size", "16", "--json"};
+  all.insert(all.end(), more.begin(), more.end());
+  return run(all);
+}
+
+std::string refused(const ended& process) {
+  EXPECT_EQ(process.exit_code, 2) << process.out << process.err;
+  return process.err;
+}
+
+TEST(where_option, loads_the_samples_that_it_holds_of_and_no_others) {
+  const three_classes photos;
+  const ended some = epoch_of(photos.set(), {"--where", "class != 'b' and name != 'a/0.jpg'"});
+  ASSERT_EQ(some.exit_code, 0) << some.err;
+  EXPECT_EQ(some.json().at("samples"), 7);
+  EXPECT_EQ(epoch_of(photos.set(), {"--where", "cls in (0, 2) or class == 'b'"}).json().at("samples"), 12);
+  const ended looked = run({"inspect", photos.set(), "--where", "cls == 1", "--json"});
+  ASSERT_EQ(looked.exit_code, 0) << looked.err;
+  EXPECT_EQ(looked.json().at("samples"), 4);
+  EXPECT_EQ(run({"check", photos.set(), "--where", "cls > 0", "--json", "-"}).json().at("samples"), 8);
+  ASSERT_EQ(run({"pack", photos.set(), photos.beside("some.tar"), "--where", "cls > 0"}).exit_code, 0);
+  EXPECT_EQ(run({"inspect", photos.beside("some.tar"), "--json"}).json().at("samples"), 8);
+}
+
+TEST(where_option, reads_a_label_that_is_no_column) {
+  const three_classes photos;
+  const std::string tar = photos.beside("all.tar");
+  ASSERT_EQ(run({"pack", photos.set(), tar}).exit_code, 0);
+  const ended some = epoch_of(tar, {"--where", "cls != 1"});
+  ASSERT_EQ(some.exit_code, 0) << some.err;
+  EXPECT_EQ(some.json().at("samples"), 8);
+  const json found = run({"check", tar, "--where", "cls != 1", "--json", "-"}).json();
+  EXPECT_EQ(found.at("samples"), 8);
+  EXPECT_EQ(found.at("classes").size(), 2U);
+  EXPECT_EQ(found.at("wrong"), false);
+}
+
+TEST(where_option, knows_the_sizes_of_photo_packs) {
+  const three_classes photos;
+  const std::vector<std::uint8_t> large = photo_jpeg(600, 96, 64);
+  write_file(photos.set() + "/c/large.jpg", std::string(large.begin(), large.end()));
+  const std::string tar = photos.beside("packs.tar");
+  ASSERT_EQ(run({"pack", photos.set(), tar, "--photos", "fast"}).exit_code, 0);
+  EXPECT_EQ(epoch_of(tar, {"--where", "width >= 50"}).json().at("samples"), 1);
+  EXPECT_EQ(epoch_of(tar, {"--where", "width < 50 and height == 32"}).json().at("samples"), 12);
+}
+
+TEST(where_option, is_refused_in_words_before_anything_is_opened) {
+  const three_classes photos;
+  const auto of = [&](const std::string& condition) { return refused(epoch_of(photos.set(), {"--where", condition})); };
+  EXPECT_THAT(refused(epoch_of("/not/there", {"--where", "cls = 1"})),
+              HasSubstr("--where 'cls = 1': where, letter 5, at =: write =="));
+  EXPECT_THAT(of("width > 3"), HasSubstr("it knows cls, class, name, sample, jpg.bytes"));
+  EXPECT_THAT(of("clas == 3"), HasSubstr("did you mean 'cls'?"));
+  EXPECT_THAT(of("cls > 99"), HasSubstr("--where 'cls > 99': it holds of none of 12 samples"));
+}
+
+TEST(where_option, is_part_of_a_state_so_that_a_run_goes_on_with_the_same_one_only) {
+  const three_classes photos;
+  const std::string state = photos.beside("run.state");
+  const auto resumed = [&](const std::string& condition, const std::vector<std::string>& more) {
+    std::vector<std::string> all{"--where", condition, "--state", state};
+    all.insert(all.end(), more.begin(), more.end());
+    return epoch_of(photos.set(), all);
+  };
+  ASSERT_EQ(resumed("cls > 0", {"--limit", "1"}).exit_code, 0);
+  const ended other = resumed("cls < 2", {"--limit", "1", "--resume", "always"});
+  EXPECT_NE(other.exit_code, 0);
+  EXPECT_THAT(other.err, HasSubstr("where"));
+  EXPECT_THAT(other.err, HasSubstr("cls > 0"));
+  EXPECT_EQ(resumed("cls>0", {"--limit", "1", "--resume", "always"}).exit_code, 0);
+}
+
+TEST(where_option, goes_together_with_a_list_of_all_samples_or_of_its_own) {
+  const three_classes photos;
+  const std::vector<std::uint8_t> twice = photo_jpeg(511, 48, 32);
+  write_file(photos.set() + "/c/twice.jpg", std::string(twice.begin(), twice.end()));  // as c/11.jpg
+  const std::string whole = photos.beside("whole.ids");
+  const std::string own = photos.beside("own.ids");
+  ASSERT_EQ(run({"check", photos.set(), "--ids", whole}).exit_code, 0);
+  ASSERT_EQ(run({"check", photos.set(), "--where", "cls > 0", "--ids", own}).exit_code, 0);
+  for (const std::string& ids : {whole, own}) {
+    const ended process = epoch_of(photos.set(), {"--where", "cls > 0", "--exclude", ids, "--on-corrupt", "skip"});
+    ASSERT_EQ(process.exit_code, 0) << process.err;
+    EXPECT_EQ(process.json().at("samples"), 8) << ids;
+  }
+  EXPECT_THAT(refused(epoch_of(photos.set(), {"--where", "cls > 1", "--exclude", own, "--on-corrupt", "skip"})),
+              HasSubstr("was made of"));
+}
+
+}  // namespace
+}  // namespace leat::testing

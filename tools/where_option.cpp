@@ -1,0 +1,56 @@
+#include "tools/where_option.hpp"
+
+#include "base/text.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/views/predicate_text.hpp"
+#include "tools/human.hpp"
+#include "tools/subcommand.hpp"
+
+#include <leat/error.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <optional>
+
+namespace leat::tools {
+
+void add_where(CLI::App& app, std::string& where) {
+  app.add_option_function<std::string>(
+         "--where",
+         [&where](const std::string& given) {
+           try {
+             static_cast<void>(datasets::parse_predicate(given));
+           } catch (const error& refused) {
+             throw CLI::ValidationError("--where", str_cat("'", one_line(given.substr(0, 60)), "': ", refused.what()));
+           }
+           where = given;
+         },
+         "only samples of which this is so, as \"width >= 224 and cls != 7\": columns, class, name, sample, jpg.bytes; "
+         "and, "
+         "or, not, in, matches, is null")
+      ->type_name("CONDITION");
+}
+
+dataset with_columns_for(const dataset& samples, const std::string& where) {
+  if (where.empty()) return samples;
+  dataset with = samples;
+  for (const std::string& name : datasets::parse_predicate(where).names()) {
+    const datasets::dataset_model& model = *with.model();
+    const std::optional<std::uint16_t> field = model.find_field(name);
+    if (!field || model.find_column(name) || model.fields()[*field].kind != field_kind::label) continue;
+    with = with.with_column(name, read_column(with, name));
+  }
+  return with;
+}
+
+dataset samples_where(const dataset& samples, const std::string& where) {
+  if (where.empty()) return samples;
+  dataset found = as_named([&] { return with_columns_for(samples, where).where(where); });
+  if (found.size() == 0) {
+    throw error(errc::usage, str_cat("--where '", one_line(where), "': it holds of none of ",
+                                     counted(samples.size(), "sample", "samples")));
+  }
+  return found;
+}
+
+}  // namespace leat::tools
