@@ -66,6 +66,7 @@ void add_check(CLI::App& leat, chosen_command& chosen);
 void add_show(CLI::App& leat, chosen_command& chosen);
 void add_report(CLI::App& leat, chosen_command& chosen);
 void add_replay(CLI::App& leat, chosen_command& chosen);
+void add_where_command(CLI::App& leat, chosen_command& chosen);
 void add_pack(CLI::App& leat, chosen_command& chosen);
 void add_unpack(CLI::App& leat, chosen_command& chosen);
 void add_make_photos(CLI::App& leat, chosen_command& chosen);

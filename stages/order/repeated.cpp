@@ -5,16 +5,19 @@
 #include "stages/order/order_model.hpp"
 #include "stages/order/permutation.hpp"
 #include "stages/order/places_sampler.hpp"
+#include "stages/order/sample_places.hpp"
 
 #include <leat/description.hpp>
 #include <leat/error.hpp>
 #include <leat/order.hpp>
 
+#include <vector>
+
 namespace leat {
 namespace stages {
 namespace {
 
-class repeated_sampler final : public places_sampler {
+class repeated_sampler final : public places_sampler, public invertible {
  public:
   repeated_sampler(std::uint64_t samples, std::uint32_t n, const order_context& context)
       : places_sampler("repeated", samples * n, context), samples_(samples), n_(n) {}
@@ -25,6 +28,10 @@ class repeated_sampler final : public places_sampler {
   }
 
   bool repeats() const override { return true; }
+  void places_of(std::uint32_t epoch, std::uint64_t sample, std::vector<std::uint64_t>& places) const override {
+    const std::uint64_t group = permutation(samples_, seed(), epoch).place_of(sample);
+    for (std::uint64_t copy = 0; copy < n_; ++copy) places.push_back(group * n_ + copy);
+  }
 
  private:
   void at(std::uint32_t epoch, std::uint64_t first, std::span<pick> out) const override {

@@ -5,6 +5,7 @@
 #include "stages/order/made_ahead.hpp"
 #include "stages/order/order_model.hpp"
 #include "stages/order/permutation.hpp"
+#include "stages/order/sample_places.hpp"
 #include "stages/order/share_schedule.hpp"
 #include "tests/support/chi_square.hpp"
 #include "tests/support/failures.hpp"
@@ -15,6 +16,7 @@
 #include <leat/error.hpp>
 #include <leat/order.hpp>
 #include <leat/own_samples.hpp>
+#include <leat/world.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -855,6 +857,54 @@ TEST(mixture_order, refuses_shares_that_are_none) {
   EXPECT_THAT(refused({1, 1e-7}, set), HasSubstr("at least a millionth"));
   EXPECT_THAT(refused({1, 1, 1}, set), HasSubstr("3 shares for a dataset of 2 parts"));
   EXPECT_THAT(refused({1, 1}, concat({numbers(5), numbers(5).slice(0, 0)})), HasSubstr("part 1 has no sample"));
+}
+
+// By looking at every row.
+std::vector<stages::sample_place> walked(const sampler& order, std::uint32_t epoch, std::uint64_t batches,
+                                         std::uint64_t sample) {
+  std::vector<stages::sample_place> found;
+  for (std::uint64_t batch = 0; batch < std::min(batches, order.batches(epoch)); ++batch) {
+    const picks rows = batch_of(order, epoch, batch);
+    for (std::uint32_t row = 0; row < rows.size(); ++row) {
+      if (rows[row].sample != sample) continue;
+      found.push_back({batch, row, row >= rows.size() - order.padded(epoch, batch), rows[row]});
+    }
+  }
+  return found;
+}
+
+TEST(places_of_a_sample, are_the_rows_that_have_it_in_each_order_and_cut) {
+  const std::pair<order, bool> orders[] = {
+      {sequential(), true}, {shuffled(), true}, {repeated(3), true}, {mixed_by({0.5, 0.5}, 50), false}};
+  for (const auto& [what, at_once] : orders) {
+    for (const last_batch last : {last_batch::keep, last_batch::drop, last_batch::pad}) {
+      for (const std::uint64_t samples : {5U, 37U, 300U}) {
+        if (!at_once && samples == 5) continue;
+        const dataset set = !at_once ? concat({numbers(samples - 3), numbers(3)}) : numbers(samples);
+        const auto order = bound(what, set, 7, 16, last);
+        ASSERT_EQ(stages::finds_places(*order), at_once);
+        for (const std::uint64_t batches : {~std::uint64_t{0}, std::uint64_t{2}}) {
+          for (std::uint64_t sample = 0; sample < samples; ++sample) {
+            ASSERT_EQ(stages::places_of(*order, samples, 7, 3, batches, sample), walked(*order, 3, batches, sample))
+                << sample << " of " << samples;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(places_of_a_sample, know_the_rank_of_each_row) {
+  for (const std::uint32_t size : {1U, 2U, 3U, 7U, 64U}) {
+    for (std::uint32_t rows = 1; rows < 70; ++rows) {
+      for (std::uint32_t rank = 0; rank < size; ++rank) {
+        const world here{.rank = rank, .size = size};
+        for (std::uint32_t row = here.row_begin(rows); row < here.row_end(rows); ++row) {
+          ASSERT_EQ(stages::rank_of_row(row, rows, size), rank);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -127,5 +127,94 @@ TEST(where_option, goes_together_with_a_list_of_all_samples_or_of_its_own) {
               HasSubstr("was made of"));
 }
 
+// Rows in which an epoch has the sample, by what it wrote of its batches: epoch, batch, row.
+std::vector<std::vector<std::uint64_t>> seen_in(const std::string& lines, std::uint64_t sample) {
+  std::vector<std::vector<std::uint64_t>> rows;
+  for (const std::string& line : lines_of(text_of(lines))) {
+    const json batch = json::parse(line);
+    for (std::uint64_t row = 0; row < batch.at("ids").size(); ++row) {
+      if (batch["ids"][row] == sample) rows.push_back({batch.at("epoch"), batch.at("batch"), row});
+    }
+  }
+  return rows;
+}
+
+std::vector<std::vector<std::uint64_t>> found_in(const json& where) {
+  std::vector<std::vector<std::uint64_t>> rows;
+  for (const json& each : where.at("rows")) rows.push_back({each.at("epoch"), each.at("batch"), each.at("row")});
+  return rows;
+}
+
+TEST(where_command, says_in_which_rows_a_run_has_a_sample) {
+  const three_classes photos;
+  const std::string lines = photos.beside("lines");
+  const std::vector<std::string> orders[] = {{},
+                                             {"--transform", "eval"},
+                                             {"--order", "repeated:3"},
+                                             {"--order", "balanced:cls"},
+                                             {"--last", "pad"},
+                                             {"--drop-last"}};
+  for (const std::vector<std::string>& more : orders) {
+    SCOPED_TRACE(more.empty() ? "shuffled" : more.back());
+    std::vector<std::string> options{"--batch-size", "5", "--seed", "7", "--size", "16", "--epochs", "4"};
+    options.insert(options.end(), more.begin(), more.end());
+    std::vector<std::string> epoch{"epoch", photos.set(), "--batches", lines};
+    epoch.insert(epoch.end(), options.begin(), options.end());
+    ASSERT_EQ(run(epoch).exit_code, 0);
+    for (const std::uint64_t sample : {0U, 7U, 11U}) {
+      std::vector<std::string> where{"where", photos.set(), std::to_string(sample), "--json"};
+      where.insert(where.end(), options.begin(), options.end());
+      const ended process = run(where);
+      ASSERT_EQ(process.exit_code, 0) << process.err;
+      EXPECT_EQ(found_in(process.json()), seen_in(lines, sample)) << sample;
+    }
+  }
+}
+
+TEST(where_command, says_which_rank_has_the_row_and_what_is_seen_of_the_picture) {
+  const three_classes photos;
+  const std::string steps = photos.beside("steps.html");
+  const ended process = run({"where", photos.set(), "b/6.jpg", "--batch-size", "2", "--world", "3", "--rank", "0",
+                             "--seed", "7", "--epochs", "5", "--json"});
+  ASSERT_EQ(process.exit_code, 0) << process.err;
+  const json found = process.json();
+  EXPECT_EQ(found.at("sample"), 6);
+  EXPECT_EQ(found.at("name"), "b/6.jpg");
+  ASSERT_EQ(found.at("rows").size(), 5U);
+  bool differ = false;
+  for (const json& row : found["rows"]) {
+    EXPECT_EQ(row.at("rank").get<int>() * 2 + row.at("row_of_rank").get<int>(), row.at("row").get<int>());
+    const json& crop = row.at("crops").at(0);
+    EXPECT_GE(crop.at("x").get<int>(), 0);
+    EXPECT_LE(crop.at("x").get<int>() + crop.at("width").get<int>(), 48);
+    EXPECT_LE(crop.at("y").get<int>() + crop.at("height").get<int>(), 32);
+    differ = differ || crop != found["rows"][0]["crops"][0];
+    // The row of that rank is the sample's, as replay says.
+    const json batch =
+        run({"replay", photos.set(), "--batch-size", "2", "--world", "3", "--rank",
+             std::to_string(row["rank"].get<int>()), "--seed", "7", "--epoch", std::to_string(row["epoch"].get<int>()),
+             "--batch", std::to_string(row["batch"].get<int>()), "--json"})
+            .json();
+    EXPECT_EQ(batch.at("rows").at(row["row_of_rank"].get<std::size_t>()).at("sample"), 6);
+  }
+  EXPECT_TRUE(differ) << "each epoch draws another crop";
+  const ended text = run({"where", photos.set(), "6.jpg", "--seed", "7", "--epochs", "2"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("2 rows in 2 epochs"));
+}
+
+TEST(where_command, says_what_is_wrong_with_a_sample) {
+  const three_classes photos;
+  EXPECT_THAT(refused(run({"where", photos.set(), "12"})), HasSubstr("SAMPLE 12: the run has 12 samples"));
+  EXPECT_THAT(refused(run({"where", photos.set(), "x.jpg"})), HasSubstr("no sample of the run has this name"));
+  EXPECT_THAT(refused(run({"where", photos.set()})), HasSubstr("SOURCE and SAMPLE are both needed"));
+  const std::string ids = photos.beside("ids");
+  write_file(ids, "3\n");
+  const ended out = run({"where", photos.set(), "3", "--exclude", ids, "--on-corrupt", "skip"});
+  EXPECT_EQ(out.exit_code, 0) << out.err;
+  EXPECT_THAT(out.out, HasSubstr("it is excluded"));
+  EXPECT_EQ(found_in(run({"where", photos.set(), "3", "--where", "cls > 0", "--json"}).json()).size(), 1U);
+}
+
 }  // namespace
 }  // namespace leat::testing
