@@ -3,6 +3,7 @@
 #include "base/as_absl.hpp"
 #include "base/text.hpp"
 #include "tools/human.hpp"
+#include "tools/page_parts.hpp"
 #include "tools/sheet.hpp"
 
 #include <absl/strings/str_format.h>
@@ -22,45 +23,21 @@ namespace leat::tools {
 namespace {
 
 constexpr std::string_view style = R"(
-:root { color-scheme: light dark; --paper: #f6f5f2; --card: #fff; --ink: #1f2328; --faint: #6e7378; --line: #e3e1dc;
-        --first: #d9480f; --other: #1971c2; --read: #1971c2; --decode: #d9480f; --transfer: #9c36b5; --consumer: #2f9e44;
-        --variance: #e0a800; --unclear: #868e96 }
+:root { --read: #1971c2; --decode: #d9480f; --transfer: #9c36b5; --consumer: #2f9e44; --variance: #e0a800; --unclear: #868e96 }
 @media (prefers-color-scheme: dark) {
-  :root { --paper: #16181b; --card: #1f2226; --ink: #e6e7e8; --faint: #969ca3; --line: #2d3136; --first: #ff8a4c;
-          --other: #4dabf7; --read: #4dabf7; --decode: #ff8a4c; --transfer: #cc7be0; --consumer: #51cf66; --variance: #ffd43b } }
-* { box-sizing: border-box }
-body { margin: 0; padding: 28px clamp(14px, 3vw, 44px) 60px; background: var(--paper); color: var(--ink);
-       font: 14px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif }
-h1 { font-size: 21px; margin: 0 0 4px; overflow-wrap: anywhere }
-h2 { font-size: 15px; margin: 0 0 10px }
-.facts { color: var(--faint); margin: 0 0 20px; overflow-wrap: anywhere }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: 16px }
-section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px; min-width: 0 }
-.plot { display: grid; grid-template-columns: auto 1fr; column-gap: 8px; color: var(--faint); font-size: 12px }
-.plot .up { display: flex; flex-direction: column; justify-content: space-between; text-align: right; height: 150px }
-.plot svg { width: 100%; height: 150px; display: block; border-bottom: 1px solid var(--line); border-left: 1px solid var(--line) }
-.plot .along { grid-column: 2; display: flex; justify-content: space-between }
+  :root { --read: #4dabf7; --decode: #ff8a4c; --transfer: #cc7be0; --consumer: #51cf66; --variance: #ffd43b } }
 .line { fill: none; stroke: var(--first); stroke-width: 1.6; vector-effect: non-scaling-stroke }
 .line.second { stroke: var(--other) } .line.dashed { stroke-dasharray: 5 4 }
-.key { color: var(--faint); font-size: 12px; margin: 8px 0 0; display: flex; flex-wrap: wrap; gap: 4px 14px }
-.key i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 5px; background: var(--first) }
-.key i.second { background: var(--other) }
-.band { width: 100%; height: 30px; display: block; margin: 0 0 6px }
+.band { width: 100%; height: 30px; display: block; margin: 0 0 6px; shape-rendering: crispEdges }
 .read { fill: var(--read); background: var(--read) !important } .decode { fill: var(--decode); background: var(--decode) !important }
 .transfer { fill: var(--transfer); background: var(--transfer) !important }
 .consumer { fill: var(--consumer); background: var(--consumer) !important }
 .variance { fill: var(--variance); background: var(--variance) !important }
 .unclear { fill: var(--unclear); background: var(--unclear) !important }
-table { border-collapse: collapse; width: 100% }
-td, th { text-align: left; padding: 3px 10px 3px 0; vertical-align: top; overflow-wrap: anywhere; font-weight: 400 }
-th { color: var(--faint) } td.n { font-variant-numeric: tabular-nums }
-.broken { color: #c92a2a; font-weight: 600 } .kept { color: var(--consumer) }
-.bar { height: 9px; background: var(--first); border-radius: 3px; min-width: 1px }
 )";
 
 constexpr std::size_t points_max = 200;
 constexpr std::size_t rows_max = 64;
-constexpr std::size_t words_max = 400;
 
 /// Lines of a run that are drawn as one point.
 struct moment {
@@ -140,12 +117,7 @@ measured most_of(double run_line::waits::* member) {
   };
 }
 
-std::string words(std::string_view text) {
-  if (text.size() <= words_max) return html_text(text);
-  std::size_t end = words_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return html_text(str_cat(text.substr(0, end), " ..."));
-}
+std::string words(std::string_view text) { return page_words(text); }
 
 // The next 1, 2 or 5 with zeros above it.
 double round_up(double value) {
@@ -443,10 +415,7 @@ bool run_report::keeps_limits() const {
 
 std::string run_report::as_html() const {
   const recorded_run& run = runs.front();
-  std::string html = str_cat(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n<meta name=\"viewport\" "
-      "content=\"width=device-width, initial-scale=1\"/>\n<title>",
-      words(run.path), "</title>\n<style>", style, "</style>\n</head>\n<body>\n<h1>", words(run.path), "</h1>\n");
+  std::string html = page_head(run.path, style);
   for (const recorded_run& each : runs) {
     str_append(html, "<p class=\"facts\">", runs.size() > 1 ? words(each.path) + ": " : "", facts_of(each), "</p>\n");
   }
@@ -472,7 +441,7 @@ std::string run_report::as_html() const {
   html += slowest_table(run);
   html += measures_table(*this);
   html += settings_table(run);
-  return html + "</div>\n</body>\n</html>\n";
+  return html + "</div>\n" + page_end();
 }
 
 std::string run_report::as_text(const terminal& screen) const {

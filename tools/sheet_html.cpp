@@ -1,9 +1,9 @@
 #include "base/text.hpp"
 #include "tools/jpeg_encode.hpp"
+#include "tools/page_parts.hpp"
 #include "tools/png_encode.hpp"
 #include "tools/sheet.hpp"
 
-#include <absl/strings/escaping.h>
 #include <absl/strings/str_format.h>
 
 #include <algorithm>
@@ -59,11 +59,6 @@ figcaption { padding: 9px 12px 11px; display: flex; flex-direction: column; gap:
 .text b { font-weight: 600; color: var(--faint); margin-right: .5em }
 footer { margin-top: 26px; color: var(--faint); font-size: 12px }
 )";
-
-std::string data_address(std::string_view media_type, std::span<const std::byte> bytes) {
-  const absl::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return str_cat("data:", media_type, ";base64,", absl::Base64Escape(content));
-}
 
 std::string number(double value) { return absl::StrFormat("%.6g", value); }
 
