@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "tools/arguments.hpp"
+#include "tools/check_drift.hpp"
 #include "tools/check_findings.hpp"
 #include "tools/check_report.hpp"
 #include "tools/checked_samples.hpp"
@@ -39,6 +40,9 @@ struct check_arguments {
   std::uint64_t host_bytes_max = host_bytes_usual;
   std::uint32_t threads = 0;
   std::uint32_t near_bits = near_bits_usual;
+  std::uint64_t vocabulary = 0;
+  std::optional<dtype> tokens;  // of files that do not say it
+  std::string baseline;
   std::string json;
   std::string ids;
 };
@@ -60,14 +64,23 @@ void check_budget(std::uint64_t host_bytes_max) {
 
 // Before the work: an hour later it is lost.
 void check_outputs(const check_arguments& arguments) {
-  if (is_same_file(arguments.json, arguments.ids)) {
-    throw error(errc::usage, "--json and --ids name the same file; give each one of its own");
-  }
-  if (arguments.json == "-" && arguments.ids == "-") {
-    throw error(errc::usage, "--json - and --ids - both write to standard output; give one of them a FILE");
-  }
-  for (const std::string* const path : {&arguments.json, &arguments.ids}) {
-    if (!path->empty() && *path != "-") output_file::check(*path);
+  const written_file files[] = {{"--baseline", &arguments.baseline},
+                                {"--json", &arguments.json},
+                                {"--ids", &arguments.ids}};
+  std::string_view on_standard_output;
+  for (const auto& [option, path] : files) {
+    for (const written_file& other : files) {
+      if (other.first == option) break;
+      if (!is_same_file(*path, *other.second)) continue;
+      throw error(errc::usage, str_cat(other.first, " and ", option, " name the same file; give each one of its own"));
+    }
+    if (path == &arguments.baseline || path->empty()) continue;
+    if (*path != "-") {
+      output_file::check(*path);
+    } else if (!std::exchange(on_standard_output, option).empty()) {
+      throw error(errc::usage,
+                  str_cat(option, " - and another both write to standard output; give one of them a FILE"));
+    }
   }
 }
 
@@ -79,9 +92,7 @@ void write(const std::string& path, const std::string& text) {
   file.close();
 }
 
-std::string advise_checking(dtype type) {
-  return str_cat("leat inspect --token-type ", name(type), " looks at it as tokens");
-}
+std::string advise_checking(dtype type) { return str_cat("--token-type ", name(type), " checks it as tokens"); }
 
 std::string progress(const terminal& screen, std::size_t columns, const measuring_progress& so_far,
                      clock::time_point began) {
@@ -101,8 +112,13 @@ int check(const check_arguments& arguments, interruption& stop) {
   check_budget(arguments.host_bytes_max);
   const auto leave = [&] { complain("check", str_cat("stopped by ", stop.name())); };
   const auto opened = [&](const std::vector<std::string>& sources) {
-    return open_sources(sources, stop, leave, advise_checking, {.opening = arguments.opening});
+    return open_sources(
+        sources, stop, leave, advise_checking,
+        {.tokens = arguments.tokens ? std::optional(token_options{.type = arguments.tokens}) : std::nullopt,
+         .opening = arguments.opening});
   };
+  const std::optional<nlohmann::ordered_json> before =
+      arguments.baseline.empty() ? std::nullopt : std::optional(read_baseline(arguments.baseline));
   const dataset samples = opened(arguments.sources);
   std::optional<dataset> others;
   if (!arguments.against.empty()) others = opened(arguments.against);
@@ -118,18 +134,25 @@ int check(const check_arguments& arguments, interruption& stop) {
     const clock::time_point start = clock::now();
     const status_line line(
         [&](const terminal& screen, std::size_t columns) { return progress(screen, columns, so_far, start); });
-    return check_samples(at, arguments.where, arguments.host_bytes_max, arguments.threads, so_far);
+    return check_samples(at,
+                         {.where = arguments.where,
+                          .host_bytes_max = arguments.host_bytes_max,
+                          .threads = arguments.threads,
+                          .vocabulary = arguments.vocabulary},
+                         so_far);
   };
   const checked_samples set = look(samples);
   const std::optional<checked_samples> other = others ? std::optional(look(*others)) : std::nullopt;
   for (const std::string& each : set.warnings) complain("check", each);
   const checked_samples* const compared = other ? &*other : nullptr;
-  const check_report report{.sources = shown(arguments.sources),
-                            .against = shown(arguments.against),
-                            .bits_max = arguments.near_bits,
-                            .set = set,
-                            .other = compared,
-                            .found = find_in(set, compared, arguments.near_bits, arguments.threads)};
+  check_report report{.sources = shown(arguments.sources),
+                      .against = shown(arguments.against),
+                      .bits_max = arguments.near_bits,
+                      .set = set,
+                      .other = compared,
+                      .found = find_in(set, compared, arguments.near_bits, arguments.threads)};
+  const nlohmann::ordered_json found = report.as_json();
+  if (before) report.drift = drift_between(*before, found);
   const bool is_told_elsewhere = arguments.json == "-" || arguments.ids == "-";
   const std::chrono::duration<double> took = clock::now() - began;
   const std::string text = report.as_text(terminal::of(is_told_elsewhere ? stderr : stdout), took.count());
@@ -140,7 +163,7 @@ int check(const check_arguments& arguments, interruption& stop) {
   } else {
     print(text);
   }
-  return is_wrong(set, report.found) ? exit_failed : exit_done;
+  return is_wrong(set, report.found) || (report.drift && report.drift->is_wrong()) ? exit_failed : exit_done;
 }
 
 }  // namespace
@@ -156,6 +179,16 @@ void add_check(CLI::App& leat, chosen_command& chosen) {
                  "another set, as the one for validation, that should share no sample with this; may be repeated")
       ->type_name("SOURCE")
       ->allow_extra_args(false);
+  add_text(
+      app, "--baseline", arguments->baseline, "FILE",
+      "what leat check --json wrote of an earlier set: says what has drifted, and by how much; the exit status is 1 if "
+      "classes are new or gone, or columns are");
+  add_choice(
+      app, "--token-type", arguments->tokens,
+      {{"u16", std::optional(dtype::u16)}, {"u32", std::optional(dtype::u32)}, {"i32", std::optional(dtype::i32)}},
+      "the sources are files of tokens, of this type where no header says it");
+  add_number(app, "--vocabulary", arguments->vocabulary, 1,
+             "tokens are below it; a sample with another one is broken (any)");
   add_number(app, "--max-near", arguments->near_bits, 0,
              "pictures look alike if at most so many of 64 bits differ between them, across and down, 0 to 10 (4)",
              near_bits_max);
@@ -170,7 +203,7 @@ void add_check(CLI::App& leat, chosen_command& chosen) {
   add_number(app, "--threads", arguments->threads, 1, "that read and decode (one per core)", 1024);
   app.footer(
       "  leat check photos\n  leat check photos --json check.json --ids check.ids\n"
-      "  leat check train --against val");
+      "  leat check train --against val\n  leat check new --baseline check.json");
   app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return check(*arguments, stop); }; });
 }
 

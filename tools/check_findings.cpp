@@ -3,6 +3,7 @@
 #include "tools/class_counts.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <span>
 #include <tuple>
@@ -175,7 +176,13 @@ spread_of spread_of::of(std::vector<std::uint64_t> numbers) {
     const std::uint64_t rank = (numbers.size() * percent + 99) / 100;
     return numbers[std::max<std::uint64_t>(rank, 1) - 1];
   };
-  return {numbers.front(), at(5), at(50), at(95), at(99), numbers.back()};
+  spread_of spread{numbers.front(), at(5), at(50), at(95), at(99), numbers.back()};
+  for (const std::uint64_t number : numbers) {
+    // The upper three bits.
+    const unsigned below = number < 8 ? 0 : static_cast<unsigned>(std::bit_width(number)) - 3;
+    ++spread.histogram[number >> below << below];
+  }
+  return spread;
 }
 
 check_findings find_in(const checked_samples& set, const checked_samples* other, unsigned bits_max, unsigned threads) {

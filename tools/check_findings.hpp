@@ -28,6 +28,10 @@ struct similar_sample {
   bool rest_differs = false;
 };
 
+/// How many numbers there are of each size: by the least of those that are counted together. From 8 on there are four sizes up to twice a
+/// number, the same for all sets, so that two can be compared.
+using size_histogram = std::map<std::uint64_t, std::uint64_t>;
+
 /// Of some numbers. A percentile is the nearest rank's: one of the numbers.
 struct spread_of {
   std::uint64_t least = 0;
@@ -36,6 +40,7 @@ struct spread_of {
   std::uint64_t p95 = 0;
   std::uint64_t p99 = 0;
   std::uint64_t largest = 0;
+  size_histogram histogram = {};
 
   [[nodiscard]] static spread_of of(std::vector<std::uint64_t> numbers);
 };

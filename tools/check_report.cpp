@@ -38,8 +38,30 @@ json class_json(const checked_samples& set, std::uint64_t sample) {
 }
 
 json spread_json(const spread_of& of) {
-  return {{"least", of.least}, {"p5", of.p5},   {"median", of.median},
-          {"p95", of.p95},     {"p99", of.p99}, {"largest", of.largest}};
+  json histogram = json::array();
+  for (const auto& [size, count] : of.histogram) histogram.push_back({size, count});
+  return {{"least", of.least}, {"p5", of.p5},           {"median", of.median},   {"p95", of.p95},
+          {"p99", of.p99},     {"largest", of.largest}, {"histogram", histogram}};
+}
+
+json numbers_json(const checked_samples& set) {
+  json all = json::array();
+  for (const number_facts& each : set.numbers) {
+    json one = {{"name", each.name},
+                {"array", each.is_array},
+                {"samples", each.samples},
+                {"missing", each.missing},
+                {"not_a_number", each.not_a_number},
+                {"constant", each.is_constant()},
+                {"least", each.least ? json(*each.least) : json()},
+                {"largest", each.largest ? json(*each.largest) : json()}};
+    if (!each.is_array && each.least) {
+      one["mean"] = each.mean;
+      one["deviation"] = each.deviation;
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 json same_json(const checked_samples& set, const std::vector<same_content>& groups) {
@@ -126,6 +148,50 @@ template <class All, class Words>
 void add_some(lines& to, const All& all, const Words& words) {
   for (std::size_t i = 0; i < std::min(all.size(), shown_max); ++i) to.add_below(words(all[i]));
   if (all.size() > shown_max) to.add_below(str_cat("and ", count_text(all.size() - shown_max), " more"));
+}
+
+// Columns that say nothing.
+void add_numbers(lines& to, const checked_samples& set) {
+  const auto add_those = [&](std::string_view name, const auto& is_so, const auto& words) {
+    std::vector<const number_facts*> some;
+    for (const number_facts& each : set.numbers) {
+      if (is_so(each)) some.push_back(&each);
+    }
+    if (some.empty()) return;
+    to.add(name, counted(some.size(), "column", "columns"));
+    add_some(to, some, words);
+  };
+  add_those(
+      "constant", [](const number_facts& of) { return of.is_constant(); },
+      [](const number_facts* of) { return str_cat(of->name, ": ", of->least.value_or(0)); });
+  add_those(
+      "no numbers", [](const number_facts& of) { return of.not_a_number != 0 || of.is_empty(); },
+      [](const number_facts* of) {
+        return str_cat(of->name, ": ",
+                       of->not_a_number == 0 ? "empty" : count_text(of->not_a_number) + " NaN or infinite");
+      });
+}
+
+void add_drift(lines& to, const check_drift& drift) {
+  std::vector<const drift_effect*> some;
+  for (const drift_effect& each : drift.effects) {
+    if (each.size != "none") some.push_back(&each);
+  }
+  to.add("baseline",
+         str_cat(counted(drift.samples_before, "sample", "samples"), ": ",
+                 some.empty() ? "nothing has drifted" : counted(some.size(), "thing has", "things have") + " drifted"));
+  for (std::size_t i = 0; i < std::min<std::size_t>(some.size(), 5); ++i) {
+    to.add_below(
+        str_cat(some[i]->of, ": ", some[i]->size, ", ", some[i]->measure, " ", with_digits(some[i]->effect, 3)));
+  }
+  const auto add_names = [&](std::string_view what, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    to.add(what, count_text(names.size()), true);
+    add_some(to, names, [](const std::string& name) { return name; });
+  };
+  add_names("new classes", drift.new_classes);
+  add_names("classes gone", drift.missing_classes);
+  add_names("columns gone", drift.missing_columns);
 }
 
 std::string kinds_text(const checked_samples& set) {
@@ -264,6 +330,8 @@ std::string check_report::as_text(const terminal& screen, double seconds) const 
       add_some(text, shared.near, pair(*other));
     }
   }
+  add_numbers(text, set);
+  if (drift) add_drift(text, *drift);
   text.blank();
   if (!found.classes.empty()) text.add("classes", classes_text(set, found.classes));
   text.add("bytes", spread_text(found.bytes, as_bytes_text));
@@ -305,9 +373,11 @@ json check_report::as_json() const {
           {"near", similar_json(set, set, found.near)},
           {"one_colour", flat},
           {"against", shared},
+          {"baseline", drift ? drift->as_json() : json()},
           {"exclude", to_leave_out(set, found)},
           {"class_label", set.label},
           {"classes", classes},
+          {"numbers", numbers_json(set)},
           {"bytes", spread_json(found.bytes)},
           {"pictures",
            {{"samples", found.pictures},

@@ -18,13 +18,16 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace leat::tools {
@@ -174,14 +177,129 @@ datasets::joint_limits limits_of(const datasets::dataset_model& model, const exp
   return limits;
 }
 
+/// Of an array's numbers.
+struct number_range {
+  std::uint64_t samples = 0;
+  double least = std::numeric_limits<double>::infinity();
+  double largest = -std::numeric_limits<double>::infinity();
+
+  void add(const number_range& other) noexcept {
+    samples += other.samples;
+    least = std::min(least, other.least);
+    largest = std::max(largest, other.largest);
+  }
+  template <class Stored, class Value>
+  void take(std::span<const std::byte> bytes, const Value& value_of) noexcept {
+    // In their own type and without a branch, so that the loop is vector code; of floats, whose order matters to a compiler, in lanes.
+    using number = decltype(value_of(Stored()));
+    constexpr number most = std::numeric_limits<number>::max();
+    constexpr number fewest = std::numeric_limits<number>::lowest();
+    constexpr std::size_t lanes = std::is_floating_point_v<number> ? 16 : 1;
+    std::array<number, lanes> low;
+    std::array<number, lanes> high;
+    low.fill(most);
+    high.fill(fewest);
+    const auto look_at = [&](std::size_t at, std::size_t lane) {
+      Stored stored;
+      std::memcpy(&stored, bytes.data() + at * sizeof stored, sizeof stored);
+      const number value = value_of(stored);
+      // Neither is so of a NaN, nor both of an infinity.
+      low[lane] = value < low[lane] && value >= fewest ? value : low[lane];
+      high[lane] = value > high[lane] && value <= most ? value : high[lane];
+    };
+    const std::size_t count = bytes.size() / sizeof(Stored);
+    std::size_t i = 0;
+    for (; i + lanes <= count; i += lanes) {
+      for (std::size_t lane = 0; lane < lanes; ++lane) look_at(i + lane, lane);
+    }
+    for (; i < count; ++i) look_at(i, 0);
+    const number lowest = *std::min_element(low.begin(), low.end());
+    const number highest = *std::max_element(high.begin(), high.end());
+    // Any finite value has moved one of them, and the other is then right as it is.
+    if (lowest == most && highest == fewest) return;
+    least = std::min(least, static_cast<double>(lowest));
+    largest = std::max(largest, static_cast<double>(highest));
+  }
+  void take(dtype type, std::span<const std::byte> bytes) noexcept {
+    const auto as_it_is = [](auto value) { return value; };
+    ++samples;
+    switch (type) {
+      case dtype::boolean:
+      case dtype::u8:
+        return take<std::uint8_t>(bytes, as_it_is);
+      case dtype::i8:
+        return take<std::int8_t>(bytes, as_it_is);
+      case dtype::u16:
+        return take<std::uint16_t>(bytes, as_it_is);
+      case dtype::i16:
+        return take<std::int16_t>(bytes, as_it_is);
+      case dtype::u32:
+        return take<std::uint32_t>(bytes, as_it_is);
+      case dtype::i32:
+        return take<std::int32_t>(bytes, as_it_is);
+      case dtype::u64:
+        return take<std::uint64_t>(bytes, as_it_is);
+      case dtype::i64:
+        return take<std::int64_t>(bytes, as_it_is);
+      case dtype::f16:
+        return take<std::uint16_t>(bytes, [](std::uint16_t bits) { return f16_value(bits); });
+      case dtype::bf16:
+        return take<std::uint16_t>(bytes, [](std::uint16_t bits) { return bf16_value(bits); });
+      case dtype::f32:
+        return take<float>(bytes, as_it_is);
+      case dtype::f64:
+        return take<double>(bytes, as_it_is);
+      default:
+        return;
+    }
+  }
+};
+
+/// The first number of a row of tokens that is not below `end`, and its place.
+struct strange_token {
+  std::int64_t token = 0;
+  std::size_t place = 0;
+};
+template <class Token>
+std::optional<strange_token> first_beyond(std::span<const std::byte> bytes, std::uint64_t end) {
+  for (std::size_t i = 0; i + sizeof(Token) <= bytes.size(); i += sizeof(Token)) {
+    Token token;
+    std::memcpy(&token, bytes.data() + i, sizeof token);
+    if (std::cmp_less(token, 0) || !std::cmp_less(token, end)) {
+      return strange_token{static_cast<std::int64_t>(token), i / sizeof(Token)};
+    }
+  }
+  return std::nullopt;
+}
+std::optional<strange_token> first_beyond(dtype type, std::span<const std::byte> bytes, std::uint64_t end) {
+  switch (type) {
+    case dtype::u8:
+      return first_beyond<std::uint8_t>(bytes, end);
+    case dtype::u16:
+      return first_beyond<std::uint16_t>(bytes, end);
+    case dtype::i16:
+      return first_beyond<std::int16_t>(bytes, end);
+    case dtype::u32:
+      return first_beyond<std::uint32_t>(bytes, end);
+    case dtype::i32:
+      return first_beyond<std::int32_t>(bytes, end);
+    case dtype::i64:
+      return first_beyond<std::int64_t>(bytes, end);
+    default:
+      return std::nullopt;
+  }
+}
+
 /// What one thread needs to look at samples.
 class looker {
  public:
-  looker(const datasets::dataset_model& model, const expected_fields& expected, std::size_t host_bytes_max)
-      : model_(model),
+  looker(const datasets::dataset_model& model, const expected_fields& expected, const check_settings& how)
+      : ranges(model.fields().size()),
+        model_(model),
         expected_(expected),
-        budget_(pixels::scratch_budget::sample_bytes_max(host_bytes_max) + pixels::scratch_arena::base_bytes,
-                host_bytes_max),
+        vocabulary_(how.vocabulary),
+        budget_(pixels::scratch_budget::sample_bytes_max(how.host_bytes_max) + pixels::scratch_arena::base_bytes,
+                how.host_bytes_max),
         decoder_(budget_),
         row_(store_.row_bytes(side_max, side_max)) {}
 
@@ -189,6 +307,7 @@ class looker {
   pixel_sums pixels;
   sums_of_label labels;
   std::vector<std::uint64_t> without_number;  ///< samples whose label is no whole number
+  std::vector<number_range> ranges;           ///< by field: of arrays
 
   void look_at(const datasets::joint_reads::one& of, datasets::joint_reads& from, checked_sample& found) {
     sample_ = of.sample;
@@ -279,13 +398,26 @@ class looker {
       } else if (expected_.is_text[field] && first_invalid_utf8(bytes)) {
         add(info(field).name, corrupt_kinds::damaged,
             str_cat("byte ", *first_invalid_utf8(bytes), " begins no UTF-8 character"));
-      } else if (info(field).kind == field_kind::tensor && has_not_finite(info(field).type, bytes)) {
+      } else if (info(field).kind == field_kind::tokens && vocabulary_ != 0) {
+        look_at_tokens(field, bytes);
+      }
+      if (info(field).kind != field_kind::tensor || info(field).characters) return;
+      ranges[field].take(info(field).type, bytes);
+      if (has_not_finite(info(field).type, bytes)) {
         faults.push_back({sample_, info(field).name, std::string(not_finite), "holds a NaN or an infinity"});
       }
     } catch (const error& failure) {
       if (failure.code() == errc::limit || failure.code() == errc::changed) throw;
       add(info(field).name, failure.code() == errc::corrupt ? corrupt_kinds::damaged : corrupt_kinds::unreadable,
           failure.what());
+    }
+  }
+
+  void look_at_tokens(std::uint16_t field, std::span<const std::byte> bytes) {
+    if (const std::optional<strange_token> strange = first_beyond(info(field).type, bytes, vocabulary_)) {
+      faults.push_back(
+          {sample_, info(field).name, std::string(not_in_vocabulary),
+           str_cat("token ", strange->token, " at place ", strange->place, "; the vocabulary has ", vocabulary_)});
     }
   }
 
@@ -348,6 +480,7 @@ class looker {
 
   const datasets::dataset_model& model_;
   const expected_fields& expected_;
+  const std::uint64_t vocabulary_;
   pixels::scratch_budget budget_;
   pixels::picture_decoder decoder_;
   const pixels::store store_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
@@ -384,6 +517,53 @@ void settle_classes(checked_samples& found) {
   }
 }
 
+// By one thread, in the order of the samples: no sum depends on how many there are.
+void add_columns(checked_samples& found) {
+  const datasets::dataset_model& model = *found.samples.model();
+  const std::uint64_t count = found.samples.size();
+  for (std::size_t column = 0; column < model.columns().size(); ++column) {
+    number_facts facts{.name = model.columns()[column]};
+    double squares = 0;  // of what is beside the mean: Welford, Technometrics 4 (1962)
+    std::uint64_t numbers = 0;
+    for (std::uint64_t sample = 0; sample < count; ++sample) {
+      const std::optional<datasets::column_value> value = model.column(sample, column);
+      if (!value) continue;
+      ++facts.samples;
+      const double number = datasets::real_of(*value);
+      if (!std::isfinite(number)) {
+        ++facts.not_a_number;
+        continue;
+      }
+      facts.least = std::min(facts.least.value_or(number), number);
+      facts.largest = std::max(facts.largest.value_or(number), number);
+      const double beside = number - facts.mean;
+      facts.mean += beside / static_cast<double>(++numbers);
+      squares += beside * (number - facts.mean);
+    }
+    facts.missing = count - facts.samples;
+    if (numbers != 0) facts.deviation = std::sqrt(squares / static_cast<double>(numbers));
+    found.numbers.push_back(std::move(facts));
+  }
+}
+
+void add_arrays(checked_samples& found, std::span<const number_range> ranges) {
+  const std::span<const field_info> fields = found.samples.model()->fields();
+  for (std::size_t field = 0; field < fields.size(); ++field) {
+    const number_range& of = ranges[field];
+    if (fields[field].kind != field_kind::tensor || of.samples == 0) continue;
+    number_facts facts{.name = fields[field].name, .is_array = true, .samples = of.samples};
+    facts.missing = found.samples.size() - of.samples;
+    facts.not_a_number = static_cast<std::uint64_t>(std::count_if(
+        found.faults.begin(), found.faults.end(),
+        [&](const sample_fault& each) { return each.kind == not_finite && each.field == fields[field].name; }));
+    if (of.least <= of.largest) {
+      facts.least = of.least;
+      facts.largest = of.largest;
+    }
+    found.numbers.push_back(std::move(facts));
+  }
+}
+
 }  // namespace
 
 void pixel_sums::add(const pixel_sums& other) noexcept {
@@ -412,21 +592,20 @@ std::array<double, 3> pixel_sums::deviations() const noexcept {
   return of;
 }
 
-checked_samples check_samples(const dataset& opened, const std::string& where, std::size_t host_bytes_max,
-                              unsigned threads, measuring_progress& so_far) {
+checked_samples check_samples(const dataset& opened, const check_settings& how, measuring_progress& so_far) {
   const std::vector<field_info> fields = opened.fields();
   // Shards of tokens and documents are compared as they are.
   const bool is_tokens =
       std::any_of(fields.begin(), fields.end(), [](const field_info& each) { return each.kind == field_kind::tokens; });
   std::optional<chosen_fields> chosen;
   if (!is_tokens) chosen = fields_of(opened, {});
-  checked_samples found{.samples = samples_where(chosen ? chosen->samples : opened, where),
+  checked_samples found{.samples = samples_where(chosen ? chosen->samples : opened, how.where),
                         .strays = chosen ? chosen->strays : 0};
   if (chosen) found.warnings = chosen->warnings;
   if (const std::optional<field_info> label = class_field_of(found.samples)) found.label = label->name;
   const expected_fields expected = expect(chosen ? &*chosen : nullptr, found.samples, found.label);
   const datasets::dataset_model& model = *found.samples.model();
-  const std::uint64_t value_max = value_bytes_max(model, expected, host_bytes_max);
+  const std::uint64_t value_max = value_bytes_max(model, expected, how.host_bytes_max);
   const std::uint64_t count = found.samples.size();
   found.all.resize(count);
   so_far.measured = 0;
@@ -434,12 +613,13 @@ checked_samples check_samples(const dataset& opened, const std::string& where, s
 
   sums_of_label labels;
   std::vector<std::uint64_t> without_number;
+  std::vector<number_range> ranges(model.fields().size());
   std::mutex mutex;
   std::atomic<std::uint64_t> next = 0;
-  const auto wanted = threads == 0 ? working_cores() : threads;
+  const auto wanted = how.threads == 0 ? working_cores() : how.threads;
   const auto used = static_cast<unsigned>(std::min<std::uint64_t>(wanted, count / portion_samples + 1));
   datasets::for_each_parallel(used, used, [&](std::size_t) {
-    looker own(model, expected, host_bytes_max);
+    looker own(model, expected, how);
     datasets::joint_reads from(model, limits_of(model, expected, value_max));
     for (std::uint64_t first = 0; (first = next.fetch_add(portion_samples)) < count;) {
       const std::uint64_t end = std::min(first + portion_samples, count);
@@ -455,6 +635,7 @@ checked_samples check_samples(const dataset& opened, const std::string& where, s
     found.faults.insert(found.faults.end(), own.faults.begin(), own.faults.end());
     without_number.insert(without_number.end(), own.without_number.begin(), own.without_number.end());
     found.pixels.add(own.pixels);
+    for (std::size_t field = 0; field < ranges.size(); ++field) ranges[field].add(own.ranges[field]);
     labels.whole += own.labels.whole;
     labels.other += own.labels.other;
   });
@@ -463,6 +644,8 @@ checked_samples check_samples(const dataset& opened, const std::string& where, s
   std::sort(found.faults.begin(), found.faults.end(), [](const sample_fault& a, const sample_fault& b) {
     return std::tie(a.sample, a.field, a.kind, a.reason) < std::tie(b.sample, b.field, b.kind, b.reason);
   });
+  add_columns(found);
+  add_arrays(found, ranges);
   return found;
 }
 

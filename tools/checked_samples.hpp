@@ -50,6 +50,31 @@ struct sample_fault {
 /// A NaN or an infinity among an array's numbers: no loader takes offence.
 inline constexpr std::string_view not_finite = "not finite";
 
+/// A token that the vocabulary does not have.
+inline constexpr std::string_view not_in_vocabulary = "not in vocabulary";
+
+/// What the numbers of a column are, or those of an array's field, all samples together.
+///   samples            that have it
+///   not_a_number       values of a column; samples of an array
+///   least, largest     of the finite ones; nothing where there is none
+///   mean, deviation    of a column's; in the order of the samples, so that they are the same for any number of threads
+struct number_facts {
+  std::string name;
+  bool is_array = false;
+  std::uint64_t samples = 0;
+  std::uint64_t missing = 0;
+  std::uint64_t not_a_number = 0;
+  std::optional<double> least = {};
+  std::optional<double> largest = {};
+  double mean = 0;
+  double deviation = 0;
+
+  /// All are the same number, and there are several.
+  [[nodiscard]] bool is_constant() const noexcept { return samples > 1 && least && least == largest; }
+  /// None is a number.
+  [[nodiscard]] bool is_empty() const noexcept { return !least; }
+};
+
 /// Sums over pictures, each of which counts as much as any other. In whole numbers, so that no order of adding them matters.
 ///   mean, squares   of red, green, blue: 65,536 times the mean of a picture's pixels and of their squares
 struct pixel_sums {
@@ -68,6 +93,7 @@ struct pixel_sums {
 ///   label      the field or column that is the class; empty where there is none
 ///   all        by sample
 ///   faults     by sample and field
+///   numbers    of each column, and then of each field of arrays of numbers
 struct checked_samples {
   dataset samples;
   std::size_t strays = 0;
@@ -76,15 +102,24 @@ struct checked_samples {
   std::vector<checked_sample> all = {};
   std::vector<sample_fault> faults = {};
   pixel_sums pixels = {};
+  std::vector<number_facts> numbers = {};
+};
+
+///   where            which samples; empty: all
+///   host_bytes_max   the budget that a loader would have
+///   threads          change the time only; 0: one for each core
+///   vocabulary       tokens are below it; 0: any are
+struct check_settings {
+  std::string where = {};
+  std::size_t host_bytes_max = 0;
+  unsigned threads = 0;
+  std::uint64_t vocabulary = 0;
 };
 
 /// Reads all fields of all samples, expands what is stored in another form, and decodes pictures whole, at 112 x 112 pixels at
 /// most. What a loader would find corrupt is a fault: damage, a missing field, a text that is no UTF-8 or no number.
-///   where            which of them; empty: all
-///   host_bytes_max   the budget that a loader would have
-///   threads          change the time only; 0: one for each core
 ///   throws           error{errc::limit}: the system gives no memory for a picture
-[[nodiscard]] checked_samples check_samples(const dataset& opened, const std::string& where, std::size_t host_bytes_max,
-                                            unsigned threads, measuring_progress& so_far);
+[[nodiscard]] checked_samples check_samples(const dataset& opened, const check_settings& how,
+                                            measuring_progress& so_far);
 
 }  // namespace leat::tools

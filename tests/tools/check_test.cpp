@@ -5,15 +5,18 @@
 #include "tests/support/tar_writer.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
+#include "tools/check_drift.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <map>
 #include <span>
@@ -338,6 +341,143 @@ TEST(check, names_rows_of_arrays_that_hold_a_NaN) {
   EXPECT_EQ(broken[0].at("sample"), 3);
   EXPECT_EQ(broken[1].at("sample"), 9);
   EXPECT_EQ(broken[0].at("kind"), "not finite");
+}
+
+// A table of 40 rows.
+std::string table_with(const std::function<std::string(int)>& row) {
+  std::string text = "id,same,score,cls,text\n";
+  for (int i = 0; i < 40; ++i) text += row(i) + "\n";
+  return text;
+}
+
+TEST(check, names_columns_that_say_nothing) {
+  const temporary_directory directory;
+  const std::string path = write_file(directory.path() / "t.csv", table_with([](int i) {
+                                        return std::to_string(i) + ",7," +
+                                               (i % 4 == 0 ? "" : std::to_string(i) + ".5") + "," +
+                                               std::to_string(i % 2) + ",text " + std::to_string(i);
+                                      }));
+  const ended process = run({"check", path, "--columns", "id,same,score,cls", "--json", "-"});
+  EXPECT_EQ(process.exit_code, 0) << process.err;
+  std::map<std::string, json> numbers;
+  const json found = process.json();
+  for (const json& each : found.at("numbers")) numbers[each.at("name")] = each;
+  ASSERT_EQ(numbers.size(), 4U);
+  EXPECT_EQ(numbers["same"].at("constant"), true);
+  EXPECT_EQ(numbers["same"].at("least"), 7);
+  EXPECT_EQ(numbers["id"].at("constant"), false);
+  EXPECT_EQ(numbers["id"].at("mean"), 19.5);
+  EXPECT_DOUBLE_EQ(numbers["id"].at("deviation").get<double>(), std::sqrt((40.0 * 40 - 1) / 12));
+  EXPECT_EQ(numbers["score"].at("samples").get<int>() - numbers["score"].at("not_a_number").get<int>(), 30);
+  EXPECT_EQ(numbers["score"].at("least"), 1.5);
+  EXPECT_EQ(numbers["score"].at("largest"), 39.5);
+  EXPECT_THAT(process.err, HasSubstr("same: 7"));
+}
+
+TEST(check, names_arrays_of_one_number) {
+  const temporary_directory directory;
+  const std::string path = write_file(directory.path() / "x.npy",
+                                      npy_text(npy_dict("<f4", "10, 4"), bytes_of(std::vector<float>(40, 2.5F))));
+  const json numbers = run({"check", path, "--json", "-"}).json().at("numbers");
+  ASSERT_EQ(numbers.size(), 1U);
+  EXPECT_EQ(numbers[0].at("array"), true);
+  EXPECT_EQ(numbers[0].at("constant"), true);
+  EXPECT_EQ(numbers[0].at("least"), 2.5);
+}
+
+TEST(check, names_the_first_token_that_no_vocabulary_has) {
+  const temporary_directory directory;
+  std::vector<std::uint16_t> tokens(1000, 3);
+  tokens[700] = 50'257;
+  const std::string path = write_file(directory.path() / "t.bin", bytes_of(tokens));
+  EXPECT_EQ(checked({path, "--token-type", "u16", "--vocabulary", "50258"}, 0).at("broken").size(), 0U);
+  const json broken = checked({path, "--token-type", "u16", "--vocabulary", "50257"}, 1).at("broken");
+  ASSERT_EQ(broken.size(), 1U);
+  EXPECT_EQ(broken[0].at("kind"), "not in vocabulary");
+  EXPECT_EQ(broken[0].at("reason"), "token 50257 at place 700; the vocabulary has 50257");
+}
+
+TEST(check, measures_how_far_a_set_has_drifted_from_a_baseline) {
+  const temporary_directory directory;
+  const auto table = [&](const std::string& name, double shift, const std::string& third) {
+    return write_file(directory.path() / name / "t.csv", table_with([&](int i) {
+                        return std::to_string(i) + ",7," + std::to_string(i + shift) + "," +
+                               (i % 10 == 0  ? third
+                                : i % 2 == 0 ? "cat"
+                                             : "dog") +
+                               ",text " + std::to_string(i);
+                      }));
+  };
+  const std::string baseline = (directory.path() / "before.json").string();
+  const auto check = [&](const std::string& source, const std::vector<std::string>& more) {
+    std::vector<std::string> all{"check", source, "--columns", "score,cls"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  const std::string before = table("a", 0, "cat");
+  ASSERT_EQ(check(before, {"--json", baseline}).exit_code, 0);
+  const ended same = check(before, {"--baseline", baseline, "--json", "-"});
+  EXPECT_EQ(same.exit_code, 0) << same.err;
+  const json unchanged = same.json();
+  for (const json& each : unchanged.at("baseline").at("effects")) {
+    EXPECT_EQ(each.at("effect"), 0) << each;
+    EXPECT_EQ(each.at("size"), "none");
+  }
+  EXPECT_THAT(same.err, HasSubstr("nothing has drifted"));
+
+  // Half a deviation, which is 11.54.
+  const json half = check(table("b", 5.77, "cat"), {"--baseline", baseline, "--json", "-"}).json().at("baseline");
+  EXPECT_EQ(half.at("wrong"), false);
+  EXPECT_EQ(half.at("effects")[0].at("of"), "column score");
+  EXPECT_EQ(half["effects"][0].at("measure"), "d");
+  EXPECT_NEAR(half["effects"][0].at("effect").get<double>(), 0.5, 0.001);
+
+  const ended other = check(table("c", 0, "horse"), {"--baseline", baseline, "--json", "-"});
+  EXPECT_EQ(other.exit_code, 1) << "a class is new";
+  EXPECT_EQ(other.json().at("baseline").at("new_classes"), json({"horse"}));
+  EXPECT_THAT(other.err, HasSubstr("new classes"));
+}
+
+TEST(check, effects_are_those_of_the_literature) {
+  const auto report = [](const nlohmann::ordered_json& histogram, int cats, int dogs) {
+    return nlohmann::ordered_json{
+        {"samples", 10},
+        {"bytes", {{"histogram", histogram}}},
+        {"pictures", {{"samples", 0}}},
+        {"numbers", nlohmann::ordered_json::array()},
+        {"classes", {{{"name", "cat"}, {"samples", cats}}, {{"name", "dog"}, {"samples", dogs}}}}};
+  };
+  using pairs = std::vector<std::array<int, 2>>;
+  // Of the 9 pairs of {1, 2, 3} and {2, 3, 4} six are larger now and one is smaller.
+  const tools::check_drift drift =
+      tools::drift_between(report(pairs{{1, 1}, {2, 1}, {3, 1}}, 5, 5), report(pairs{{2, 1}, {3, 1}, {4, 1}}, 1, 3));
+  ASSERT_EQ(drift.effects.size(), 3U);
+  EXPECT_EQ(drift.effects[0].of, "bytes");
+  EXPECT_DOUBLE_EQ(drift.effects[0].effect, 5.0 / 9);
+  EXPECT_EQ(drift.effects[0].size, "large");
+  // Shares of 0.5 and 0.25: 2 asin(sqrt(0.5)) - 2 asin(sqrt(0.25)) is a sixth of pi.
+  EXPECT_EQ(drift.effects[1].of, "class cat");
+  EXPECT_NEAR(drift.effects[1].effect, -std::acos(-1.0) / 6, 1e-12);
+  EXPECT_EQ(drift.effects[1].size, "medium");
+  EXPECT_NEAR(drift.effects[2].effect, std::acos(-1.0) / 6, 1e-12);
+}
+
+TEST(check, refuses_a_baseline_that_is_none) {
+  const sound_set set;
+  const auto refused = [&](const std::string& content, const std::string& words) {
+    const std::string path = write_file(fs::path(set.beside("baseline")), content);
+    const ended process = run({"check", set.path().string(), "--baseline", path});
+    EXPECT_EQ(process.exit_code, 2) << process.err;
+    EXPECT_THAT(process.err, HasSubstr(words));
+    expect_one_line(process, "leat check: --baseline ");
+  };
+  refused("", "line 1, column 1");
+  refused("{}", "is no report of leat check --json: it has no 'samples'");
+  refused("[1, 2]", "is no report of leat check --json");
+  refused(R"({"samples": 1, "bytes": {"least": 3}})", "it has no histograms");
+  refused(R"({"samples": 1, "bytes": {"histogram": [[1]]}})", "pairs of numbers");
+  refused(R"({"samples": "x"})", "'samples' is no number");
+  refused(std::string(100'000, '['), "deep");
 }
 
 TEST(check, the_summary_is_short_and_shows_no_name_as_it_is) {
