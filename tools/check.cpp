@@ -4,6 +4,7 @@
 #include "tools/arguments.hpp"
 #include "tools/check_drift.hpp"
 #include "tools/check_findings.hpp"
+#include "tools/check_page.hpp"
 #include "tools/check_report.hpp"
 #include "tools/checked_samples.hpp"
 #include "tools/human.hpp"
@@ -45,6 +46,7 @@ struct check_arguments {
   std::string baseline;
   std::string json;
   std::string ids;
+  std::string page;
 };
 
 std::vector<std::string> shown(const std::vector<std::string>& sources) {
@@ -66,7 +68,8 @@ void check_budget(std::uint64_t host_bytes_max) {
 void check_outputs(const check_arguments& arguments) {
   const written_file files[] = {{"--baseline", &arguments.baseline},
                                 {"--json", &arguments.json},
-                                {"--ids", &arguments.ids}};
+                                {"--ids", &arguments.ids},
+                                {"--out", &arguments.page}};
   std::string_view on_standard_output;
   for (const auto& [option, path] : files) {
     for (const written_file& other : files) {
@@ -122,7 +125,7 @@ int check(const check_arguments& arguments, interruption& stop) {
   const dataset samples = opened(arguments.sources);
   std::optional<dataset> others;
   if (!arguments.against.empty()) others = opened(arguments.against);
-  const written_file written[] = {{"--json", &arguments.json}, {"--ids", &arguments.ids}};
+  const written_file written[] = {{"--json", &arguments.json}, {"--ids", &arguments.ids}, {"--out", &arguments.page}};
   check_writes_no_sample(samples, written);
   if (others) check_writes_no_sample(*others, written);
   tell_notes("check", samples);
@@ -153,11 +156,12 @@ int check(const check_arguments& arguments, interruption& stop) {
                       .found = find_in(set, compared, arguments.near_bits, arguments.threads)};
   const nlohmann::ordered_json found = report.as_json();
   if (before) report.drift = drift_between(*before, found);
-  const bool is_told_elsewhere = arguments.json == "-" || arguments.ids == "-";
+  const bool is_told_elsewhere = arguments.json == "-" || arguments.ids == "-" || arguments.page == "-";
   const std::chrono::duration<double> took = clock::now() - began;
   const std::string text = report.as_text(terminal::of(is_told_elsewhere ? stderr : stdout), took.count());
   if (!arguments.json.empty()) write(arguments.json, json_text(report.as_json(), 1) + "\n");
   if (!arguments.ids.empty()) write(arguments.ids, report.as_ids());
+  if (!arguments.page.empty()) write(arguments.page, check_page(report, arguments.host_bytes_max));
   if (is_told_elsewhere) {
     std::fputs(text.c_str(), stderr);
   } else {
@@ -192,6 +196,8 @@ void add_check(CLI::App& leat, chosen_command& chosen) {
   add_number(app, "--max-near", arguments->near_bits, 0,
              "pictures look alike if at most so many of 64 bits differ between them, across and down, 0 to 10 (4)",
              near_bits_max);
+  add_text(app, "-o,--out", arguments->page, "FILE",
+           "check.html: a page with histograms, classes, and pictures of what was found");
   add_text(app, "--json", arguments->json, "FILE",
            "all of it; - is standard output, and the summary then goes to standard error");
   add_text(app, "--ids", arguments->ids, "FILE",
@@ -202,7 +208,7 @@ void add_check(CLI::App& leat, chosen_command& chosen) {
       "decode, are broken (512MiB)");
   add_number(app, "--threads", arguments->threads, 1, "that read and decode (one per core)", 1024);
   app.footer(
-      "  leat check photos\n  leat check photos --json check.json --ids check.ids\n"
+      "  leat check photos\n  leat check photos -o check.html --json check.json --ids check.ids\n"
       "  leat check train --against val\n  leat check new --baseline check.json");
   app.callback([arguments, &chosen] { chosen = [arguments](interruption& stop) { return check(*arguments, stop); }; });
 }

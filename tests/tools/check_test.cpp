@@ -5,6 +5,7 @@
 #include "tests/support/tar_writer.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
+#include "tests/tools/page_xml.hpp"
 #include "tools/check_drift.hpp"
 
 #include <gmock/gmock.h>
@@ -478,6 +479,42 @@ TEST(check, refuses_a_baseline_that_is_none) {
   refused(R"({"samples": 1, "bytes": {"histogram": [[1]]}})", "pairs of numbers");
   refused(R"({"samples": "x"})", "'samples' is no number");
   refused(std::string(100'000, '['), "deep");
+}
+
+TEST(check, writes_a_page_without_script_that_shows_the_worst_of_each_kind) {
+  const sound_set set;
+  set.add("a", "cut.jpg", photo(200).substr(0, 1200));
+  set.add("a", "<script>alert(1)</script> & \"x\".jpg", "hello");
+  set.add("a", "twice.jpg", photo(100));
+  set.add("b", "other class.jpg", photo(101));
+  set.add("b", "written anew.jpg", photo_written_anew(105));
+  set.add("b", "grey.png", grey_picture());
+  const std::string path = set.beside("check.html");
+  EXPECT_EQ(run({"check", set.path().string(), "-o", path}).exit_code, 1);
+  const std::string page = text_of(path);
+  EXPECT_EQ(wrong_with_xml(page), "");
+  EXPECT_LT(page.size(), 300'000U);
+  EXPECT_THAT(page, AllOf(HasSubstr("Broken: 2"), HasSubstr("Two labels: 1"), HasSubstr("Duplicates: 1"),
+                          HasSubstr("Look alike: 1"), HasSubstr("One colour: 1"), HasSubstr("Smallest pictures"),
+                          HasSubstr("&lt;script&gt;alert(1)"), HasSubstr("data:image/jpeg;base64,"),
+                          HasSubstr("prefers-color-scheme: dark")));
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("http:")), Not(HasSubstr("https:"))));
+}
+
+TEST(check, a_page_is_bounded_however_much_is_wrong) {
+  const temporary_directory directory;
+  // 300 classes of names that are all escaped, and as many broken files.
+  for (int i = 0; i < 300; ++i) {
+    std::string cls = std::to_string(i) + std::string(180, '&');
+    write_file(directory.path() / "set" / cls / (std::string(180, '<') + std::to_string(i % 7) + ".jpg"),
+               i % 3 == 0 ? std::string("broken") : photo(static_cast<std::uint64_t>(i / 2)));
+  }
+  const std::string path = (directory.path() / "check.html").string();
+  EXPECT_EQ(run({"check", (directory.path() / "set").string(), "-o", path}).exit_code, 1);
+  const std::string page = text_of(path);
+  EXPECT_EQ(wrong_with_xml(page), "");
+  EXPECT_LT(page.size(), 300'000U);
+  EXPECT_THAT(page, HasSubstr("data:image/jpeg;base64,"));
 }
 
 TEST(check, the_summary_is_short_and_shows_no_name_as_it_is) {
