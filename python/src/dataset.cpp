@@ -202,6 +202,10 @@ void add_dataset(nb::module_& to) {
       .def(
           "exclude", [](const dataset& of, const std::vector<std::uint64_t>& samples) { return of.exclude(samples); },
           nb::arg("samples"))
+      .def(
+          "where",
+          [](const dataset& of, const std::string& condition) { return unlocked([&] { return of.where(condition); }); },
+          nb::arg("condition"), "The samples that it holds of: \"width >= 224 and cls != 7\".")
       .def("slice", &dataset::slice, nb::arg("first"), nb::arg("count"))
       .def(
           "split",

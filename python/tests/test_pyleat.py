@@ -220,6 +220,7 @@ class Values(Made):
 
     def test_options_of_sources_are_keywords(self):
         self.assertEqual(len(leat.open(self.at / "rows.npy", window=10, stride=10)), 10)
+        self.assertEqual(len(leat.open(self.at / "rows.npy").where("sample < 3 or sample == 7")), 4)
         self.assertEqual([each["name"] for each in leat.open(self.at / "lines.jsonl", fields=["txt"]).fields()], ["txt"])
         with self.assertRaisesRegex(TypeError, "windw=.*window="):
             leat.open(self.at / "rows.npy", windw=10)
