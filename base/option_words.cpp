@@ -37,7 +37,7 @@ constexpr option_words in_cpp[] = {
     {on_corrupt, "", "loader_options::on_corrupt"},
     {prefetch_batches, "", "loader_options::prefetch_batches"},
     {shuffle_blocks, "", "loader_options::shuffle_blocks"},
-    {timeline_bytes, "", "loader_options::timeline_bytes"},
+    {timeline_bytes, "", "timeline_options::bytes"},
     {unreadable_max, "", "loader_options::unreadable_max"},
     {world, "", "loader_options::world"},
     {order_balanced, "", "order balanced"},

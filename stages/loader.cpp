@@ -4,6 +4,7 @@
 #include "async/own_thread.hpp"
 #include "async/posted_functions.hpp"
 #include "async/thread_pool.hpp"
+#include "base/clock.hpp"
 #include "base/errno_words.hpp"
 #include "base/fork_guard.hpp"
 #include "base/memory_available.hpp"
@@ -39,6 +40,7 @@
 #include "stages/run/read.hpp"
 #include "stages/run/resumption.hpp"
 #include "stages/run/run_flags.hpp"
+#include "stages/run/stall_files.hpp"
 #include "stages/state/journal.hpp"
 
 #include <leat/loading.hpp>
@@ -91,7 +93,7 @@ class loader::pipeline final : public line_events {
         memory_(memory_of(
             run_, options_, memory_available_, resumption_.batches_of(span_),
             parts.limits ? std::optional(decided_limits{.limits = *parts.limits}) : limits_resumed(options_))),
-        timeline_(std::make_shared<timeline>(options_.timeline_bytes, memory_.batches, io_threads_of(run_, options_),
+        timeline_(std::make_shared<timeline>(options_.timeline.bytes, memory_.batches, io_threads_of(run_, options_),
                                              memory_.decode_threads)),
         delivered_(std::make_shared<delivery>(
             options_.journal.empty() ? journal() : journal(options_.journal, span_.from.journal_bytes),
@@ -101,7 +103,9 @@ class loader::pipeline final : public line_events {
                             .epoch_samples = options_.corrupt_max.share < 1 ? run_.epoch_samples() : 0},
                 .batches_max = batches_for_consumer(memory_, options_, *transfer_),
                 .more_batches = transfer_->runs_operations() ? option_id::device_batches : option_id::prefetch_batches,
-                .held_patience = options_.held_patience},
+                .held_patience = options_.held_patience,
+                .long_wait = options_.timeline.on_stall.count() != 0 ? options_.timeline.on_stall
+                                                                     : std::chrono::nanoseconds::max()},
             span_.from, timeline_)),
         windows_(parts.windows),
         arena_(std::make_shared<io::arena>(arena_settings(options_, memory_))),
@@ -146,7 +150,8 @@ class loader::pipeline final : public line_events {
                    .batches = batches_,
                    .events = *this,
                    .seen = timeline_->io_thread(0)}),
-        depths_(memory_, options_.reader.queue_depth, batch_pool_, io_, rows_) {
+        depths_(memory_, options_.reader.queue_depth, batch_pool_, io_, rows_),
+        stalls_(options_.timeline, options_.world.rank, *timeline_, delivery_) {
     if (options_.reader.direct == choice::on) reads_.check_first_files();  // before others have been given references
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,
                         .made_bytes_max = run_.layout()->made_bytes(),
@@ -215,6 +220,7 @@ class loader::pipeline final : public line_events {
   void stop() noexcept;
 
   void write_timeline(const std::string& path) const;
+  [[nodiscard]] const std::shared_ptr<timeline>& seen_by_threads() const noexcept { return timeline_; }
   [[nodiscard]] bool in_child() const noexcept { return forked_.in_child(); }
   [[nodiscard]] std::uint64_t samples() const noexcept { return run_.dataset().size(); }
   [[nodiscard]] std::uint64_t rows() const { return run_.epoch_samples(); }
@@ -268,6 +274,7 @@ class loader::pipeline final : public line_events {
   batch_table batches_;
   prefetch prefetch_;
   depth_control depths_;
+  stall_files stalls_;
   line_watch watch_{{.run = run_,
                      .options = options_,
                      .remote_before = remote_before_,
@@ -283,7 +290,8 @@ class loader::pipeline final : public line_events {
                      .rows = rows_,
                      .ending = ending_,
                      .reads = reads_,
-                     .prefetch = prefetch_}};
+                     .prefetch = prefetch_,
+                     .stalls = stalls_}};
   const std::uint64_t batches_per_epoch_ = run_.batches(0);
   loader_plan plan_;
 
@@ -328,7 +336,7 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   alone.unreadable_max = std::numeric_limits<std::uint64_t>::max();
   alone.journal.clear();
   alone.digests = alone.names = true;
-  alone.timeline_bytes = 0;
+  alone.timeline = {};
   alone.device = host;
   alone.decode_on = decode_on::host;
   loader_parts parts;
@@ -370,6 +378,7 @@ void loader::pipeline::stop() noexcept {
   if (forked_.in_child()) return;  // The threads that would have to end are not here.
   std::call_once(stopped_, [this] {
     flags_.stop();
+    stalls_.stop();
     scratch_.stop();
     delivery_.close(std::make_exception_ptr(error(errc::cancelled, "the loader was stopped")));
     {
@@ -534,6 +543,19 @@ loader_stats loader::stats() const { return pipeline_->seen().stats(); }
 verdict loader::verdict_of_run() const { return pipeline_->seen().verdict_of_run(); }
 std::vector<loader_window> loader::windows() const { return pipeline_->seen().windows(); }
 void loader::write_timeline(const std::string& path) const { check_process().write_timeline(path); }
+loader::marked loader::mark(std::string_view name) const {
+  marked begun;
+  const std::shared_ptr<timeline>& in = check_process().seen_by_threads();
+  if (!in->on()) return begun;
+  begun.name_ = in->marks()->number_of(name);
+  begun.in_ = in;
+  begun.begin_ns_ = now_ns();
+  return begun;
+}
+void loader::marked::note() noexcept {
+  static_cast<const timeline&>(*static_cast<timeline*>(in_.get())).marks()->add(name_, begin_ns_, now_ns());
+  in_.reset();
+}
 std::vector<std::string> loader::reads_under_way() const { return pipeline_->reads_under_way(); }
 void loader::stop() noexcept {
   if (pipeline_ != nullptr) pipeline_->stop();

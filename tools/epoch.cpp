@@ -18,6 +18,7 @@
 #include "tools/state_writer.hpp"
 #include "tools/status_line.hpp"
 #include "tools/subcommand.hpp"
+#include "tools/user_signal.hpp"
 
 #include <leat/error.hpp>
 #include <leat/index_options.hpp>
@@ -232,6 +233,16 @@ asio::awaitable<void> take_all(loader& train, std::uint64_t batches_max, batch_o
   }
 }
 
+// The run has its report without it.
+void write_trace(const loader& train, const std::string& path) {
+  if (path.empty()) return;
+  try {
+    train.write_timeline(path);
+  } catch (const error& failure) {
+    complain("epoch", str_cat("warning: ", failure.what()));
+  }
+}
+
 // Runs the loader on this thread until all batches are taken, or something ends it.
 void load(loader& train, const epoch_arguments& arguments, batch_outputs& outputs, epoch_report& report,
           const interruption& stop) {
@@ -241,6 +252,8 @@ void load(loader& train, const epoch_arguments& arguments, batch_outputs& output
   if (watch.port() != 0 && arguments.watch.metrics_port == 0) {
     complain("epoch", str_cat("metrics are at ", watch.url()));
   }
+  std::optional<user_signal> on_request;
+  if (!arguments.trace.empty()) on_request.emplace([&] { write_trace(train, arguments.trace); });
   stand_in trainer(arguments.step_ms);
   epoch_progress progress(train, report.planned_in_all, arguments.epochs);
   const status_line shown([&](const terminal& screen, std::size_t columns) { return progress.draw(screen, columns); });
@@ -388,16 +401,6 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
   of.resumed = options.resume = of.state->resumed();
   of.opened = clock::now();
   return set_up([&] { return loader(samples, std::move(options), of.fields->all); });
-}
-
-// The run has its report without it.
-void write_trace(const loader& train, const std::string& path) {
-  if (path.empty()) return;
-  try {
-    train.write_timeline(path);
-  } catch (const error& failure) {
-    complain("epoch", str_cat("warning: ", failure.what()));
-  }
 }
 
 // Opens, loads and takes note. What is left in `running` outlives an error, so that the report need not wait for reads
@@ -559,6 +562,7 @@ void show_together(const epoch_arguments& arguments, meeting& met, const std::st
 }
 
 int epoch(const epoch_arguments& given, interruption& stop) {
+  if (given.trace.empty()) release_user_signal();
   const epoch_arguments arguments = of_this_rank(given);
   check(arguments);
   meeting met(arguments.here);
@@ -657,7 +661,7 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
   add_text(app, "--progress", arguments.watch.windows, "FILE",
            "a JSON line each second: what came, and the bottleneck");
   add_text(app, "--trace", arguments.trace, "FILE",
-           "when the run ends, what each batch and thread did and when, for ui.perfetto.dev");
+           "when the run ends, and at each SIGUSR1: what each batch and thread did and when, for ui.perfetto.dev");
   add_text(app, "--npy", arguments.npy, "DIR", "each batch's tensors as <epoch>-<batch>-<field>.npy");
   app.add_flag("--plan", arguments.plan, "first say what the memory is for");
   app.add_flag("--json", arguments.json, "the result as one JSON object");

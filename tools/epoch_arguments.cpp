@@ -82,7 +82,7 @@ loader_options loader_options_of(const epoch_arguments& arguments) {
                          .decode_threads = arguments.threads,
                          .host_bytes_max = arguments.host_bytes_max,
                          .prefetch_batches = arguments.prefetch_batches,
-                         .timeline_bytes = arguments.trace.empty() ? 0 : trace_bytes,
+                         .timeline = {.bytes = arguments.trace.empty() ? 0 : trace_bytes},
                          .reader = arguments.reader,
                          .on_corrupt = arguments.on_corrupt,
                          .corrupt_max = arguments.corrupt_max,

@@ -4,6 +4,7 @@
 #include "tools/help.hpp"
 #include "tools/output.hpp"
 #include "tools/subcommand.hpp"
+#include "tools/user_signal.hpp"
 
 #include <leat/error.hpp>
 #include <leat/version.hpp>
@@ -64,6 +65,7 @@ void hold_standard_streams() {
 
 // Errors of the subcommand `name`, told in one line.
 int run_chosen(const chosen_command& chosen, interruption& stop, const std::string& name) {
+  if (name != "epoch") release_user_signal();  // that decides by --trace
   try {
     return chosen(stop);
   } catch (const reader_has_gone&) {

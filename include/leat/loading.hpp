@@ -30,6 +30,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #pragma GCC visibility push(default)
@@ -61,6 +63,22 @@ enum class decode_on : std::uint8_t { host, device, automatic };
 #ifdef __GNUC__
 #pragma GCC diagnostic pop
 #endif
+
+/// What a loader keeps of what its threads and batches did, and when.
+struct timeline_options {
+  /// Memory for it, in bytes: 8_MiB keeps the latest 262,144 spans, for loader::write_timeline(). It is a part of the
+  /// budget. 0 (default): no timeline.
+  std::size_t bytes = 0;
+  /// Waits in next() that are longer each get a file with the timeline: 500ms. It is written when the wait has ended,
+  /// or while it lasts, after ten times as long. The wait for the first batch is not counted, nor waits while you hold
+  /// all batches. stats().stalls counts. 0 (default): no files.
+  std::chrono::milliseconds on_stall = {};
+  /// Where these files are written: stall-rank-0-1.json, and so on. The folder is made if it is not there; files that
+  /// are there stay. Needed for on_stall.
+  std::string directory = {};
+  /// The most such files of a loader. Default: 8.
+  std::uint32_t files_max = 8;
+};
 
 struct loader_options {
   /// Samples per batch, like DataLoader's batch_size. With several ranks, the mean per rank. Default: 64.
@@ -120,9 +138,9 @@ struct loader_options {
   /// error{errc::usage}, which names them. 0: without limit. Default: 10 s.
   std::chrono::milliseconds held_patience = std::chrono::seconds(10);
 
-  /// Memory for a timeline of what threads and batches did, in bytes: 8_MiB keeps the latest 262,144 spans, for
-  /// loader::write_timeline(). It is a part of the budget. 0 (default): no timeline.
-  std::size_t timeline_bytes = 0;
+  /// A timeline of what threads and batches did, and files of it when the trainer stalls: {.bytes = 8_MiB, .on_stall =
+  /// 500ms, .directory = "traces"}. Default: none.
+  timeline_options timeline = {};
 
   /// How files are read: io_uring or threads, queue depth, O_DIRECT, I/O threads. Default: the best that the machine
   /// offers.
@@ -200,7 +218,7 @@ struct loader_plan {
 /// bytes (docs/guides/ranks-and-resume.md), the epoch and the place in it. They never depend on threads, timing or the
 /// machine. The number of ranks changes mixed rows only.
 ///
-/// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), windows(), write_timeline(),
+/// Thread: next(), its variants and skip_epoch() from one thread at a time; stats(), windows(), write_timeline(), mark(),
 /// reads_under_way() and stop() from any.
 /// Movable. A loader that was moved from may be stopped, destroyed or assigned to. Its next() throws
 /// error{errc::usage}.
@@ -318,8 +336,14 @@ class loader {
   /// Writes the latest spans of the run, as Chrome's trace events (JSON), for ui.perfetto.dev: what each batch, I/O
   /// thread and decode thread did, and when the trainer waited. The file is there whole or not at all; one that is
   /// there is replaced, and a device or a pipe is written to. Files of several ranks are joined by their "traceEvents".
-  ///   throws   error: usage (timeline_bytes is 0); not_found, permission, limit (a full disk), io, with the path
+  ///   throws   error: usage (timeline.bytes is 0); not_found, permission, limit (a full disk), io, with the path
   void write_timeline(const std::string& path) const;
+
+  class marked;
+  /// A part of the trainer's own work, in the timeline beside the loader's, until the end of the scope: `const auto span
+  /// = train.mark("forward");`. Does nothing without a timeline. Costs about 0.1 us.
+  ///   name   up to 63 bytes are kept. After 64 different names the spans of all others are named "other marks"
+  [[nodiscard]] marked mark(std::string_view name) const;
   /// The reads that are under way now, the oldest first, each as "file at offset n". stop() waits for them. Waits for
   /// one turn of the I/O threads.
   [[nodiscard]] std::vector<std::string> reads_under_way() const;
@@ -339,6 +363,30 @@ class loader {
   void end() noexcept;
 
   std::unique_ptr<pipeline> pipeline_;
+};
+
+/// A span that loader::mark() has begun. It may outlive the loader.
+class loader::marked {
+ public:
+  marked(marked&& other) noexcept : in_(std::move(other.in_)), begin_ns_(other.begin_ns_), name_(other.name_) {
+    other.in_ = nullptr;
+  }
+  marked(const marked&) = delete;
+  marked& operator=(const marked&) = delete;
+  ~marked() { end(); }
+  /// Ends it before the end of the scope.
+  void end() noexcept {
+    if (in_ != nullptr) note();
+  }
+
+ private:
+  friend class loader;
+  marked() = default;
+  void note() noexcept;
+
+  std::shared_ptr<void> in_;
+  std::uint64_t begin_ns_ = 0;
+  std::uint32_t name_ = 0;
 };
 
 /// A call of next(), for operation.

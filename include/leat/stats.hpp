@@ -140,6 +140,14 @@ struct device_report {
   std::uint64_t jpegs_on_host = 0;
 };
 
+/// Waits in next() that were longer than timeline_options::on_stall, and the files that were written about them.
+struct stall_stats {
+  std::uint64_t waits = 0;
+  std::uint32_t files = 0;
+  std::string last_file;
+  std::string failure;  ///< why a file could not be written, the last time that happened
+};
+
 /// Corrupt samples of one kind.
 struct corrupt_count {
   std::string kind;
@@ -188,6 +196,7 @@ struct loader_stats {
   double elapsed_s = 0;  ///< since the loader began
   stage_stats read, decode, collate, transfer, next;
   double stalled_s = 0;  ///< seconds that the consumer waited in next(), without those in which it held all batches
+  stall_stats stalls;
   queue_stats queues;
   std::vector<thread_stats> threads;
   double digest_cpu_s = 0;

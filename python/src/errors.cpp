@@ -20,7 +20,10 @@ std::string in_python(std::string text) {
   for (std::size_t at = text.find(options); at != std::string::npos; at = text.find(options, at)) {
     std::size_t begin = at;
     while (begin > 0 && is_of_name(text[begin - 1])) --begin;
+    // Those of a timeline are keywords of the loader: timeline_bytes=.
+    const bool of_timeline = text.compare(begin, at - begin, "timeline") == 0;
     text.erase(begin, at + options.size() - begin);
+    if (of_timeline) text.insert(begin, "timeline_");
     at = begin;
     while (at < text.size() && is_of_name(text[at])) ++at;
     text.insert(at, "=");

@@ -61,7 +61,9 @@ constexpr keyword<options> keywords[] = {
      [](options& to, nb::handle value) { to.prefetch_batches = nb::cast<std::uint32_t>(value); }},
     {"held_patience", "seconds", [](options& to, nb::handle value) { to.held_patience = to_duration(value); }},
     {"timeline_bytes", "bytes",
-     [](options& to, nb::handle value) { to.timeline_bytes = nb::cast<std::size_t>(value); }},
+     [](options& to, nb::handle value) { to.timeline.bytes = nb::cast<std::size_t>(value); }},
+    {"timeline_on_stall", "seconds", [](options& to, nb::handle value) { to.timeline.on_stall = to_duration(value); }},
+    {"timeline_directory", "a path", [](options& to, nb::handle value) { to.timeline.directory = to_path(value); }},
     {"backend", "'automatic', 'io_uring' or 'preadv'",
      [](options& to, nb::handle value) {
        to.reader.backend = to_enum<leat::read_backend>(

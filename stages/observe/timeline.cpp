@@ -2,12 +2,13 @@
 
 #include "base/text.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <span>
-#include <utility>
 
 namespace leat::stages {
 namespace {
@@ -28,11 +29,21 @@ void append_us(std::string& to, std::uint64_t ns) {
 bool has_row(const timeline_span& span) { return span.row != timeline_span::no_row; }
 bool has_batch(const timeline_span& span) { return span.batch != timeline_span::no_batch; }
 
+// Of names that programs give: in quotes, and valid whatever is in them.
+std::string json_string(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 class trace_text {
  public:
   explicit trace_text(std::uint32_t rank) : rank_(rank) {}
 
   void process() { append_name("process_name", 0, str_cat("leat, rank ", rank_, ", process ", ::getpid())); }
+
+  /// The trainer's names of its spans, by their numbers.
+  void name_marks(std::span<const std::string> names) {
+    for (const std::string& each : names) marks_.push_back(json_string(each));
+  }
 
   /// A track and its spans.
   ///   shift_ns   added to their times
@@ -47,7 +58,13 @@ class trace_text {
       const std::uint64_t begin_ns = exact_in_double(span.begin_ns + shift_ns);
       const std::uint64_t end_ns = exact_in_double(span.end_ns + shift_ns);
       begin_event();
-      str_append(text_, R"("name":")", name(span.of), R"(","ph":"X","tid":)", track_, R"(,"ts":)");
+      str_append(text_, R"("name":)");
+      if (span.of == activity::mark) {
+        text_ += span.row < marks_.size() ? marks_[span.row] : "\"mark\"";
+      } else {
+        str_append(text_, "\"", name(span.of), "\"");
+      }
+      str_append(text_, R"(,"ph":"X","tid":)", track_, R"(,"ts":)");
       append_us(text_, begin_ns);
       text_ += R"(,"dur":)";
       append_us(text_, end_ns - begin_ns);
@@ -84,80 +101,12 @@ class trace_text {
   }
 
   const std::uint32_t rank_;
+  std::vector<std::string> marks_;  // as JSON has them
   std::uint64_t track_ = 0;
   std::string text_;
 };
 
 }  // namespace
-
-std::string_view name(activity of) noexcept {
-  switch (of) {
-    case activity::rows:
-      return "rows";
-    case activity::collate:
-      return "collate";
-    case activity::finish:
-      return "finish";
-    case activity::transfer:
-      return "transfer";
-    case activity::plan:
-      return "plan";
-    case activity::write:
-      return "write rows";
-    case activity::decode:
-      return "decode";
-    case activity::expand:
-      return "expand";
-    case activity::wait:
-      return "next()";
-    case activity::step:
-      return "step";
-  }
-  return "";
-}
-
-timeline_track::timeline_track(std::string name, std::size_t spans)
-    : name_(std::move(name)),
-      capacity_(std::max<std::size_t>(spans, 1)),
-      words_(std::make_unique<std::atomic<std::uint64_t>[]>(capacity_ * words)) {}
-
-// Who reads one word of a later span in a place sees by `begun_` that the place was given to it: each word is released after `begun_`.
-void timeline_track::add(const timeline_span& span) noexcept {
-  const std::uint64_t number = added_.load(std::memory_order_relaxed);
-  begun_.store(number + 1, std::memory_order_relaxed);
-  std::atomic<std::uint64_t>* const to = words_.get() + number % capacity_ * words;
-  const std::uint64_t row = std::min(span.row, timeline_span::no_row);
-  to[0].store(span.begin_ns, std::memory_order_release);
-  to[1].store(span.end_ns, std::memory_order_release);
-  to[2].store(span.batch, std::memory_order_release);
-  to[3].store(std::uint64_t{span.epoch} << 32U | row << 8U | static_cast<std::uint64_t>(span.of),
-              std::memory_order_release);
-  added_.store(number + 1, std::memory_order_release);
-}
-
-std::vector<timeline_span> timeline_track::spans() const {
-  const std::uint64_t end = added_.load(std::memory_order_acquire);
-  const std::uint64_t first = end - std::min<std::uint64_t>(end, capacity_);
-  std::vector<timeline_span> all;
-  all.reserve(end - first);
-  for (std::uint64_t number = first; number < end; ++number) {
-    const std::atomic<std::uint64_t>* const from = words_.get() + number % capacity_ * words;
-    timeline_span span;
-    span.begin_ns = from[0].load(std::memory_order_acquire);
-    span.end_ns = from[1].load(std::memory_order_acquire);
-    span.batch = from[2].load(std::memory_order_acquire);
-    const std::uint64_t rest = from[3].load(std::memory_order_acquire);
-    span.epoch = static_cast<std::uint32_t>(rest >> 32U);
-    span.row = static_cast<std::uint32_t>(rest >> 8U) & timeline_span::no_row;
-    span.of = static_cast<activity>(rest & 0xff);
-    all.push_back(span);
-  }
-  // Of places that were given to later spans meanwhile nothing is told.
-  const std::uint64_t begun = begun_.load(std::memory_order_relaxed);
-  const std::uint64_t lost = begun - std::min<std::uint64_t>(begun, capacity_);
-  if (lost > first) all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(lost, end) - first));
-  return all;
-}
 
 timeline::timeline(std::size_t bytes, std::uint32_t batches, std::uint32_t io_threads, std::uint32_t decode_threads) {
   const std::size_t spans = bytes / timeline_track::span_bytes;
@@ -169,17 +118,19 @@ timeline::timeline(std::size_t bytes, std::uint32_t batches, std::uint32_t io_th
     }
   };
   trainer_ = std::make_unique<timeline_track>("trainer", spans / 16);
+  marks_ = std::make_unique<stages::marks>(spans / 16);
   add(batches_, "batch in flight", batches, spans / 8);
   add(io_threads_, "I/O thread", io_threads, spans / 8);
   add(decode_threads_, "decode thread", decode_threads, spans / 8 * 5);
 }
 
 std::string timeline::to_json(std::uint32_t rank) const {
-  std::vector<const timeline_track*> all = {trainer_.get()};
+  std::vector<const timeline_track*> all;
+  if (on()) all = {trainer_.get(), &marks_->track()};
+  const std::size_t first_batch = all.size();
   for (const tracks* each : {&batches_, &io_threads_, &decode_threads_}) {
     for (const auto& track : *each) all.push_back(track.get());
   }
-  if (!on()) all.clear();
   // Once: a span that comes meanwhile may have begun before all of these.
   std::vector<std::vector<timeline_span>> spans;
   std::uint64_t first_ns = now_ns();
@@ -193,8 +144,10 @@ std::string timeline::to_json(std::uint32_t rank) const {
   const std::uint64_t base_ns = (first_ns + to_system_ns) / base_every_ns * base_every_ns;
   trace_text text(rank);
   text.process();
+  if (on()) text.name_marks(marks_->names());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    text.track(all[i]->name(), spans[i], to_system_ns - base_ns, i == 0, i > 0 && i <= batches_.size());
+    const bool is_of_batches = i >= first_batch && i < first_batch + batches_.size();
+    text.track(all[i]->name(), spans[i], to_system_ns - base_ns, i == 0, is_of_batches);
   }
   return text.take(base_ns);
 }

@@ -1,10 +1,9 @@
-// What each thread and each batch of a line did when: spans in rings of fixed size, of which the latest are kept, and the file that a
-// viewer of traces shows.
+// What each thread and each batch of a line did when: its tracks, and the file that a viewer of traces shows.
 #pragma once
 
-#include "base/clock.hpp"
+#include "stages/observe/marks.hpp"
+#include "stages/observe/timeline_track.hpp"
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,82 +13,6 @@
 
 namespace leat::stages {
 
-/// What a span is of. The first four are a batch's way, one after the other.
-///   rows       of a batch: from its plan until all of its rows are there
-///   collate    of a batch, on the first I/O thread
-///   finish     of a batch, on a decode thread
-///   transfer   of a batch: from hand-over until the trainer may have it
-///   plan       picking the rows of a batch, on the first I/O thread
-///   write      rows that an I/O thread makes
-///   decode     a row
-///   expand     a block
-///   wait       the trainer in next()
-///   step       the trainer between two calls of it
-enum class activity : std::uint8_t { rows, collate, finish, transfer, plan, write, decode, expand, wait, step };
-
-[[nodiscard]] std::string_view name(activity of) noexcept;
-
-struct timeline_span {
-  static constexpr std::uint64_t no_batch = ~std::uint64_t{0};
-  static constexpr std::uint32_t no_row = (1U << 24) - 1;
-
-  activity of = activity::rows;
-  std::uint64_t begin_ns = 0;
-  std::uint64_t end_ns = 0;
-  std::uint32_t epoch = 0;
-  std::uint64_t batch = no_batch;
-  std::uint32_t row = no_row;  ///< larger numbers are not told
-
-  friend bool operator==(const timeline_span&, const timeline_span&) = default;
-};
-
-/// A ring of spans. Writing takes no lock and never waits; who reads gets whole spans only.
-class timeline_track {
- public:
-  static constexpr std::size_t span_bytes = 32;
-
-  timeline_track(std::string name, std::size_t spans);
-
-  /// Thread: one at a time.
-  void add(const timeline_span& span) noexcept;
-  /// The latest spans, in the order in which they were added. Thread: any.
-  [[nodiscard]] std::vector<timeline_span> spans() const;
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
-
- private:
-  static constexpr std::size_t words = span_bytes / sizeof(std::uint64_t);
-
-  const std::string name_;
-  const std::size_t capacity_;
-  const std::unique_ptr<std::atomic<std::uint64_t>[]> words_;
-  std::atomic<std::uint64_t> begun_{0};  // spans whose place is being written, or was
-  std::atomic<std::uint64_t> added_{0};
-};
-
-/// The time, where there is a track to note it on.
-[[nodiscard]] inline std::uint64_t noted_now(const timeline_track* where) noexcept {
-  return where != nullptr ? now_ns() : 0;
-}
-
-/// Which rows of a thread get a span: all where they take 12 us or more, else as many as cost 0.5 % of its time.
-/// Thread: one.
-class span_sampler {
- public:
-  [[nodiscard]] bool is_due() noexcept { return skipped_++ >= between_; }
-  /// How long the one that was due took.
-  void took(std::uint64_t ns) noexcept {
-    skipped_ = 0;
-    between_ = static_cast<std::uint32_t>(each_ns / (ns + 1));
-  }
-
- private:
-  // A span takes 60 ns: two looks at the clock, and four words.
-  static constexpr std::uint64_t each_ns = 12'000;
-
-  std::uint32_t skipped_ = 0;
-  std::uint32_t between_ = 0;
-};
-
 /// The tracks of a line. Without memory there are none, and each is null.
 class timeline {
  public:
@@ -98,6 +21,7 @@ class timeline {
 
   [[nodiscard]] bool on() const noexcept { return trainer_ != nullptr; }
   [[nodiscard]] timeline_track* trainer() const noexcept { return trainer_.get(); }
+  [[nodiscard]] stages::marks* marks() const noexcept { return marks_.get(); }
   [[nodiscard]] timeline_track* batch(std::size_t number) const noexcept { return of(batches_, number); }
   [[nodiscard]] timeline_track* io_thread(std::size_t number) const noexcept { return of(io_threads_, number); }
   [[nodiscard]] timeline_track* decode_thread(std::size_t number) const noexcept { return of(decode_threads_, number); }
@@ -115,6 +39,7 @@ class timeline {
   }
 
   std::unique_ptr<timeline_track> trainer_;
+  std::unique_ptr<stages::marks> marks_;
   tracks batches_;
   tracks io_threads_;
   tracks decode_threads_;

@@ -102,6 +102,27 @@ std::uint32_t nodes_of(const sampler& order, const world& here) {
   return nodes;
 }
 
+void check_timeline(const timeline_options& options) {
+  const auto refuse = [](auto&&... words) {
+    throw error(errc::usage, str_cat("timeline_options::", words...), option_id::timeline_bytes);
+  };
+  const auto wait = options.on_stall.count();
+  if (wait < 0) refuse("on_stall is ", wait, " ms; give the longest wait that needs no file");
+  if (wait == 0 && options.directory.empty()) return;
+  if (wait == 0) {
+    refuse("directory is for the files that timeline_options::on_stall asks for; give that, too");
+  }
+  if (options.bytes == 0) {
+    refuse("on_stall writes the timeline, and there is none; give ", spelled(option_id::timeline_bytes), ", 8_MiB say");
+  }
+  if (options.directory.empty()) {
+    refuse("on_stall writes files; give timeline_options::directory, the folder for them");
+  }
+  if (options.files_max == 0) {
+    refuse("files_max is 0, so that no stall would get its file; give at least 1");
+  }
+}
+
 }  // namespace
 
 loader_options checked(loader_options options) {
@@ -149,6 +170,7 @@ loader_options checked(loader_options options) {
                 spelled(option_id::corrupt_max), " out"),
         option_id::corrupt_max);
   }
+  check_timeline(options.timeline);
   return options;
 }
 

@@ -253,7 +253,10 @@ void delivery::begin_to_want(std::uint64_t now_ns) {
 // There is something for it, or it asks no more.
 void delivery::end_to_want(std::uint64_t now_ns) {
   waited_ = {.of = activity::wait, .begin_ns = wants_since_ns_, .end_ns = now_ns};
-  add_wait(counted_, now_ns - std::exchange(wants_since_ns_, 0));
+  const std::uint64_t waited_ns = now_ns - std::exchange(wants_since_ns_, 0);
+  add_wait(counted_, waited_ns);
+  const bool stalled = counted_.batches != 0 && !held_all_;
+  if (stalled && waited_ns > static_cast<std::uint64_t>(limits_.long_wait.count())) ++counted_.long_waits;
   returned_ns_ = now_ns;
   returned_batch_ = false;
 }

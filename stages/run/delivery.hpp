@@ -51,11 +51,13 @@ struct delivery_item {
 ///   batches_max     that the consumer may hold before no more come
 ///   more_batches    the option that decides how many that are
 ///   held_patience   how long a call waits while the consumer holds all of these; 0: for ever
+///   long_wait       waits that are longer are counted
 struct delivery_limits {
   corrupt_limits corrupt = {};
   std::uint32_t batches_max = ~std::uint32_t{0};
   option_id more_batches = option_id::prefetch_batches;
   std::chrono::nanoseconds held_patience = {};
+  std::chrono::nanoseconds long_wait = std::chrono::nanoseconds::max();
 };
 
 /// One call at a time waits for the next batch, from its begin until it takes it or gives up. It is told once there is something, and
@@ -88,6 +90,7 @@ class delivery final : public detail::turn_giver {
     std::uint64_t held_all_ns = 0;  ///< of these calls
     std::uint64_t stalled_ns = 0;   ///< of all other calls that waited
     std::uint64_t waiting_ns = 0;   ///< of the call that waits now, for no batch that the consumer holds
+    std::uint64_t long_waits = 0;   ///< of those that stalled it and have ended: longer than delivery_limits::long_wait
     std::uint64_t pause_ns = 0;     ///< until the first batch, and from the end of an epoch to the next call
     std::uint64_t ready_ns = 0;     ///< that items were here
     std::uint64_t out_ns = 0;       ///< that batches were in the consumer's hands

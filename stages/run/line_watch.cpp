@@ -18,6 +18,7 @@
 #include "stages/run/hand_over.hpp"
 #include "stages/run/prefetch.hpp"
 #include "stages/run/read.hpp"
+#include "stages/run/stall_files.hpp"
 
 #include <algorithm>
 #include <string>
@@ -210,6 +211,7 @@ loader_stats line_watch::stats() const {
   add_items(now.next, line_.delivery.waits());
   now.next.wait_s = now.next.items_s;
   now.stalled_s = in_seconds(handed.stalled_ns);
+  now.stalls = line_.stalls.count();
   const auto mean = [&](std::uint64_t stays_ns) {
     return counted.time_ns == 0 ? 0 : static_cast<double>(stays_ns) / static_cast<double>(counted.time_ns);
   };

@@ -28,6 +28,7 @@ class run_spec;
 class hand_over;
 class prefetch;
 class reader_stage;
+class stall_files;
 class transfer;
 class windows;
 struct memory_plan;
@@ -55,6 +56,7 @@ class line_watch {
     const hand_over& ending;
     const reader_stage& reads;
     const stages::prefetch& prefetch;
+    const stall_files& stalls;
   };
   explicit line_watch(const parts& line);
 

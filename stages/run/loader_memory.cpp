@@ -241,7 +241,7 @@ memory_needs needs_of(const run_spec& run, const loader_options& options, const 
   const std::uint32_t io_threads = io_threads_of(run, options);
   needs.queue_depth = depth * io_threads;
   // As sums hold it: a timeline larger than the budget is refused by them.
-  needs.timeline_bytes = std::min(options.timeline_bytes, std::numeric_limits<std::size_t>::max() / 4);
+  needs.timeline_bytes = std::min(options.timeline.bytes, std::numeric_limits<std::size_t>::max() / 4);
   needs.batch_bookkeeping_bytes = bookkeeping_of(run, options, needs).bytes();
   const std::uint32_t rows_max = layout.rows_max();
   // In order, a batch's neighbours are few reads; at random each row is one.

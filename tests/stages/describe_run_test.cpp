@@ -95,7 +95,7 @@ std::vector<option> all_options() {
       {"decode_threads", [](loader_options& o) { o.decode_threads = 3; }},
       {"host_bytes_max", [](loader_options& o) { o.host_bytes_max = std::size_t{1} << 30; }},
       {"prefetch_batches", [](loader_options& o) { o.prefetch_batches = 3; }},
-      {"timeline_bytes", [](loader_options& o) { o.timeline_bytes = 1 << 20; }},
+      {"timeline", [](loader_options& o) { o.timeline.bytes = 1 << 20; }},
       {"held_patience", [](loader_options& o) { o.held_patience = std::chrono::minutes(1); }},
       {"reader", [](loader_options& o) { o.reader.queue_depth = 3; }},
       {"corrupt_max", [](loader_options& o) { o.corrupt_max.count = 3; }},

@@ -2,6 +2,8 @@
 #include "stages/observe/timeline.hpp"
 
 #include "base/clock.hpp"
+#include "stages/observe/marks.hpp"
+#include "stages/observe/stall_trigger.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -101,6 +103,68 @@ TEST(timeline, without_memory_has_no_tracks) {
   EXPECT_EQ(nlohmann::json::parse(none.to_json(0))["traceEvents"][0]["name"], "process_name");
 }
 
+TEST(marks, have_the_names_that_the_trainer_gave_whatever_is_in_them) {
+  const timeline seen(std::size_t{64} << 10, 2, 1, 1);
+  const std::vector<std::string> given = {"forward", "a \"quoted\"\n name", "not \xff UTF-8", ""};
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    EXPECT_EQ(seen.marks()->number_of(given[i]), i);
+    EXPECT_EQ(seen.marks()->number_of(given[i]), i);
+    seen.marks()->add(static_cast<std::uint32_t>(i), 1'000 * i, 1'000 * i + 500);
+  }
+  const nlohmann::json file = nlohmann::json::parse(seen.to_json(0));
+  std::vector<std::string> shown;
+  for (const nlohmann::json& each : file["traceEvents"]) {
+    if (each["ph"] == "X") shown.push_back(each["name"].get<std::string>());
+  }
+  EXPECT_THAT(shown, ElementsAre("forward", given[1], "not \uFFFD UTF-8", ""));
+}
+
+TEST(marks, take_no_memory_for_names_without_end) {
+  marks seen(8);
+  for (std::uint32_t i = 0; i < marks::names_max; ++i) EXPECT_EQ(seen.number_of(std::to_string(i)), i);
+  EXPECT_EQ(seen.number_of("63"), 63U);
+  for (int i = 1'000; i < 2'000; ++i) EXPECT_EQ(seen.number_of(std::to_string(i)), marks::names_max);
+  EXPECT_THAT(seen.names(), SizeIs(marks::names_max + 1));
+  EXPECT_EQ(seen.names().back(), marks::other_names);
+}
+
+TEST(marks, cut_long_names_between_two_letters) {
+  marks seen(8);
+  const std::string letters(marks::name_bytes_max - 1, 'a');
+  static_cast<void>(seen.number_of(letters + "\u00e9"));  // its second byte is one too many
+  EXPECT_EQ(seen.number_of(letters + "\u00e9 and more"), 0U);
+  EXPECT_THAT(seen.names(), ElementsAre(letters));
+}
+
+TEST(stall_trigger, is_due_once_for_each_wait_that_has_ended) {
+  stall_trigger files(1'000, 100);
+  EXPECT_FALSE(files.is_due(0, 0));
+  EXPECT_FALSE(files.is_due(0, 9'000)) << "it may end soon, and then the file has what held it up";
+  EXPECT_TRUE(files.is_due(1, 0));
+  EXPECT_FALSE(files.is_due(1, 0));
+  EXPECT_TRUE(files.is_due(4, 0)) << "several between two looks are one file";
+  EXPECT_FALSE(files.is_due(4, 0));
+}
+
+TEST(stall_trigger, is_due_while_a_wait_lasts_ten_times_too_long_and_not_again_when_that_ends) {
+  stall_trigger files(1'000, 100);
+  EXPECT_FALSE(files.is_due(0, 10'000));
+  EXPECT_TRUE(files.is_due(0, 10'001));
+  EXPECT_FALSE(files.is_due(0, 50'000));
+  EXPECT_FALSE(files.is_due(1, 0));
+  EXPECT_TRUE(files.is_due(2, 0));
+  EXPECT_TRUE(files.is_due(2, 10'001));
+  EXPECT_TRUE(files.is_due(4, 0)) << "that one, and another";
+}
+
+TEST(stall_trigger, is_due_for_so_many_files_and_no_more) {
+  stall_trigger files(1'000, 2);
+  EXPECT_TRUE(files.is_due(1, 0));
+  EXPECT_TRUE(files.is_due(2, 0));
+  EXPECT_FALSE(files.is_due(3, 0));
+  EXPECT_FALSE(files.is_due(3, 1'000'000));
+}
+
 TEST(timeline, ties_a_batch_to_the_call_that_got_it) {
   const timeline seen(std::size_t{64} << 10, 2, 1, 1);
   ASSERT_TRUE(seen.on());
@@ -118,7 +182,7 @@ TEST(timeline, ties_a_batch_to_the_call_that_got_it) {
     by_kind[each["ph"].get<std::string>()].push_back(each);
     if (each["name"] == "thread_name") tracks[each["tid"].get<int>()] = each["args"]["name"].get<std::string>();
   }
-  EXPECT_THAT(tracks, SizeIs(5));
+  EXPECT_THAT(tracks, SizeIs(6));
   ASSERT_THAT(by_kind["X"], SizeIs(4));
   ASSERT_THAT(by_kind["s"], SizeIs(1));
   ASSERT_THAT(by_kind["f"], SizeIs(1));

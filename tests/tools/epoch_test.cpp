@@ -626,6 +626,34 @@ TEST(epoch, files_that_cannot_be_written_are_named_with_what_to_do) {
   expect_one_line(full, "leat epoch: cannot write /dev/full: No space left on device; ");
 }
 
+TEST(epoch, sigusr1_writes_the_trace_at_once_and_the_run_goes_on) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string trace = (directory.path() / "t.json").string();
+  const std::string progress = (directory.path() / "lines").string();
+  command process(epoch(photos, {"--epochs", "1000000", "--digest", "off", "--trace", trace, "--progress", progress}));
+  while (!std::filesystem::exists(progress)) std::this_thread::yield();
+  process.signal(SIGUSR1);
+  for (int i = 0; i < 3; ++i) {
+    while (!std::filesystem::exists(trace)) std::this_thread::yield();
+    EXPECT_TRUE(json::parse(text_of(trace)).contains("traceEvents"));
+    std::filesystem::remove(trace);
+    process.signal(SIGUSR1);
+  }
+  process.signal(SIGINT);
+  const ended result = process.wait();
+  EXPECT_EQ(result.exit_code, 130);
+  EXPECT_THAT(result.err, HasSubstr("leat epoch: stopped by Ctrl-C after "));
+  EXPECT_TRUE(json::parse(text_of(trace)).contains("traceEvents"));
+}
+
+TEST(epoch, sigusr1_ends_a_run_without_a_trace_as_any_program) {
+  const photo_folder photos;
+  command process(epoch(photos, {"--epochs", "1000000", "--digest", "off"}));
+  process.signal(SIGUSR1);
+  EXPECT_TRUE(process.wait().killed);
+}
+
 TEST(epoch, names_that_would_break_a_line_do_not) {
   const temporary_directory directory;
   const std::filesystem::path folder = directory.path() / "line\nbreak";

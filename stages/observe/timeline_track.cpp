@@ -1,0 +1,79 @@
+#include "stages/observe/timeline_track.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace leat::stages {
+
+std::string_view name(activity of) noexcept {
+  switch (of) {
+    case activity::rows:
+      return "rows";
+    case activity::collate:
+      return "collate";
+    case activity::finish:
+      return "finish";
+    case activity::transfer:
+      return "transfer";
+    case activity::plan:
+      return "plan";
+    case activity::write:
+      return "write rows";
+    case activity::decode:
+      return "decode";
+    case activity::expand:
+      return "expand";
+    case activity::wait:
+      return "next()";
+    case activity::step:
+      return "step";
+    case activity::mark:
+      return "mark";
+  }
+  return "";
+}
+
+timeline_track::timeline_track(std::string name, std::size_t spans)
+    : name_(std::move(name)),
+      capacity_(std::max<std::size_t>(spans, 1)),
+      words_(std::make_unique<std::atomic<std::uint64_t>[]>(capacity_ * words)) {}
+
+// Who reads one word of a later span in a place sees by `begun_` that the place was given to it: each word is released after `begun_`.
+void timeline_track::add(const timeline_span& span) noexcept {
+  const std::uint64_t number = added_.load(std::memory_order_relaxed);
+  begun_.store(number + 1, std::memory_order_relaxed);
+  std::atomic<std::uint64_t>* const to = words_.get() + number % capacity_ * words;
+  const std::uint64_t row = std::min(span.row, timeline_span::no_row);
+  to[0].store(span.begin_ns, std::memory_order_release);
+  to[1].store(span.end_ns, std::memory_order_release);
+  to[2].store(span.batch, std::memory_order_release);
+  to[3].store(std::uint64_t{span.epoch} << 32U | row << 8U | static_cast<std::uint64_t>(span.of),
+              std::memory_order_release);
+  added_.store(number + 1, std::memory_order_release);
+}
+
+std::vector<timeline_span> timeline_track::spans() const {
+  const std::uint64_t end = added_.load(std::memory_order_acquire);
+  const std::uint64_t first = end - std::min<std::uint64_t>(end, capacity_);
+  std::vector<timeline_span> all;
+  all.reserve(end - first);
+  for (std::uint64_t number = first; number < end; ++number) {
+    const std::atomic<std::uint64_t>* const from = words_.get() + number % capacity_ * words;
+    timeline_span span;
+    span.begin_ns = from[0].load(std::memory_order_acquire);
+    span.end_ns = from[1].load(std::memory_order_acquire);
+    span.batch = from[2].load(std::memory_order_acquire);
+    const std::uint64_t rest = from[3].load(std::memory_order_acquire);
+    span.epoch = static_cast<std::uint32_t>(rest >> 32U);
+    span.row = static_cast<std::uint32_t>(rest >> 8U) & timeline_span::no_row;
+    span.of = static_cast<activity>(rest & 0xff);
+    all.push_back(span);
+  }
+  // Of places that were given to later spans meanwhile nothing is told.
+  const std::uint64_t begun = begun_.load(std::memory_order_relaxed);
+  const std::uint64_t lost = begun - std::min<std::uint64_t>(begun, capacity_);
+  if (lost > first) all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(lost, end) - first));
+  return all;
+}
+
+}  // namespace leat::stages
