@@ -134,7 +134,7 @@ class loader::pipeline final : public line_events {
         cache_use_(use_of_cache(run_, {.batches = memory_.batches, .io_threads = io_.size()})),
         reads_(run_.dataset(), run_.programs(), connectors(), read_pool_,
                {.kept_bytes = memory_.kept_bytes, .source_bytes = memory_.source_bytes, .cache = cache_use_.pools},
-               *this),
+               *this, *timeline_),
         batches_(memory_.batches, rows_, ending_, *timeline_),
         prefetch_({.run = run_,
                    .options = options_,
@@ -160,12 +160,16 @@ class loader::pipeline final : public line_events {
                         .failed = [this](std::exception_ptr why) { broken(std::move(why)); },
                         .pinning_done = [this](const io::lease& memory) { batch_pool_.pinning_done(memory); },
                         .name_of = [this](std::uint64_t sample) { return run_.dataset().name(sample); },
-                        .host_memory = arena_});
+                        .host_memory = arena_,
+                        .seen = {timeline_, timeline_->device()}});
     plan_ = described_plan(run_, memory_, cache_use_, *transfer_,
                            {.io_threads_asked = options_.reader.io_threads,
                             .io_threads = static_cast<std::uint32_t>(io_.size()),
                             .why_no_cache = remote_before_.cache});
-    delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) { watch_.handed_out(now, batches); });
+    delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) {
+      watch_.handed_out(now, batches);
+      note_queues(now);
+    });
     watch_.begin();
     prefetch_.start(io_.executor(0));
   }
@@ -233,6 +237,7 @@ class loader::pipeline final : public line_events {
   [[nodiscard]] static pipeline& of(const loader& line) { return line.check_process(); }
 
  private:
+  void note_queues(std::uint64_t now) noexcept;
   void stop_held_timer() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(held_mutex_);
   /// Connects the sources once the I/O threads know what an epoch reads.
   [[nodiscard]] std::vector<io::connector*> connectors();
@@ -293,6 +298,7 @@ class loader::pipeline final : public line_events {
                      .prefetch = prefetch_,
                      .stalls = stalls_}};
   const std::uint64_t batches_per_epoch_ = run_.batches(0);
+  std::uint64_t queues_noted_ns_ = 0;  // of the thread that hands out
   loader_plan plan_;
 
   std::once_flag stopped_;
@@ -312,6 +318,18 @@ void loader::pipeline::write_timeline(const std::string& path) const {
   if (const int failure = write_whole(path, std::as_bytes(std::span(text))); failure != 0) {
     throw explain_write(str_cat(path, ": cannot write the timeline"), failure);
   }
+}
+
+// On the thread that hands out a batch. What is counted takes a few microseconds, and fast batches come more often.
+void loader::pipeline::note_queues(std::uint64_t now) noexcept {
+  constexpr std::uint64_t between_ns = 5'000'000;
+  if (!timeline_->on() || now - queues_noted_ns_ < between_ns) return;
+  queues_noted_ns_ = now;
+  const delivery::counters handed = delivery_.count();
+  timeline_->note(line_queue::reads, now, reads_.count().in_flight);
+  timeline_->note(line_queue::decode, now, rows_.count().pool.queued);
+  timeline_->note(line_queue::ready, now, handed.ready);
+  timeline_->note(line_queue::out, now, handed.out);
 }
 
 loader_state loader::pipeline::state_after(const batch& delivered) const {

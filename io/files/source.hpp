@@ -72,6 +72,7 @@ struct read_operation {
   int failure = 0;                  ///< 0 or an errno: EIO, ENOENT, ENODATA, EFBIG, ETIMEDOUT, ECANCELED ...
   std::unique_ptr<const source_failure> said = {};  ///< of a failure, what the errno does not tell; files leave it null
   std::uint64_t started_ns = 0;                     ///< steady clock, when the source took it
+  std::uint64_t ended_ns = 0;                       ///< the same, when it ended, where the source has looked: loops do
 
   // The source's own, from start() to done().
   read_operation* next = nullptr;

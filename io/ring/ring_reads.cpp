@@ -296,6 +296,7 @@ void ring_loop::finish(pending_read& ended) {
 void ring_loop::deliver(pending_read& ended) {
   read_operation& operation = *ended.operation;
   operation.failure = ended.failure;
+  operation.ended_ns = now_;
   if (ended.ranged && (ended.failure == 0 || ended.failure == ENODATA)) {
     const std::uint64_t end = std::min(ended.wanted_end(), ended.file_end);
     const std::uint64_t bytes = end > operation.offset ? end - operation.offset : 0;

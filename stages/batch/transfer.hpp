@@ -5,6 +5,7 @@
 
 #include "io/arena/lease_pool.hpp"
 #include "stages/batch/device_operation.hpp"
+#include "stages/observe/timeline_track.hpp"
 
 #include <leat/completion.hpp>
 #include <leat/stats.hpp>
@@ -75,6 +76,8 @@ struct transfer_operation {
   std::uint32_t rows = 0;
   std::span<const std::uint64_t> samples = {};  ///< of the rows, for errors
   batch_timing timing = batch_timing::none;
+  std::uint32_t epoch = 0;  ///< and its number there: for who looks at the timeline
+  std::uint64_t index = 0;
   std::span<const device_step> steps = {};  ///< in this order; only where runs_operations()
 
   std::unique_ptr<device_batch> on_device;  ///< set where the batch went to a device
@@ -98,6 +101,8 @@ struct transfer_needs {
   std::function<std::string(std::uint64_t sample)> name_of = {};
   /// Owns the memory of all leases. After a failure it is kept until the process ends, since a copy may still read it.
   std::shared_ptr<const void> host_memory = {};
+  /// Where batches that are timed are noted; null: nowhere. Thread: one at a time.
+  std::shared_ptr<timeline_track> seen = {};
 };
 
 /// Shared by the loader and the batches that it handed out, since a batch may outlive its loader.

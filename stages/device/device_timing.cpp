@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace leat::stages {
 
-void device_timing::prepare() {
+void device_timing::prepare(std::shared_ptr<timeline_track> seen) {
+  seen_ = std::move(seen);
   for (sample& each : samples_) {
     for (device_event* const made :
          {&each.before.event, &each.consumed.event, &each.begun, &each.copied, &each.working, &each.arrived}) {
@@ -43,6 +45,8 @@ timed_end* device_timing::begin(const transfer_operation& batch) noexcept {
   if (begun == samples_.end()) return nullptr;
   current_ = &*begun;
   current_->rows = batch.rows;
+  current_->epoch = batch.epoch;
+  current_->index = batch.index;
   current_->queued = true;
   current_->operates = false;
   current_->consumed.is.store(timed_end::state::pending, std::memory_order_relaxed);
@@ -51,6 +55,7 @@ timed_end* device_timing::begin(const transfer_operation& batch) noexcept {
 
 failed_call device_timing::record_begun(stream side) noexcept {
   if (current_ == nullptr) return {};
+  current_->queued_ns = noted_now(seen_.get());
   return {calls_.record(current_->begun, side), "cudaEventRecord of a copy's beginning", {}};
 }
 
@@ -123,7 +128,23 @@ bool device_timing::count(const sample& ended) noexcept {
   add(step_ns_, step_ns);
   rows_.fetch_add(ended.rows, std::memory_order_relaxed);
   batches_.fetch_add(1, std::memory_order_relaxed);
+  note(ended, copy_ns, ended.operates ? working_ns : 0);
   return true;
+}
+
+// The two clocks share no moment: what the device took is shown from when it was asked.
+void device_timing::note(const sample& ended, std::int64_t copy_ns, std::int64_t working_ns) noexcept {
+  if (seen_ == nullptr) return;
+  timeline_span span{.of = activity::copy,
+                     .begin_ns = ended.queued_ns,
+                     .end_ns = ended.queued_ns + static_cast<std::uint64_t>(std::max<std::int64_t>(copy_ns, 0)),
+                     .epoch = ended.epoch,
+                     .batch = ended.index};
+  seen_->add(span);
+  if (working_ns <= 0) return;
+  span.of = activity::compute;
+  span.begin_ns = std::exchange(span.end_ns, span.end_ns + static_cast<std::uint64_t>(working_ns));
+  seen_->add(span);
 }
 
 device_times device_timing::times() const noexcept {

@@ -12,10 +12,12 @@
 #include "stages/batch/transfer.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/device_failure.hpp"
+#include "stages/observe/timeline_track.hpp"
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 namespace leat::stages {
 
@@ -33,8 +35,9 @@ class device_timing {
   device_timing(const device_timing&) = delete;
   device_timing& operator=(const device_timing&) = delete;
 
-  /// Throws error.
-  void prepare();
+  ///   seen     where the timed batches are noted; may be null
+  ///   throws   error
+  void prepare(std::shared_ptr<timeline_track> seen = {});
   /// No batch is left.
   void free_all() noexcept;
 
@@ -60,6 +63,9 @@ class device_timing {
     device_event arrived = device_event::none;
     std::uint64_t number = 0;  ///< of the timed batch
     std::uint32_t rows = 0;
+    std::uint32_t epoch = 0;
+    std::uint64_t index = 0;
+    std::uint64_t queued_ns = 0;  ///< of the host's clock
     bool used = false;
     bool operates = false;
     bool queued = false;  ///< the timed batch; before that only the one before it
@@ -68,8 +74,11 @@ class device_timing {
   void collect(std::uint64_t next_number) noexcept;
   [[nodiscard]] bool count(const sample& ended) noexcept;
 
+  void note(const sample& ended, std::int64_t copy_ns, std::int64_t working_ns) noexcept;
+
   device_calls& calls_;
   device_failure& failure_;
+  std::shared_ptr<timeline_track> seen_;
   std::array<sample, 2> samples_;
   sample* current_ = nullptr;  // of the batch that is being queued
 

@@ -174,7 +174,7 @@ void device_transfer::prepare(transfer_needs needs) {
   }
   // One for each copy whose host memory is out and one for each batch in its buffer, which may be another's.
   copies_.prepare(buffers + needs.host_batches);
-  timing_.prepare();
+  timing_.prepare(std::move(needs.seen));
   const mutex_lock lock(mutex_);
   pending_.reserve(needs.host_batches);
   sender_ = start_thread({.what = "the thread that queues copies"}, [this] { send_in_order(); });

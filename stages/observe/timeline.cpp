@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <iterator>
 #include <span>
+#include <utility>
 
 namespace leat::stages {
 namespace {
@@ -34,6 +37,46 @@ std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+/// A line of the picture.
+///   takes, gives   arrows end, or begin, at its spans
+struct shown_track {
+  std::string name;
+  std::vector<timeline_span> spans;
+  bool takes = false;
+  bool gives = false;
+};
+
+// Viewers want the spans of a line to lie beside or within one another: each of those that overlap gets the first line where it has room.
+void add_lanes(std::vector<shown_track>& to, const std::string& name, std::vector<timeline_span> spans) {
+  std::sort(spans.begin(), spans.end(),
+            [](const timeline_span& a, const timeline_span& b) { return a.begin_ns < b.begin_ns; });
+  const std::size_t first = to.size();
+  for (const timeline_span& each : spans) {
+    const auto has_room = [&](const shown_track& lane) { return lane.spans.back().end_ns <= each.begin_ns; };
+    auto lane = std::find_if(to.begin() + static_cast<std::ptrdiff_t>(first), to.end(), has_room);
+    if (lane == to.end()) {
+      const std::size_t number = to.size() - first;
+      to.push_back({.name = number == 0 ? name : str_cat(name, ", ", number + 1), .spans = {}});
+      lane = std::prev(to.end());
+    }
+    lane->spans.push_back(each);
+  }
+}
+
+std::string_view name(line_queue which) {
+  switch (which) {
+    case line_queue::reads:
+      return "reads in flight";
+    case line_queue::decode:
+      return "samples that wait for a decode thread";
+    case line_queue::ready:
+      return "batches ready";
+    case line_queue::out:
+      return "batches with the trainer";
+  }
+  return "";
+}
+
 class trace_text {
  public:
   explicit trace_text(std::uint32_t rank) : rank_(rank) {}
@@ -45,16 +88,14 @@ class trace_text {
     for (const std::string& each : names) marks_.push_back(json_string(each));
   }
 
-  /// A track and its spans.
-  ///   shift_ns   added to their times
-  void track(std::string_view its_name, std::span<const timeline_span> spans, std::uint64_t shift_ns, bool takes,
-             bool gives) {
+  ///   shift_ns   added to the times
+  void track(const shown_track& shown, std::uint64_t shift_ns) {
     ++track_;
-    append_name("thread_name", track_, its_name);
+    append_name("thread_name", track_, shown.name);
     begin_event();
     str_append(text_, R"("name":"thread_sort_index","ph":"M","tid":)", track_, R"(,"args":{"sort_index":)", track_,
                "}}");
-    for (const timeline_span& span : spans) {
+    for (const timeline_span& span : shown.spans) {
       const std::uint64_t begin_ns = exact_in_double(span.begin_ns + shift_ns);
       const std::uint64_t end_ns = exact_in_double(span.end_ns + shift_ns);
       begin_event();
@@ -70,13 +111,24 @@ class trace_text {
       append_us(text_, end_ns - begin_ns);
       if (has_batch(span)) {
         str_append(text_, R"(,"args":{"epoch":)", span.epoch, R"(,"batch":)", span.batch);
-        if (has_row(span)) str_append(text_, R"(,"row":)", span.row);
+        const bool is_read = span.of == activity::read || span.of == activity::fetch;
+        if (has_row(span)) str_append(text_, is_read ? R"(,"reads":)" : R"(,"row":)", span.row);
         text_ += '}';
       }
       text_ += '}';
       if (!has_batch(span)) continue;
-      if (gives && span.of == activity::transfer) append_flow('s', span, end_ns);
-      if (takes && span.of == activity::wait) append_flow('f', span, end_ns);
+      if (shown.gives && span.of == activity::transfer) append_flow('s', span, end_ns);
+      if (shown.takes && span.of == activity::wait) append_flow('f', span, end_ns);
+    }
+  }
+
+  /// Lengths of queues over time.
+  void lengths(std::span<const timeline_span> all, std::uint64_t shift_ns) {
+    for (const timeline_span& each : all) {
+      begin_event();
+      str_append(text_, R"("name":")", name(static_cast<line_queue>(each.row)), R"(","ph":"C","ts":)");
+      append_us(text_, exact_in_double(each.begin_ns + shift_ns));
+      str_append(text_, R"(,"args":{"length":)", each.batch, "}}");
     }
   }
 
@@ -111,7 +163,7 @@ class trace_text {
 timeline::timeline(std::size_t bytes, std::uint32_t batches, std::uint32_t io_threads, std::uint32_t decode_threads) {
   const std::size_t spans = bytes / timeline_track::span_bytes;
   if (spans == 0) return;
-  // A batch has four spans of its own, and one or two of the trainer; a decode thread has many.
+  // A batch has four spans of its own, and one or two of the trainer; decode threads and reads have many.
   const auto add = [](tracks& to, std::string_view what, std::uint32_t count, std::size_t room) {
     for (std::uint32_t i = 0; i < count; ++i) {
       to.push_back(std::make_unique<timeline_track>(str_cat(what, " ", i), room / count));
@@ -121,22 +173,42 @@ timeline::timeline(std::size_t bytes, std::uint32_t batches, std::uint32_t io_th
   marks_ = std::make_unique<stages::marks>(spans / 16);
   add(batches_, "batch in flight", batches, spans / 8);
   add(io_threads_, "I/O thread", io_threads, spans / 8);
-  add(decode_threads_, "decode thread", decode_threads, spans / 8 * 5);
+  for (std::uint32_t i = 0; i < io_threads; ++i) {
+    reads_.push_back(std::make_unique<read_track>(str_cat("reads of I/O thread ", i), spans / 16 * 3 / io_threads));
+  }
+  add(decode_threads_, "decode thread", decode_threads, spans / 8 * 3);
+  device_ = std::make_unique<timeline_track>("device", spans / 32);
+  queues_ = std::make_unique<timeline_track>("queues", spans / 32);
+}
+
+void timeline::note(line_queue which, std::uint64_t at_ns, std::uint64_t length) const noexcept {
+  if (queues_ == nullptr) return;
+  queues_->add({.of = activity::queue,
+                .begin_ns = at_ns,
+                .end_ns = at_ns,
+                .batch = length,
+                .row = static_cast<std::uint32_t>(which)});
 }
 
 std::string timeline::to_json(std::uint32_t rank) const {
-  std::vector<const timeline_track*> all;
-  if (on()) all = {trainer_.get(), &marks_->track()};
-  const std::size_t first_batch = all.size();
-  for (const tracks* each : {&batches_, &io_threads_, &decode_threads_}) {
-    for (const auto& track : *each) all.push_back(track.get());
+  std::vector<shown_track> all;
+  if (on()) {
+    all.push_back({.name = trainer_->name(), .spans = trainer_->spans(), .takes = true});
+    all.push_back({.name = marks_->track().name(), .spans = marks_->track().spans()});
+    for (const auto& each : batches_) all.push_back({.name = each->name(), .spans = each->spans(), .gives = true});
+    for (const auto& each : io_threads_) all.push_back({.name = each->name(), .spans = each->spans()});
+    for (const auto& each : reads_) add_lanes(all, each->track().name(), each->track().spans());
+    for (const auto& each : decode_threads_) all.push_back({.name = each->name(), .spans = each->spans()});
+    if (auto spans = device_->spans(); !spans.empty())
+      all.push_back({.name = device_->name(), .spans = std::move(spans)});
   }
+  const std::vector<timeline_span> lengths = on() ? queues_->spans() : std::vector<timeline_span>();
   // Once: a span that comes meanwhile may have begun before all of these.
-  std::vector<std::vector<timeline_span>> spans;
   std::uint64_t first_ns = now_ns();
-  for (const timeline_track* each : all) {
-    for (const timeline_span& span : spans.emplace_back(each->spans())) first_ns = std::min(first_ns, span.begin_ns);
+  for (const shown_track& each : all) {
+    for (const timeline_span& span : each.spans) first_ns = std::min(first_ns, span.begin_ns);
   }
+  for (const timeline_span& each : lengths) first_ns = std::min(first_ns, each.begin_ns);
   const auto system = std::chrono::system_clock::now().time_since_epoch();
   const auto system_ns =
       static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(system).count());
@@ -145,10 +217,8 @@ std::string timeline::to_json(std::uint32_t rank) const {
   trace_text text(rank);
   text.process();
   if (on()) text.name_marks(marks_->names());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const bool is_of_batches = i >= first_batch && i < first_batch + batches_.size();
-    text.track(all[i]->name(), spans[i], to_system_ns - base_ns, i == 0, is_of_batches);
-  }
+  for (const shown_track& each : all) text.track(each, to_system_ns - base_ns);
+  text.lengths(lengths, to_system_ns - base_ns);
   return text.take(base_ns);
 }
 

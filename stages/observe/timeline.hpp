@@ -25,8 +25,15 @@ class timeline {
   [[nodiscard]] timeline_track* batch(std::size_t number) const noexcept { return of(batches_, number); }
   [[nodiscard]] timeline_track* io_thread(std::size_t number) const noexcept { return of(io_threads_, number); }
   [[nodiscard]] timeline_track* decode_thread(std::size_t number) const noexcept { return of(decode_threads_, number); }
+  [[nodiscard]] read_track* reads(std::size_t io_thread) const noexcept {
+    return io_thread < reads_.size() ? reads_[io_thread].get() : nullptr;
+  }
+  [[nodiscard]] timeline_track* device() const noexcept { return device_.get(); }
+  /// How long a queue is now. Thread: one at a time.
+  void note(line_queue which, std::uint64_t at_ns, std::uint64_t length) const noexcept;
 
   /// All spans as Chrome's trace events (JSON), which ui.perfetto.dev shows. A batch is tied by an arrow to the call of next() that got it.
+  /// Reads that overlap are on several lines. What a device did begins where it was queued, and is as long as the device says.
   /// Times are microseconds since "baseTimeNanoseconds" of the system's clock, in eighths; that moment is torch.profiler's.
   ///   rank   the process in the file
   [[nodiscard]] std::string to_json(std::uint32_t rank) const;
@@ -42,7 +49,10 @@ class timeline {
   std::unique_ptr<stages::marks> marks_;
   tracks batches_;
   tracks io_threads_;
+  std::vector<std::unique_ptr<read_track>> reads_;
   tracks decode_threads_;
+  std::unique_ptr<timeline_track> device_;
+  std::unique_ptr<timeline_track> queues_;
 };
 
 }  // namespace leat::stages

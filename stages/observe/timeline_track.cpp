@@ -29,6 +29,16 @@ std::string_view name(activity of) noexcept {
       return "step";
     case activity::mark:
       return "mark";
+    case activity::read:
+      return "read";
+    case activity::fetch:
+      return "fetch";
+    case activity::copy:
+      return "copy to the device";
+    case activity::compute:
+      return "compute on the device";
+    case activity::queue:
+      return "queue";
   }
   return "";
 }

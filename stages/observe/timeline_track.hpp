@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat::stages {
@@ -25,7 +26,29 @@ namespace leat::stages {
 ///   wait       the trainer in next()
 ///   step       the trainer between two calls of it
 ///   mark       a part of the trainer's own, whose name is the number that `row` is
-enum class activity : std::uint8_t { rows, collate, finish, transfer, plan, write, decode, expand, wait, step, mark };
+///   read       from a file; `row` is how many reads it stands for
+///   fetch      from a source that is no file: objects over the network or from a cache, a store of the program's; as `read`
+///   copy       of a batch to the device
+///   compute    of a batch there: decoding and finishing
+///   queue      no span: at its begin the queue that `row` is was as long as `batch` says
+enum class activity : std::uint8_t {
+  rows,
+  collate,
+  finish,
+  transfer,
+  plan,
+  write,
+  decode,
+  expand,
+  wait,
+  step,
+  mark,
+  read,
+  fetch,
+  copy,
+  compute,
+  queue
+};
 
 [[nodiscard]] std::string_view name(activity of) noexcept;
 
@@ -71,6 +94,9 @@ class timeline_track {
   return where != nullptr ? now_ns() : 0;
 }
 
+/// What is counted beside the spans.
+enum class line_queue : std::uint8_t { reads, decode, ready, out };
+
 /// Which rows of a thread get a span: all where they take 12 us or more, else as many as cost 0.5 % of its time.
 /// Thread: one.
 class span_sampler {
@@ -88,6 +114,32 @@ class span_sampler {
 
   std::uint32_t skipped_ = 0;
   std::uint32_t between_ = 0;
+};
+
+/// The reads that a loop ended. Where they come faster than one in 12 us a span stands for several; one that took 10 ms or more has its
+/// own all the same. Thread: one.
+class read_track {
+ public:
+  explicit read_track(std::string name, std::size_t spans) : track_(std::move(name), spans) {}
+
+  /// A read has ended.
+  void ended(activity of, std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t epoch,
+             std::uint64_t batch) noexcept {
+    ++reads_;
+    if (end_ns < noted_ns_ + between_ns && end_ns < begin_ns + long_ns) return;
+    track_.add({.of = of, .begin_ns = begin_ns, .end_ns = end_ns, .epoch = epoch, .batch = batch, .row = reads_});
+    noted_ns_ = end_ns;
+    reads_ = 0;
+  }
+  [[nodiscard]] const timeline_track& track() const noexcept { return track_; }
+
+ private:
+  static constexpr std::uint64_t between_ns = 12'000;  // as span_sampler
+  static constexpr std::uint64_t long_ns = 10'000'000;
+
+  timeline_track track_;
+  std::uint64_t noted_ns_ = 0;
+  std::uint32_t reads_ = 0;  // since then
 };
 
 }  // namespace leat::stages

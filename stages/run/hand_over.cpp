@@ -238,6 +238,8 @@ void hand_over::send(batch_in_flight& batch) noexcept {
   batch.sending.rows = item.finished->rows;
   batch.sending.samples = item.finished->ids;
   batch.sending.timing = timing_of(batch.plan.index);
+  batch.sending.epoch = batch.plan.epoch;
+  batch.sending.index = batch.plan.index;
   batch.sending.steps = run_.layout()->steps();
   collated_.fetch_add(1, std::memory_order_relaxed);
   collated_bytes_.fetch_add(batch.sending.bytes, std::memory_order_relaxed);

@@ -53,9 +53,10 @@ double share_of_wanted(const datasets::dataset_model& dataset, std::size_t loops
 reader_stage::reader_stage(const datasets::dataset_model& dataset,
                            std::span<const std::unique_ptr<field_program>> programs,
                            std::span<io::connector* const> loops, io::lease_pool& pool, const memory& allowed,
-                           line_events& events)
+                           line_events& events, const timeline& seen)
     : dataset_(dataset), programs_(programs), sources_(loops), pool_(pool), kept_(allowed.kept_bytes), events_(events) {
   flight_times_.resize(sources_.loops());
+  for (std::size_t loop = 0; loop < sources_.loops(); ++loop) tracks_.push_back(seen.reads(loop));
   const double share = share_of_wanted(dataset_, loops.size(), allowed.source_bytes);
   for (const auto& description : dataset_.sources()) {
     const io::source_memory wants = description->memory();
@@ -243,18 +244,29 @@ void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*
   if (operations.empty()) return;
   reads_.fetch_add(operations.size(), std::memory_order_relaxed);
   const std::uint64_t now = now_ns();
-  for (io::read_operation* operation : operations) operation->started_ns = now;
+  for (io::read_operation* operation : operations) {
+    operation->started_ns = now;
+    operation->ended_ns = 0;
+  }
   sources_.start(loop_of(batch), operations);
   operations.clear();
 }
 
-void reader_stage::count(const io::set_read& ended, std::size_t loop) noexcept {
-  if (timed_here_[ended.source]) flight_times_[loop].record_alone(now_ns() - ended.started_ns);
+void reader_stage::count(const io::set_read& ended, const batch_in_flight& batch) noexcept {
+  const std::size_t loop = loop_of(batch);
+  const bool timed_here = timed_here_[ended.source];
+  const std::uint64_t end_ns =
+      ended.ended_ns != 0 || !(timed_here || tracks_[loop] != nullptr) ? ended.ended_ns : now_ns();
+  if (timed_here) flight_times_[loop].record_alone(end_ns - ended.started_ns);
+  if (tracks_[loop] != nullptr) {
+    tracks_[loop]->ended(timed_here ? activity::fetch : activity::read, ended.started_ns, end_ns, batch.plan.epoch,
+                         batch.plan.index);
+  }
   if (ended.failure == 0) bytes_.fetch_add(ended.data.size(), std::memory_order_relaxed);
 }
 
 void reader_stage::finished(read_in_flight& read) noexcept {
-  count(read, loop_of(*read.owner));
+  count(read, *read.owner);
   if (read.rows > 1 && read_row_by_row(read)) return;
   settle(read, read.rows - read.rows_settled);
 }
@@ -348,7 +360,7 @@ void reader_stage::start_block(batch_in_flight& batch, block_in_flight& block, i
 }
 
 void reader_stage::finished(block_in_flight& block) noexcept {
-  count(block, loop_of(*block.owner));
+  count(block, *block.owner);
   if (block.failure != 0) return settle_block(block);
   events_.ready(block, loop_of(*block.owner));
 }

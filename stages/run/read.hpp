@@ -47,8 +47,10 @@ class reader_stage {
 
   /// Connects the dataset's sources to each of the loops.
   ///   pool   whose leases come without their memory (in_pieces)
+  ///   seen   reads are noted there
   reader_stage(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
-               std::span<io::connector* const> loops, io::lease_pool& pool, const memory& allowed, line_events& events);
+               std::span<io::connector* const> loops, io::lease_pool& pool, const memory& allowed, line_events& events,
+               const timeline& seen);
 
   /// Opens the first file of every source, and waits. Throws error{errc::unsupported} where O_DIRECT was insisted on and a file has
   /// none; other errors of a file are reported when it is read. Thread: any but a loop's.
@@ -108,7 +110,7 @@ class reader_stage {
   void start_block(batch_in_flight& batch, block_in_flight& block, io::lease memory,
                    std::vector<io::read_operation*>& operations);
   void finished(block_in_flight& block) noexcept;
-  void count(const io::set_read& ended, std::size_t loop) noexcept;
+  void count(const io::set_read& ended, const batch_in_flight& batch) noexcept;
   /// A field of a sample that a coroutine fetches, with those of its group.
   struct fetch_wanted {
     std::uint16_t field = 0;
@@ -127,7 +129,8 @@ class reader_stage {
   chunk_cache kept_;
   std::vector<const batch_plan::block*> next_blocks_;  // of the rows that are being issued
   line_events& events_;
-  bool awaits_ = false;  // some program's bytes may come from a coroutine
+  std::vector<read_track*> tracks_;  // by loop; null: nothing is noted
+  bool awaits_ = false;              // some program's bytes may come from a coroutine
   std::uint64_t ahead_bytes_ = 0;
   std::vector<std::uint64_t> ahead_bytes_of_;  // by source
   std::atomic<std::uint64_t> reads_{0};

@@ -1,7 +1,9 @@
+#include "base/clock.hpp"
 #include "io/arena/arena.hpp"
 #include "io/arena/lease_pool.hpp"
 #include "stages/device/device_transfer.hpp"
 #include "stages/device/picture_operation.hpp"
+#include "stages/observe/timeline_track.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/simulated_device.hpp"
@@ -84,7 +86,8 @@ class device_transfers : public ::testing::Test {
                         failure = std::move(why);
                         told = true;
                       },
-                  .host_memory = host});
+                  .host_memory = host,
+                  .seen = seen});
     static_cast<void>(calls->take_log());
   }
   /// Another device and its transfer, ready to send.
@@ -117,7 +120,7 @@ class device_transfers : public ::testing::Test {
     operation.timing = timing;
     operation.block = std::move(*pool->try_lease(lease_bytes));
     std::fill_n(operation.block.data(), lease_bytes, static_cast<std::byte>(value));
-    operation.number = turn;
+    operation.number = operation.index = turn;
     operation.memory = &operation.block;
     operation.bytes = bytes;
     operation.rows = 2;
@@ -160,6 +163,7 @@ class device_transfers : public ::testing::Test {
   std::size_t lease_bytes = batch_bytes;  ///< of the leases that send() takes
   std::exception_ptr failure;             ///< what the loader was told
   std::atomic<bool> told = false;         ///< that it was
+  std::shared_ptr<timeline_track> seen = std::make_shared<timeline_track>("device", 16);
   std::shared_ptr<io::arena> host = std::make_shared<io::arena>(
       io::arena_options{.bytes_max = host_batches * batch_bytes, .pages = io::huge_pages::off});
   std::optional<io::lease_pool> pool{
@@ -304,6 +308,13 @@ TEST_F(device_transfers, time_a_batch_by_events_around_its_copy_and_at_the_ends_
   EXPECT_EQ(times.batches, 1U);
   EXPECT_EQ(times.rows, 2U);
   EXPECT_GE(times.step_ns, 20'000'000U);
+  // It is in the timeline, from when it was queued.
+  const std::vector<timeline_span> spans = seen->spans();
+  ASSERT_EQ(spans.size(), 1U);
+  EXPECT_EQ(spans[0].of, activity::copy);
+  EXPECT_EQ(spans[0].end_ns - spans[0].begin_ns, times.copy_ns);
+  EXPECT_LE(spans[0].begin_ns, now_ns());
+  EXPECT_EQ(spans[0].batch, 1U);
   let_all_pass();
   EXPECT_EQ(calls->counts().count("synchronize"), 0U);
 

@@ -104,6 +104,37 @@ TEST(timeline_of_a_run, has_the_way_of_each_batch_in_order) {
   for (const auto& [id, ends] : flows) EXPECT_EQ(ends, 2) << id;
 }
 
+TEST(timeline_of_a_run, counts_every_read_and_has_the_lengths_of_queues) {
+  const watchdog dog("timeline");
+  const testing::temporary_directory here;
+  const dataset set = testing::write_samples(testing::make_samples(6, 90), {}, here.path());
+  loader_options options = small_options();
+  options.timeline.bytes = timeline_bytes;
+  options.reader.io_threads = 2;
+  loader train(set, options, testing::all_fields());
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    while (train.next_blocking()) {
+    }
+  }
+  std::map<std::string, std::uint64_t> lengths;
+  std::uint64_t reads = 0;
+  std::uint64_t spans = 0;
+  const nlohmann::json file = timeline_of(train);
+  for (const nlohmann::json& each : file["traceEvents"]) {
+    if (each["ph"] == "C") ++lengths[each["name"].get<std::string>()];
+    if (each["ph"] != "X" || each["name"] != "read") continue;
+    ++spans;
+    reads += each["args"]["reads"].get<std::uint64_t>();
+    EXPECT_GT(each["dur"].get<double>(), 0);
+  }
+  const std::uint64_t all = train.stats().read.count;
+  EXPECT_GE(spans, 2U);
+  EXPECT_GE(reads, spans);
+  EXPECT_LE(reads, all) << "what came after the last span of a loop has none";
+  EXPECT_EQ(lengths.size(), 4U);
+  EXPECT_EQ(lengths["batches ready"], lengths["reads in flight"]);
+}
+
 TEST(timeline_of_a_run, changes_no_byte) {
   const watchdog dog("timeline");
   const fake_dataset set(testing::make_samples(2, 60));

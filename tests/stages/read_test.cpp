@@ -4,6 +4,7 @@
 #include "io/arena/arena.hpp"
 #include "io/arena/lease_pool.hpp"
 #include "stages/batch/batch_layout.hpp"
+#include "stages/observe/timeline.hpp"
 #include "stages/plan/plan.hpp"
 #include "stages/run/batch_in_flight.hpp"
 #include "tests/support/bound_field.hpp"
@@ -62,7 +63,7 @@ class reading : public line_events {
     batch_.take_rows(0, batch_.rows());
     if (given.verbatim) batch_.memory = *rows_.try_lease(layout_->bytes({}));
     stage_.emplace(*set_.get().model(), programs_, std::vector<io::connector*>{&loop_}, pool_, reader_stage::memory(),
-                   *this);
+                   *this, seen_);
   }
   ~reading() {
     turn_until_idle();
@@ -129,6 +130,7 @@ class reading : public line_events {
   std::vector<std::unique_ptr<field_program>> programs_;
   std::unique_ptr<batch_layout> layout_;
   batch_in_flight batch_;
+  const timeline seen_{0, 1, 1, 1};
   std::optional<reader_stage> stage_;
   asio::cancellation_signal stop_;
   bool issued_ = false;

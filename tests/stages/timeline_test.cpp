@@ -94,12 +94,100 @@ TEST(span_sampler, takes_all_rows_that_are_long_and_few_that_are_short) {
   EXPECT_LE(taken(0), 2);
 }
 
+TEST(read_track, has_all_reads_that_are_far_apart_and_counts_those_that_are_not) {
+  read_track far("reads", 1'000);
+  for (std::uint64_t i = 1; i <= 100; ++i) far.ended(activity::read, i * 20'000 + 1, i * 20'000 + 900, 0, i);
+  EXPECT_THAT(far.track().spans(), SizeIs(100));
+
+  read_track near("reads", 10'000);
+  constexpr std::uint64_t reads = 20'000;
+  for (std::uint64_t i = 0; i < reads; ++i) near.ended(activity::read, i * 1'000, 90'000 + i * 1'000, 0, 0);
+  const std::vector<timeline_span> spans = near.track().spans();
+  EXPECT_NEAR(static_cast<double>(spans.size()), 20'000 / 12.0, 2);
+  std::uint64_t counted = 0;
+  for (const timeline_span& each : spans) counted += each.row;
+  EXPECT_LE(counted, reads);
+  EXPECT_GE(counted, reads - 12);
+}
+
+TEST(read_track, has_each_read_that_took_long) {
+  read_track seen("reads", 1'000);
+  seen.ended(activity::read, 20'000'000, 20'050'000, 0, 0);
+  seen.ended(activity::read, 20'000'100, 20'050'100, 0, 1);
+  seen.ended(activity::read, 9'000'000, 20'050'200, 0, 2);  // 11 ms, beside the others
+  const std::vector<timeline_span> spans = seen.track().spans();
+  ASSERT_THAT(spans, SizeIs(2));
+  EXPECT_EQ(spans[1].batch, 2U);
+  EXPECT_EQ(spans[1].row, 2U) << "it stands for the one before, too";
+}
+
+// The spans of each line of the picture by its name.
+std::map<std::string, std::vector<nlohmann::json>> lines_of(const nlohmann::json& file) {
+  std::map<int, std::string> names;
+  std::map<std::string, std::vector<nlohmann::json>> lines;
+  for (const nlohmann::json& each : file["traceEvents"]) {
+    if (each["name"] == "thread_name") names[each["tid"].get<int>()] = each["args"]["name"].get<std::string>();
+  }
+  for (const nlohmann::json& each : file["traceEvents"]) {
+    if (each["ph"] == "X") lines[names.at(each["tid"].get<int>())].push_back(each);
+  }
+  return lines;
+}
+
+TEST(timeline, shows_reads_that_overlap_on_several_lines) {
+  const timeline seen(std::size_t{1} << 20, 2, 2, 1);
+  // Four at a time, each 400 us long.
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    seen.reads(1)->ended(i % 2 == 0 ? activity::read : activity::fetch, i * 100'000, i * 100'000 + 400'000, 3, i);
+  }
+  const auto lines = lines_of(nlohmann::json::parse(seen.to_json(0)));
+  ASSERT_EQ(lines.size(), 4U);
+  std::size_t spans = 0;
+  for (const char* name :
+       {"reads of I/O thread 1", "reads of I/O thread 1, 2", "reads of I/O thread 1, 3", "reads of I/O thread 1, 4"}) {
+    ASSERT_TRUE(lines.contains(name)) << name;
+    double end = 0;
+    for (const nlohmann::json& each : lines.at(name)) {
+      EXPECT_GE(each["ts"].get<double>(), end);
+      end = each["ts"].get<double>() + each["dur"].get<double>() - 0.001;
+      EXPECT_EQ(each["name"], each["args"]["batch"].get<int>() % 2 == 0 ? "read" : "fetch");
+      EXPECT_EQ(each["args"]["reads"], 1);
+      EXPECT_EQ(each["args"]["epoch"], 3);
+      ++spans;
+    }
+  }
+  EXPECT_EQ(spans, 40U);
+}
+
+TEST(timeline, has_lengths_of_queues_as_counters) {
+  const timeline seen(std::size_t{64} << 10, 2, 1, 1);
+  seen.note(line_queue::ready, 1'000'000, 3);
+  seen.note(line_queue::decode, 1'000'000, 70);
+  seen.note(line_queue::ready, 6'000'000, 0);
+  std::map<std::string, std::vector<int>> lengths;
+  std::vector<double> at;
+  const nlohmann::json file = nlohmann::json::parse(seen.to_json(2));
+  for (const nlohmann::json& each : file["traceEvents"]) {
+    if (each["ph"] != "C") continue;
+    EXPECT_EQ(each["pid"], 2);
+    lengths[each["name"].get<std::string>()].push_back(each["args"]["length"].get<int>());
+    at.push_back(each["ts"].get<double>());
+  }
+  EXPECT_THAT(lengths["batches ready"], ElementsAre(3, 0));
+  EXPECT_THAT(lengths["samples that wait for a decode thread"], ElementsAre(70));
+  ASSERT_THAT(at, SizeIs(3));
+  EXPECT_NEAR(at[2] - at[0], 5'000, 0.25);
+}
+
 TEST(timeline, without_memory_has_no_tracks) {
   const timeline none(0, 4, 1, 2);
   EXPECT_FALSE(none.on());
   EXPECT_EQ(none.trainer(), nullptr);
   EXPECT_EQ(none.batch(0), nullptr);
   EXPECT_EQ(none.decode_thread(0), nullptr);
+  EXPECT_EQ(none.reads(0), nullptr);
+  EXPECT_EQ(none.device(), nullptr);
+  none.note(line_queue::ready, 1, 1);
   EXPECT_EQ(nlohmann::json::parse(none.to_json(0))["traceEvents"][0]["name"], "process_name");
 }
 
@@ -182,7 +270,7 @@ TEST(timeline, ties_a_batch_to_the_call_that_got_it) {
     by_kind[each["ph"].get<std::string>()].push_back(each);
     if (each["name"] == "thread_name") tracks[each["tid"].get<int>()] = each["args"]["name"].get<std::string>();
   }
-  EXPECT_THAT(tracks, SizeIs(6));
+  EXPECT_THAT(tracks, SizeIs(6)) << "nothing was read, and there is no device";
   ASSERT_THAT(by_kind["X"], SizeIs(4));
   ASSERT_THAT(by_kind["s"], SizeIs(1));
   ASSERT_THAT(by_kind["f"], SizeIs(1));
