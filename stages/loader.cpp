@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/errno_words.hpp"
 #include "base/fork_guard.hpp"
+#include "base/gzip.hpp"
 #include "base/memory_available.hpp"
 #include "base/mutex.hpp"
 #include "base/option_words.hpp"
@@ -315,7 +316,13 @@ void loader::pipeline::write_timeline(const std::string& path) const {
                 option_id::timeline_bytes);
   }
   const std::string text = timeline_->to_json(options_.world.rank);
-  if (const int failure = write_whole(path, std::as_bytes(std::span(text))); failure != 0) {
+  std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  std::vector<std::byte> packed;
+  if (path.ends_with(".gz")) {
+    gzip(bytes, packed);
+    bytes = packed;
+  }
+  if (const int failure = write_whole(path, bytes); failure != 0) {
     throw explain_write(str_cat(path, ": cannot write the timeline"), failure);
   }
 }

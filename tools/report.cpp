@@ -1,7 +1,9 @@
 // leat report: what came of a run, as a page and held to limits.
+#include "base/gzip.hpp"
 #include "base/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/human.hpp"
+#include "tools/joined_traces.hpp"
 #include "tools/output.hpp"
 #include "tools/report_page.hpp"
 #include "tools/subcommand.hpp"
@@ -11,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -19,7 +22,9 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -34,11 +39,12 @@ struct report_arguments {
   std::string page;
   std::string limits;
   std::string tensorboard;
+  bool joins_traces = false;
   std::string disk_peak;
   std::string price;
 };
 
-std::string bytes_of_file(const std::string& path) {
+std::string bytes_of_file(const std::string& path, std::string_view written_by = "`leat epoch --progress`") {
   errno = 0;
   std::error_code ignored;
   const bool is_folder = std::filesystem::is_directory(path, ignored);
@@ -51,7 +57,7 @@ std::string bytes_of_file(const std::string& path) {
   }
   if (is_folder || (!file.good() && !file.eof())) {
     throw error(errc::usage, str_cat("cannot read ", path, ": ", std::strerror(errno != 0 ? errno : EIO),
-                                     "; give a file that `leat epoch --progress` has written"));
+                                     "; give a file that ", written_by, " has written"));
   }
   return text;
 }
@@ -93,7 +99,41 @@ void write_tensorboard(const std::string& folder, const std::vector<recorded_run
   }
 }
 
+// Another thing to show of runs, and as quick: no run is looked at, and nothing is held to limits.
+int join(const report_arguments& arguments) {
+  if (arguments.page.empty()) {
+    throw error(errc::usage, "--join-traces writes one file of several; give it -o FILE");
+  }
+  if (!(arguments.limits.empty() && arguments.tensorboard.empty() && arguments.disk_peak.empty() &&
+        arguments.price.empty())) {
+    throw error(errc::usage, "--join-traces takes nothing but -o FILE; leave out what is about a run of --progress");
+  }
+  std::vector<trace_file> files;
+  for (const std::string& each : arguments.runs) {
+    if (is_same_file(each, arguments.page)) {
+      throw error(errc::usage, str_cat("-o ", arguments.page, " is one of the traces; give it a name of its own"));
+    }
+    files.push_back({each, unpacked(each, bytes_of_file(each, "`leat epoch --trace`"))});
+  }
+  const std::string text = join_traces(files);
+  if (arguments.page == "-") {
+    print(text);
+    return exit_done;
+  }
+  std::vector<std::byte> packed;
+  if (arguments.page.ends_with(".gz")) gzip(std::as_bytes(std::span(text)), packed);
+  output_file file(arguments.page, output_file::appears::when_closed);
+  if (packed.empty()) {
+    file.write(text);
+  } else {
+    file.write(std::span<const std::byte>(packed));
+  }
+  file.close();
+  return exit_done;
+}
+
 int report(const report_arguments& arguments) {
+  if (arguments.joins_traces) return join(arguments);
   if (arguments.runs.size() > runs_max) {
     throw error(errc::usage, str_cat("a page shows one run, or one beside another; of ", arguments.runs.size(),
                                      " give the two to compare"));
@@ -150,10 +190,13 @@ void add_report(CLI::App& leat, chosen_command& chosen) {
   add_text(app, "--price-per-hour", arguments->price, "PRICE", "of the machine: what the run and its waits cost");
   add_text(app, "--tensorboard", arguments->tensorboard, "DIR",
            "event files for TensorBoard; of two runs in a folder each");
+  app.add_flag("--join-traces", arguments->joins_traces,
+               "each RUN is a trace that leat epoch --trace has written, of one rank: -o FILE gets them all");
   app.footer(
       "  leat epoch photos --progress run.jsonl && leat report run.jsonl -o run.html\n"
       "  leat report run.jsonl --limits 'next_p99_ms<=50 au>=0.9'\n"
-      "  leat report new.jsonl old.jsonl -o both.html");
+      "  leat report new.jsonl old.jsonl -o both.html\n"
+      "  leat report --join-traces t-0.json t-1.json -o all.json.gz");
   app.callback([arguments, &chosen] { chosen = [arguments](interruption&) { return report(*arguments); }; });
 }
 

@@ -1,11 +1,11 @@
 #include "datasets/codecs/compress.hpp"
 
+#include "base/gzip.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
 
 #include <blosc.h>
-#include <libdeflate.h>
 #include <zstd.h>
 
 #include <cassert>
@@ -29,21 +29,6 @@ void compress_zstd(std::span<const std::byte> raw, std::vector<std::byte>& packe
     throw error(errc::limit, str_cat("zstd cannot pack ", raw.size(), " bytes: ", ZSTD_getErrorName(written),
                                      "; make smaller chunks"));
   }
-  packed.resize(written);
-}
-
-void compress_gzip(std::span<const std::byte> raw, std::vector<std::byte>& packed) {
-  struct free_compressor {
-    void operator()(libdeflate_compressor* one) const noexcept { libdeflate_free_compressor(one); }
-  };
-  thread_local const std::unique_ptr<libdeflate_compressor, free_compressor> with(
-      libdeflate_alloc_compressor(gzip_level));
-  if (!with) throw std::bad_alloc();
-  packed.resize(libdeflate_gzip_compress_bound(with.get(), raw.size()));
-  const std::size_t written =
-      libdeflate_gzip_compress(with.get(), raw.data(), raw.size(), packed.data(), packed.size());
-  // 0 would say that there is too little room, and there is as much as it asked for.
-  assert(written != 0);
   packed.resize(written);
 }
 
@@ -74,7 +59,7 @@ void compress(packing how, std::uint32_t element_bytes, std::span<const std::byt
       compress_zstd(raw, packed);
       return;
     case packing::gzip:
-      compress_gzip(raw, packed);
+      gzip(raw, packed);
       return;
     case packing::blosc_lz4:
       compress_blosc(element_bytes, raw, packed);

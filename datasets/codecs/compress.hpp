@@ -15,9 +15,8 @@ enum class packing : std::uint8_t {
   blosc_lz4,  ///< Blosc 1: bytes of elements shuffled, then LZ4
 };
 
-/// Of zstd and gzip as their own programs count; of Blosc 1 to 9; of none not looked at.
+/// Of zstd as its own program counts (gzip's is in base/gzip.hpp); of Blosc 1 to 9; of none not looked at.
 inline constexpr int zstd_level = 3;
-inline constexpr int gzip_level = 5;
 inline constexpr int blosc_level = 5;
 
 /// The largest chunk that every packing takes: Blosc 1 counts in an int32.

@@ -1,5 +1,6 @@
 #include "datasets/write/zarr_plan.hpp"
 
+#include "base/gzip.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>

@@ -1,9 +1,13 @@
 // leat report: what a run comes to, its page and its limits.
 #include "base/crc32c.hpp"
+#include "base/gzip.hpp"
+#include "stages/observe/timeline.hpp"
+#include "tests/support/failures.hpp"
 #include "tests/support/photos.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
 #include "tests/tools/page_xml.hpp"
+#include "tools/joined_traces.hpp"
 #include "tools/recorded_run.hpp"
 #include "tools/report_page.hpp"
 
@@ -14,6 +18,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -275,6 +280,82 @@ TEST(report, of_a_real_run_has_its_samples_and_its_exit_status_is_of_the_limits)
   refused({lines, "--price-per-hour", "cheap"}, "is no price");
   refused({lines, lines, lines}, "give the two to compare");
   refused({(directory.path() / "none").string()}, "No such file");
+}
+
+std::string trace_of(std::uint32_t rank, std::uint64_t spans) {
+  const stages::timeline seen(std::size_t{1} << 16, 1, 1, 1);
+  for (std::uint64_t i = 0; i < spans; ++i) {
+    seen.decode_thread(0)->add({.of = stages::activity::decode, .begin_ns = i * 10'000, .end_ns = i * 10'000 + 500});
+  }
+  return seen.to_json(rank);
+}
+
+TEST(joined_traces, have_the_events_of_all_ranks) {
+  const std::vector<tools::trace_file> files = {{"a.json", trace_of(0, 3)}, {"b.json", trace_of(1, 5)}};
+  const nlohmann::json all = nlohmann::json::parse(tools::join_traces(files));
+  std::map<int, int> spans;
+  std::size_t events = 0;
+  for (const nlohmann::json& each : all.at("traceEvents")) {
+    ++events;
+    if (each.at("ph") == "X") ++spans[each.at("pid").get<int>()];
+  }
+  EXPECT_EQ(spans, (std::map<int, int>{{0, 3}, {1, 5}}));
+  const nlohmann::json first = nlohmann::json::parse(files[0].text);
+  EXPECT_EQ(events, first.at("traceEvents").size() + nlohmann::json::parse(files[1].text).at("traceEvents").size());
+  EXPECT_EQ(all.at("baseTimeNanoseconds"), first.at("baseTimeNanoseconds"));
+}
+
+TEST(joined_traces, refuse_by_name_what_is_no_trace_of_another_rank_of_the_run) {
+  const auto refusal = [](const std::string& second) {
+    return message_of(errc::usage, [&] {
+      static_cast<void>(
+          tools::join_traces(std::vector<tools::trace_file>{{"a.json", trace_of(0, 1)}, {"b.json", second}}));
+    });
+  };
+  EXPECT_THAT(refusal(trace_of(0, 1)), HasSubstr("b.json and a.json are both of rank 0"));
+  const std::string trace = trace_of(1, 1);
+  EXPECT_THAT(refusal(trace.substr(0, trace.size() - 1)), HasSubstr("b.json is no trace that leat has written"));
+  EXPECT_THAT(refusal(""), HasSubstr("b.json is no trace"));
+  EXPECT_THAT(refusal("{\"traceEvents\":[]}"), HasSubstr("b.json is no trace"));
+  std::string other = trace;
+  other.replace(other.find("Nanoseconds\":") + 13, 1, "2");
+  EXPECT_THAT(refusal(other), HasSubstr("count from different moments"));
+}
+
+TEST(joined_traces, may_be_packed_by_gzip) {
+  std::vector<std::byte> packed;
+  const std::string text = trace_of(3, 100);
+  gzip(std::as_bytes(std::span(text)), packed);
+  std::string bytes(reinterpret_cast<const char*>(packed.data()), packed.size());
+  EXPECT_EQ(tools::unpacked("t.json.gz", bytes), text);
+  EXPECT_EQ(tools::unpacked("t.json", text), text);
+  for (const std::size_t damaged : {std::size_t{10}, bytes.size() / 2, bytes.size() - 1, bytes.size() - 6}) {
+    std::string wrong = bytes;
+    wrong[damaged] = static_cast<char>(wrong[damaged] ^ 0x55);
+    EXPECT_THAT(message_of(errc::usage, [&] { static_cast<void>(tools::unpacked("t.json.gz", wrong)); }),
+                HasSubstr("t.json.gz: this file of gzip is damaged: "))
+        << damaged;
+  }
+  EXPECT_THAT(message_of(errc::usage, [] { static_cast<void>(tools::unpacked("t", "\x1f\x8b")); }),
+              HasSubstr("damaged"));
+}
+
+TEST(joined_traces, are_written_by_the_command) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string trace = (directory.path() / "t.json.gz").string();
+  const std::string all = (directory.path() / "all.json").string();
+  ASSERT_EQ(run({"epoch", photos.path().string(), "--size", "32", "--trace", trace}).exit_code, 0);
+  EXPECT_THAT(text_of(trace), ::testing::StartsWith("\x1f\x8b"));
+  const ended joined = run({"report", "--join-traces", trace, "-o", all});
+  EXPECT_EQ(joined.exit_code, 0) << joined.err;
+  EXPECT_TRUE(nlohmann::json::parse(text_of(all)).contains("traceEvents"));
+  const ended nowhere = run({"report", "--join-traces", trace});
+  EXPECT_EQ(nowhere.exit_code, 2);
+  expect_one_line(nowhere, "leat report: --join-traces writes one file of several; give it -o FILE");
+  const ended limited = run({"report", "--join-traces", trace, "-o", all, "--limits", "au>=0.9"});
+  EXPECT_EQ(limited.exit_code, 2);
+  expect_one_line(limited, "leat report: --join-traces takes nothing but -o FILE");
 }
 
 }  // namespace
