@@ -5,6 +5,7 @@
 #include "async/posted_functions.hpp"
 #include "async/thread_pool.hpp"
 #include "base/clock.hpp"
+#include "base/cores_quota.hpp"
 #include "base/errno_words.hpp"
 #include "base/fork_guard.hpp"
 #include "base/gzip.hpp"
@@ -13,6 +14,7 @@
 #include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
+#include "base/usable_cores.hpp"
 #include "datasets/model/model.hpp"
 #include "io/arena/arena.hpp"
 #include "io/arena/lease_pool.hpp"
@@ -166,6 +168,8 @@ class loader::pipeline final : public line_events {
     plan_ = described_plan(run_, memory_, cache_use_, *transfer_,
                            {.io_threads_asked = options_.reader.io_threads,
                             .io_threads = static_cast<std::uint32_t>(io_.size()),
+                            .quota = find_cores_quota(),
+                            .cores = usable_cores(),
                             .why_no_cache = remote_before_.cache});
     delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) {
       watch_.handed_out(now, batches);

@@ -292,6 +292,9 @@ void say_why(verdict& made, const looked_at& seen) {
   } else if (made.who == bottleneck::consumer && made.stall_share > little_stall) {
     made.why = str_cat("it waits ", percent(made.stall_share), " of the time all the same, which ",
                        more_batches(setting), " may even out");
+  } else if (made.who == bottleneck::decode && setting.cpu_quota > 0 && setting.cpu_quota < 1) {
+    made.why = str_cat("a control group's CPU quota gives this process ", three_digits(setting.cpu_quota),
+                       " of a core, and stops all its threads for the rest of each period: raise it");
   } else if (made.who == bottleneck::decode && setting.cores != 0 && setting.cores < setting.decode_threads) {
     made.why =
         str_cat(setting.decode_threads, " threads share ", setting.cores, setting.cores == 1 ? " core" : " cores",

@@ -65,12 +65,14 @@ struct store_now {
 ///   on_device         batches go to a device: what the CPU sees of copies and steps is only that they were queued, and a wait in next() is
 ///                     no stall. What the device timed tells; a window without a timed batch says nothing of them
 ///   cores             that this process has, by its affinity and the quota of its control groups; 0: not known
+///   cpu_quota         that of its control group, in cores; 0: none
 ///   reads_at_a_time   that the kernel is given, over all I/O threads; 0: sources that are no files decide it
 ///   batches_max       that there may be at a time, with the consumer's
 ///   short_of_memory   there would be more of them in a larger budget
 struct line_setting {
   std::uint32_t decode_threads = 1;
   std::uint32_t cores = 0;
+  double cpu_quota = 0;
   std::uint32_t io_threads = 1;
   std::uint32_t reads_at_a_time = 0;
   std::uint32_t batches_max = 0;

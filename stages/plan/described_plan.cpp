@@ -1,5 +1,6 @@
 #include "stages/plan/described_plan.hpp"
 
+#include "base/cores_quota.hpp"
 #include "base/text.hpp"
 #include "stages/batch/transfer.hpp"
 #include "stages/order/dealt_rows.hpp"
@@ -40,6 +41,16 @@ std::optional<std::string> describe_dealing(const run_spec& run) {
 
 }  // namespace
 
+std::optional<std::string> explain_quota(std::optional<double> quota, std::uint32_t cores) {
+  if (!quota || *quota >= cores) return std::nullopt;
+  if (*quota < 1) {
+    return str_cat("the CPU quota of this process's control group is ", three_digits(*quota),
+                   " of a core: the loader, and the trainer beside it, stand still for a part of each period");
+  }
+  return str_cat("the CPU quota of this process's control group is ", three_digits(*quota), " of the ", cores,
+                 " cores that it may run on: ", cores_within(quota, cores), " count");
+}
+
 loader_plan described_plan(const run_spec& run, const memory_plan& memory, const cache_use& cache, const transfer& to,
                            const plan_surroundings& around) {
   loader_plan plan = memory.shown;
@@ -48,6 +59,9 @@ loader_plan described_plan(const run_spec& run, const memory_plan& memory, const
     plan.warnings.push_back(str_cat("the cache is not used: ", around.why_no_cache.substr(5)));
   }
   plan.notes = describe_shared_decodes(run.programs());
+  if (std::optional<std::string> told = explain_quota(around.quota, around.cores)) {
+    (*around.quota < 1 ? plan.warnings : plan.notes).push_back(*std::move(told));
+  }
   if (around.io_threads_asked == 0 && around.io_threads > 1) {
     plan.notes.push_back(str_cat(around.io_threads, " I/O threads: a device decodes faster than one reads"));
   }

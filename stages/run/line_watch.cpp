@@ -47,7 +47,8 @@ remote_stats remote_counts(const datasets::dataset_model& dataset) {
   for (const auto& each : dataset.sources()) each->add_counts(all);
   return all;
 }
-line_watch::line_watch(const parts& line) : line_(line), cores_(working_cores()) {}
+line_watch::line_watch(const parts& line)
+    : line_(line), cores_(working_cores()), cpu_quota_(find_cores_quota().value_or(0)) {}
 
 void line_watch::begin() { started_ns_ = now_ns(); }
 
@@ -63,6 +64,7 @@ line_setting line_watch::setting(const line_counts& counts) const {
   const remote_stats remote = remote_since(line_.remote_before, remote_counts(line_.run.dataset()));
   return {.decode_threads = line_.rows.decode_threads(),
           .cores = cores_,
+          .cpu_quota = cpu_quota_,
           .io_threads = line_.loops.size(),
           .reads_at_a_time = line_.loops.count().reads == 0 ? 0 : line_.loops.depth_of(read_bytes),
           .batches_max = line_.memory.batches,

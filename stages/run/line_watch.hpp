@@ -78,6 +78,7 @@ class line_watch {
 
   const parts line_;
   const std::uint32_t cores_;  // when the loader is built
+  const double cpu_quota_;     // the same; 0: none
   std::uint64_t started_ns_ = 0;
 };
 

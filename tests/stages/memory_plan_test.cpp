@@ -3,6 +3,7 @@
 #include "io/arena/arena.hpp"
 #include "io/files/source.hpp"
 #include "stages/pixels/scratch.hpp"
+#include "stages/plan/described_plan.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/seeds.hpp"
 
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -326,6 +328,16 @@ TEST(memory_plan, warns_of_more_than_is_available) {
     EXPECT_NE(shown.warnings[0].find(word), std::string::npos) << word << " in " << shown.warnings[0];
   }
   EXPECT_NE(shown.to_string().find(shown.warnings[0]), std::string::npos);
+}
+
+TEST(described_plan, says_which_cores_count_where_a_quota_takes_some_away) {
+  EXPECT_EQ(explain_quota(std::nullopt, 16), std::nullopt);
+  EXPECT_EQ(explain_quota(16, 16), std::nullopt);
+  EXPECT_EQ(explain_quota(2.5, 16),
+            "the CPU quota of this process's control group is 2.50 of the 16 cores that it may run on: 2 count");
+  EXPECT_EQ(explain_quota(0.5, 1),
+            "the CPU quota of this process's control group is 0.50 of a core: the loader, and the trainer beside it, "
+            "stand still for a part of each period");
 }
 
 }  // namespace

@@ -57,6 +57,9 @@ TEST(verdict, of_more_decode_threads_than_a_quota_has_cores_says_so) {
   confined.cores = 1;
   EXPECT_THAT(judge(waited_for, confined).to_string(),
               HasSubstr("2 threads share 1 core (by affinity or a control group"));
+  confined.cpu_quota = 0.5;
+  EXPECT_THAT(judge(waited_for, confined).why, HasSubstr("gives this process 0.50 of a core"));
+  confined.cpu_quota = 0;
   confined.cores = 2;
   EXPECT_EQ(judge(waited_for, confined).why, "");
 }
