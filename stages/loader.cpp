@@ -35,6 +35,7 @@
 #include "stages/run/delivery.hpp"
 #include "stages/run/device_choice.hpp"
 #include "stages/run/hand_over.hpp"
+#include "stages/run/line_tuner.hpp"
 #include "stages/run/line_watch.hpp"
 #include "stages/run/loader_memory.hpp"
 #include "stages/run/loader_parts.hpp"
@@ -154,6 +155,7 @@ class loader::pipeline final : public line_events {
                    .events = *this,
                    .seen = timeline_->io_thread(0)}),
         depths_(memory_, options_.reader.queue_depth, batch_pool_, io_, rows_),
+        tuner_(options_.tune == tuning::on, depths_),
         stalls_(options_.timeline, options_.world.rank, *timeline_, delivery_) {
     if (options_.reader.direct == choice::on) reads_.check_first_files();  // before others have been given references
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,
@@ -172,7 +174,7 @@ class loader::pipeline final : public line_events {
                             .cores = usable_cores(),
                             .why_no_cache = remote_before_.cache});
     delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) {
-      watch_.handed_out(now, batches);
+      if (watch_.handed_out(now, batches) && tuner_.on()) tuner_.see(watch_.verdict_of_last(), watch_.seconds_at(now));
       note_queues(now);
     });
     watch_.begin();
@@ -284,6 +286,7 @@ class loader::pipeline final : public line_events {
   batch_table batches_;
   prefetch prefetch_;
   depth_control depths_;
+  line_tuner tuner_;
   stall_files stalls_;
   line_watch watch_{{.run = run_,
                      .options = options_,
@@ -301,7 +304,8 @@ class loader::pipeline final : public line_events {
                      .ending = ending_,
                      .reads = reads_,
                      .prefetch = prefetch_,
-                     .stalls = stalls_}};
+                     .stalls = stalls_,
+                     .tuner = tuner_}};
   const std::uint64_t batches_per_epoch_ = run_.batches(0);
   std::uint64_t queues_noted_ns_ = 0;  // of the thread that hands out
   loader_plan plan_;
@@ -366,6 +370,7 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   alone.journal.clear();
   alone.digests = alone.names = true;
   alone.timeline = {};
+  alone.tune = tuning::off;
   alone.device = host;
   alone.decode_on = decode_on::host;
   loader_parts parts;

@@ -262,6 +262,7 @@ void load(loader& train, const epoch_arguments& arguments, batch_outputs& output
                              asio::use_future);
   here.run();
   report.is_trained = arguments.step_ms.has_value();
+  report.is_tuned = arguments.tune == tuning::on;
   report.packs = arguments.choice.order.starts_with("packed:");
   report.au = trainer.au();
   done.get();

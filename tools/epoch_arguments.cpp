@@ -80,6 +80,8 @@ loader_options loader_options_of(const epoch_arguments& arguments) {
                          .batches_max = arguments.limit,
                          .world = arguments.here.world,
                          .decode_threads = arguments.threads,
+                         .cores_max = arguments.cores_max,
+                         .tune = arguments.tune,
                          .host_bytes_max = arguments.host_bytes_max,
                          .prefetch_batches = arguments.prefetch_batches,
                          .timeline = {.bytes = arguments.trace.empty() ? 0 : trace_bytes},
@@ -136,6 +138,9 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
 
   app.option_defaults()->group("How it is loaded");
   add_number(app, "--threads", arguments.threads, 1, "that decode (one per core, as far as the budget goes)", 1024);
+  add_number(app, "--cores-max", arguments.cores_max, 1, "threads that read and decode, at most (as --threads says)");
+  add_choice(app, "--tune", arguments.tune, {{"on", tuning::on}, {"off", tuning::off}},
+             "on: find out while it runs how many threads, reads and batches it takes (off)");
   add_bytes(app, "--host-bytes-max", arguments.host_bytes_max,
             "memory for reads, decoding and batches (512MiB, or half of what there is)");
   add_number(app, "--prefetch-batches", arguments.prefetch_batches, 1,

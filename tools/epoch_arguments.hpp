@@ -39,6 +39,8 @@ struct epoch_arguments {
   std::optional<double> mixup;
   std::optional<double> cutmix;
   std::uint32_t threads = 0;
+  std::uint32_t cores_max = 0;
+  tuning tune = tuning::off;
   std::uint64_t host_bytes_max = 0;    // the loader's choice
   std::uint32_t prefetch_batches = 0;  // the same
   std::string device = "host";

@@ -37,6 +37,7 @@ struct epoch_report {
   std::optional<digest> run_digest;
   bool packs = false;        ///< rows hold several texts (--pack)
   bool is_trained = false;   ///< a trainer was stood for (--step-ms)
+  bool is_tuned = false;     ///< --tune on
   std::optional<double> au;  ///< its steps' time over all time, the first step left out; none where there was no other
   struct place {
     std::uint32_t epoch = 0;

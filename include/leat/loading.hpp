@@ -64,6 +64,9 @@ enum class decode_on : std::uint8_t { host, device, automatic };
 #pragma GCC diagnostic pop
 #endif
 
+/// Whether a loader changes its own settings while it runs: loader_options::tune.
+enum class tuning : std::uint8_t { off, on };
+
 /// What a loader keeps of what its threads and batches did, and when.
 struct timeline_options {
   /// Memory for it, in bytes: 8_MiB keeps the latest 262,144 spans, for loader::write_timeline(). It is a part of the
@@ -124,6 +127,14 @@ struct loader_options {
   /// within the CPU quota of its control groups; a local rank takes its share of them. Fewer start if the budget is
   /// too small for their scratch memory. A number that does not fit the budget is an error.
   std::uint32_t decode_threads = 0;
+  /// The most threads that read and decode, together, tuned or not: with one I/O thread, 12 leaves 11 decode threads.
+  /// Those of a network and of a device are not counted. 0 (default): as decode_threads says.
+  std::uint32_t cores_max = 0;
+  /// on: how many decode threads work, how many batches are loaded ahead and how many reads are given to the kernel is
+  /// found out while the loader runs. decode_threads, prefetch_batches and the memory planned for them are the most.
+  /// Where the trainer hardly waits, cores are given back to it. Batches are the same bytes. stats().tuned says what was
+  /// done. Default: off.
+  tuning tune = tuning::off;
   /// The most host memory that the loader takes, in bytes: 2_GiB. loader::plan() says what it is for. 0 (default):
   /// 512 MiB, but at most half of the memory that is available to this process (shared by local ranks), and at least
   /// what one batch needs. A sample that needs more than a quarter of it is corrupt ("over budget"); a resumed run keeps

@@ -140,6 +140,31 @@ struct device_report {
   std::uint64_t jpegs_on_host = 0;
 };
 
+/// A setting that was changed while the loader ran: loader_options::tune.
+///   setting   "decode_threads", "batches" or "queue_depth" (the reads that each I/O thread gives the kernel; 0: by
+///             size)
+///   why       "decode", "read", "variance": the bottleneck that it is for. "no gain": a change is undone. "to spare":
+///             the trainer hardly waits
+struct tuning_step {
+  double at_s = 0;  ///< since the loader began
+  std::string setting;
+  std::uint32_t from = 0;
+  std::uint32_t to = 0;
+  std::string why;
+  double samples_per_s = 0;  ///< in the window before it
+  double stall_share = 0;
+};
+
+/// What a loader works with now, and how it came to that.
+struct tuning_stats {
+  std::uint32_t decode_threads = 0;
+  std::uint32_t batches = 0;
+  std::uint32_t queue_depth = 0;
+  bool frozen = false;  ///< nothing was worth a change for 10 windows; a new stall begins it again
+  std::uint64_t steps_in_all = 0;
+  std::vector<tuning_step> steps;  ///< the last 100
+};
+
 /// Waits in next() that were longer than timeline_options::on_stall, and the files that were written about them.
 struct stall_stats {
   std::uint64_t waits = 0;
@@ -197,6 +222,7 @@ struct loader_stats {
   stage_stats read, decode, collate, transfer, next;
   double stalled_s = 0;  ///< seconds that the consumer waited in next(), without those in which it held all batches
   stall_stats stalls;
+  tuning_stats tuned;
   queue_stats queues;
   std::vector<thread_stats> threads;
   double digest_cpu_s = 0;

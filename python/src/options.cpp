@@ -55,6 +55,11 @@ constexpr keyword<options> keywords[] = {
      }},
     {"decode_threads", whole,
      [](options& to, nb::handle value) { to.decode_threads = nb::cast<std::uint32_t>(value); }},
+    {"cores_max", whole, [](options& to, nb::handle value) { to.cores_max = nb::cast<std::uint32_t>(value); }},
+    {"tune", "'off' or 'on'",
+     [](options& to, nb::handle value) {
+       to.tune = to_enum<leat::tuning>(value, "tune=", std::array<std::string_view, 2>{"off", "on"});
+     }},
     {"host_bytes_max", "bytes",
      [](options& to, nb::handle value) { to.host_bytes_max = nb::cast<std::size_t>(value); }},
     {"prefetch_batches", whole,

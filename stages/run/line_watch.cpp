@@ -16,6 +16,7 @@
 #include "stages/plan/run_spec.hpp"
 #include "stages/run/device_choice.hpp"
 #include "stages/run/hand_over.hpp"
+#include "stages/run/line_tuner.hpp"
 #include "stages/run/prefetch.hpp"
 #include "stages/run/read.hpp"
 #include "stages/run/stall_files.hpp"
@@ -124,10 +125,16 @@ async::histogram_sum line_watch::read_times() const {
   return times;
 }
 
-void line_watch::handed_out(std::uint64_t now, std::uint64_t batches) {
-  if (!line_.windows.is_due(now - started_ns_, batches)) return;
+bool line_watch::handed_out(std::uint64_t now, std::uint64_t batches) {
+  if (!line_.windows.is_due(now - started_ns_, batches)) return false;
   const line_counts counted = counts(line_.delivery.count(), line_.rows.count(), read_times());
   line_.windows.end(counted, setting(counted));
+  return true;
+}
+
+verdict line_watch::verdict_of_last() const {
+  const line_counts now = counts(line_.delivery.count(), line_.rows.count(), read_times());
+  return line_.windows.judge_last(now, setting(now));
 }
 
 verdict line_watch::verdict_of_run() const {
@@ -156,6 +163,8 @@ void add_items(stage_stats& to, const async::histogram::summary& items) {
 }
 
 }  // namespace
+
+double line_watch::seconds_at(std::uint64_t now_ns) const noexcept { return in_seconds(now_ns - started_ns_); }
 
 loader_stats line_watch::stats() const {
   loader_stats now;
@@ -214,6 +223,7 @@ loader_stats line_watch::stats() const {
   now.next.wait_s = now.next.items_s;
   now.stalled_s = in_seconds(handed.stalled_ns);
   now.stalls = line_.stalls.count();
+  now.tuned = line_.tuner.count();
   const auto mean = [&](std::uint64_t stays_ns) {
     return counted.time_ns == 0 ? 0 : static_cast<double>(stays_ns) / static_cast<double>(counted.time_ns);
   };

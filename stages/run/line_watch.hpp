@@ -26,6 +26,7 @@ namespace leat::stages {
 
 class run_spec;
 class hand_over;
+class line_tuner;
 class prefetch;
 class reader_stage;
 class stall_files;
@@ -57,13 +58,18 @@ class line_watch {
     const reader_stage& reads;
     const stages::prefetch& prefetch;
     const stall_files& stalls;
+    const line_tuner& tuner;
   };
   explicit line_watch(const parts& line);
 
   /// Time runs from here.
   void begin();
-  /// On the thread that hands out a batch: ends a window that is long enough.
-  void handed_out(std::uint64_t now, std::uint64_t batches);
+  /// On the thread that hands out a batch: ends a window that is long enough, and says whether it did.
+  bool handed_out(std::uint64_t now, std::uint64_t batches);
+  /// Of the last window that has ended.
+  [[nodiscard]] verdict verdict_of_last() const;
+  /// Since begin().
+  [[nodiscard]] double seconds_at(std::uint64_t now_ns) const noexcept;
 
   [[nodiscard]] loader_stats stats() const;
   [[nodiscard]] verdict verdict_of_run() const;

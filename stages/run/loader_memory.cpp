@@ -1,6 +1,7 @@
 #include "stages/run/loader_memory.hpp"
 
 #include "base/cores_quota.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "io/arena/budget_refusal.hpp"
 #include "io/files/direct_policy.hpp"
@@ -160,6 +161,25 @@ memory_plan plan_as_decided(run_spec& run, const decided_limits& decided, const 
   }
 }
 
+// A contract: fewer threads are started, so that nobody can let more work.
+void limit_cores(const loader_options& options, std::uint32_t io_threads, memory_needs& needs) {
+  if (options.cores_max <= io_threads) {
+    throw error(errc::usage,
+                str_cat("a cores_max of ", options.cores_max, " leaves no decode thread beside ", io_threads,
+                        io_threads == 1 ? " I/O thread" : " I/O threads", "; give at least ", io_threads + 1),
+                option_id::decode_threads);
+  }
+  const std::uint32_t left = options.cores_max - io_threads;
+  if (options.decode_threads > left) {
+    throw error(errc::usage,
+                str_cat(spelled(option_id::decode_threads), " is ", options.decode_threads, ", and a cores_max of ",
+                        options.cores_max, " leaves ", left, " beside ", io_threads,
+                        io_threads == 1 ? " I/O thread" : " I/O threads", "; raise cores_max, or give fewer"),
+                option_id::decode_threads);
+  }
+  needs.decode_threads = std::min(needs.decode_threads, left);
+}
+
 }  // namespace
 
 std::uint32_t io_threads_of(const run_spec& run, const loader_options& options) {
@@ -186,6 +206,7 @@ memory_needs needs_of(const run_spec& run, const loader_options& options, const 
                                                                    : cores_of_local_rank(options.world.local_size),
                      .threads_automatic = options.decode_threads == 0,
                      .prefetch_batches = options.prefetch_batches};
+  if (options.cores_max != 0) limit_cores(options, io_threads_of(run, options), needs);
   const std::uint64_t value_bytes_max = run.planner().value_bytes_max();
   std::uint64_t read_bytes_max = 0;
   std::uint64_t expanded_bytes = 0;

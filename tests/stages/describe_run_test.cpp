@@ -93,6 +93,8 @@ std::vector<option> all_options() {
       {"epochs", [](loader_options& o) { o.epochs = 90; }},
       {"resume", [](loader_options& o) { o.resume = loader_state{.epoch = 3}; }},
       {"decode_threads", [](loader_options& o) { o.decode_threads = 3; }},
+      {"cores_max", [](loader_options& o) { o.cores_max = 3; }},
+      {"tune", [](loader_options& o) { o.tune = tuning::on; }},
       {"host_bytes_max", [](loader_options& o) { o.host_bytes_max = std::size_t{1} << 30; }},
       {"prefetch_batches", [](loader_options& o) { o.prefetch_batches = 3; }},
       {"timeline", [](loader_options& o) { o.timeline.bytes = 1 << 20; }},

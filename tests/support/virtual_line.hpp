@@ -42,6 +42,17 @@ class virtual_line {
   /// Until so many more batches were consumed. What was counted meanwhile.
   stages::line_counts run(std::uint64_t batches);
   [[nodiscard]] stages::line_setting setting() const;
+  /// Changes what it works with. What is under way goes on.
+  struct depths {
+    unsigned decode_threads;
+    unsigned reads_at_a_time;
+    unsigned batches;
+  };
+  void set(const depths& to) {
+    options_.decode_threads = to.decode_threads;
+    options_.reads_at_a_time = to.reads_at_a_time;
+    options_.batches = to.batches;
+  }
 
  private:
   struct event {
@@ -57,7 +68,7 @@ class virtual_line {
   void start_decode();
   void handle(const event& now);
 
-  const virtual_line_options options_;
+  virtual_line_options options_;
   std::mt19937_64 random_;
   std::priority_queue<event> events_;
   double now_s_ = 0;

@@ -1,0 +1,51 @@
+#include "stages/run/line_tuner.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace leat::stages {
+
+void line_tuner::see(const verdict& window, double at_s) {
+  if (!on_) return;
+  const std::optional<tuning_change> change = tuner_.see(window);
+  if (change) depths_.set(change->to);
+  const mutex_lock lock(mutex_);
+  frozen_ = tuner_.is_frozen();
+  if (change) remember(*change, window, at_s);
+}
+
+void line_tuner::remember(const tuning_change& change, const verdict& window, double at_s) {
+  struct changed {
+    std::string_view setting;
+    std::uint32_t from;
+    std::uint32_t to;
+  };
+  for (const changed& each : {changed{"decode_threads", change.from.decode_threads, change.to.decode_threads},
+                              changed{"queue_depth", change.from.queue_depth, change.to.queue_depth},
+                              changed{"batches", change.from.batches, change.to.batches}}) {
+    if (each.from == each.to) continue;
+    steps_.push_back({.at_s = at_s,
+                      .setting = std::string(each.setting),
+                      .from = each.from,
+                      .to = each.to,
+                      .why = std::string(change.why),
+                      .samples_per_s = window.samples_per_s,
+                      .stall_share = window.stall_share});
+    ++steps_in_all_;
+    if (steps_.size() > steps_kept) steps_.pop_front();
+  }
+}
+
+tuning_stats line_tuner::count() const {
+  const concurrency_limits now = depths_.now();
+  const mutex_lock lock(mutex_);
+  return {.decode_threads = now.decode_threads,
+          .batches = now.batches,
+          .queue_depth = now.queue_depth,
+          .frozen = frozen_,
+          .steps_in_all = steps_in_all_,
+          .steps = {steps_.begin(), steps_.end()}};
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,44 @@
+// The tuner of a line that runs: it sees each window, changes the depths, and remembers what it did.
+#pragma once
+
+#include "base/mutex.hpp"
+#include "stages/run/concurrency_limits.hpp"
+#include "stages/run/tuner.hpp"
+
+#include <leat/stats.hpp>
+#include <leat/verdict.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+namespace leat::stages {
+
+/// Refers to its argument, which the loader keeps.
+class line_tuner {
+ public:
+  static constexpr std::size_t steps_kept = 100;
+
+  ///   on   otherwise it changes nothing
+  line_tuner(bool on, depth_control& depths) : on_(on), depths_(depths), tuner_(depths.now(), depths.most()) {}
+
+  [[nodiscard]] bool on() const noexcept { return on_; }
+  /// A window has ended. Thread: the one that hands out batches, one at a time.
+  ///   at_s   since the loader began
+  void see(const verdict& window, double at_s);
+  /// Thread: any.
+  [[nodiscard]] tuning_stats count() const;
+
+ private:
+  void remember(const tuning_change& change, const verdict& window, double at_s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const bool on_;
+  depth_control& depths_;
+  tuner tuner_;  // of the thread that hands out
+  mutable mutex mutex_;
+  std::deque<tuning_step> steps_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t steps_in_all_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool frozen_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace leat::stages

@@ -1,0 +1,129 @@
+#include "stages/run/tuner.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace leat::stages {
+namespace {
+
+// A gain that is smaller is none: windows of one run differ by as much.
+constexpr double least_gain = 1.02;
+// Of the threads that the consumer's rate takes, that it gets; so many too many are worth a change.
+constexpr double threads_kept = 1.2;
+constexpr double threads_spare = 1.25;
+// Until a setting that gained nothing, or one that was missed when it was given back, is tried again; twice as long each time.
+constexpr std::uint32_t rest_after_growing = 12;
+constexpr std::uint32_t rest_after_giving_back = 16;
+constexpr std::uint32_t doublings_max = 8;
+
+std::uint32_t rounded_up(double value, std::uint32_t least, std::uint32_t most) {
+  if (!(value > least)) return least;
+  return value >= most ? most : static_cast<std::uint32_t>(std::ceil(value));
+}
+
+}  // namespace
+
+std::optional<tuning_change> tuner::see(const verdict& window) {
+  if (window.who == bottleneck::unknown || !(window.samples_per_s > 0)) return std::nullopt;
+  ++window_;
+  if (tried_) {
+    const tried change = *tried_;
+    tried_.reset();
+    if (has_failed(change, window)) {
+      const concurrency_limits failed = now_;
+      if (change.gives_back) too_few_threads_ = failed.decode_threads;
+      let_rest(change.before, change.gives_back ? rest_after_giving_back : rest_after_growing);
+      now_ = change.before;
+      quiet_ = 0;
+      return tuning_change{failed, now_, change.gives_back ? "missed" : "no gain"};
+    }
+  }
+  const bool stalls = window.stall_share > little_stall;
+  stalled_ = window.stall_share > 2 * little_stall ? stalled_ + 1 : 0;
+  if (is_frozen() && stalled_ >= stalled_windows) quiet_ = 0;
+  std::optional<tuning_change> change;
+  if (!is_frozen()) change = stalls ? grow(window) : give_back(window);
+  if (!change) {
+    quiet_ = std::min(quiet_ + 1, quiet_windows);
+    return std::nullopt;
+  }
+  quiet_ = 0;
+  tried_ = tried{
+      .before = now_, .samples_per_s = window.samples_per_s, .stall_share = window.stall_share, .gives_back = !stalls};
+  now_ = change->to;
+  return change;
+}
+
+bool tuner::has_failed(const tried& change, const verdict& window) const noexcept {
+  if (change.gives_back) {
+    return window.stall_share > little_stall || window.samples_per_s * least_gain < change.samples_per_s;
+  }
+  const bool ended_the_stall = window.stall_share <= little_stall;
+  return !ended_the_stall && window.samples_per_s < change.samples_per_s * least_gain;
+}
+
+void tuner::let_rest(const concurrency_limits& other, std::uint32_t windows) noexcept {
+  const std::array<bool, 3> changed = {now_.decode_threads != other.decode_threads,
+                                       now_.queue_depth != other.queue_depth, now_.batches != other.batches};
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    if (!changed[i]) continue;
+    rests_until_[i] = window_ + (windows << std::min(failures_[i], doublings_max));
+    ++failures_[i];
+  }
+}
+
+// Two parts that are as slow gain nothing one by one: they get more together.
+std::optional<tuning_change> tuner::grow(const verdict& window) const {
+  concurrency_limits to = now_;
+  grow_for(window.who, window, to);
+  if (window.also) grow_for(*window.also, window, to);
+  // More batches ahead help whoever is fast enough on average.
+  if (to == now_ && window.who != bottleneck::transfer) grow_for(bottleneck::variance, window, to);
+  if (to == now_) return std::nullopt;
+  return tuning_change{now_, to, name(window.who)};
+}
+
+void tuner::grow_for(bottleneck part, const verdict& window, concurrency_limits& to) const noexcept {
+  switch (part) {
+    case bottleneck::decode: {
+      const std::uint32_t most = std::min(most_.decode_threads, 2 * now_.decode_threads);
+      if (rests(threads) || now_.decode_threads >= most) return;
+      const double wanted = window.next && window.decode.per_s > 0
+                                ? 1.1 * now_.decode_threads * window.if_free.per_s / window.decode.per_s
+                                : most;
+      to.decode_threads = rounded_up(wanted, now_.decode_threads + 1, most);
+      return;
+    }
+    case bottleneck::read: {
+      // Where sources that are no files decide, and where the I/O threads are what limits, more at a time is no help.
+      if (rests(depth) || window.reads_at_a_time == 0 || window.io_threads == 0 || window.io_threads_limit) return;
+      const std::uint32_t each = std::max(1U, window.reads_at_a_time / window.io_threads);
+      if (each < most_.queue_depth) to.queue_depth = std::min(most_.queue_depth, 2 * each);
+      return;
+    }
+    case bottleneck::variance:
+    case bottleneck::consumer:
+    case bottleneck::unclear:
+      if (rests(batches) || now_.batches >= most_.batches) return;
+      to.batches = std::min(most_.batches, now_.batches + std::max(1U, now_.batches / 2));
+      return;
+    case bottleneck::transfer:
+    case bottleneck::unknown:
+      return;
+  }
+}
+
+std::optional<tuning_change> tuner::give_back(const verdict& window) const {
+  const double asked = window.consumer.per_s;
+  const double made = window.decode.per_s;
+  if (rests(threads) || now_.decode_threads <= 1 || !(asked > 0) || !(made > 0)) return std::nullopt;
+  if (made * (now_.decode_threads - 1) < threads_spare * asked * now_.decode_threads) return std::nullopt;
+  concurrency_limits to = now_;
+  // Where that was too few before, half way there.
+  const std::uint32_t least = too_few_threads_ == 0 ? 1 : (too_few_threads_ + now_.decode_threads + 1) / 2;
+  if (least >= now_.decode_threads) return std::nullopt;
+  to.decode_threads = rounded_up(threads_kept * now_.decode_threads * asked / made, least, now_.decode_threads - 1);
+  return tuning_change{now_, to, "to spare"};
+}
+
+}  // namespace leat::stages

@@ -1,0 +1,70 @@
+// What a line should work with, window by window: a function of verdicts, without a clock or a thread.
+#pragma once
+
+#include "stages/run/loader_parts.hpp"
+
+#include <leat/verdict.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace leat::stages {
+
+/// What is to be set now, and for which reason; as leat::tuning_step has it.
+struct tuning_change {
+  concurrency_limits from;
+  concurrency_limits to;
+  std::string_view why;
+};
+
+/// Looks at one window after the other. While the trainer waits, more is given to the part that the verdict names; the window after it
+/// judges, and what has gained nothing is undone and rests, each time for twice as long. Where the trainer hardly waits, decode threads
+/// are given back. Ten windows without a change end it, until the trainer waits again.
+class tuner {
+ public:
+  /// Of its time the trainer may wait.
+  static constexpr double little_stall = 0.01;
+  /// Windows without a change until it is frozen; windows of more than 2 x little_stall, one after the other, until it goes on.
+  static constexpr std::uint32_t quiet_windows = 10;
+  static constexpr std::uint32_t stalled_windows = 3;
+
+  ///   now    what the line works with
+  ///   most   that it may work with: never more is asked for
+  tuner(const concurrency_limits& now, const concurrency_limits& most) noexcept : now_(now), most_(most) {}
+
+  /// What to set after this window; nothing where all stays as it is. Windows that say nothing are passed over.
+  [[nodiscard]] std::optional<tuning_change> see(const verdict& window);
+
+  [[nodiscard]] const concurrency_limits& now() const noexcept { return now_; }
+  [[nodiscard]] bool is_frozen() const noexcept { return quiet_ >= quiet_windows; }
+
+ private:
+  enum knob : std::uint8_t { threads, depth, batches };
+  struct tried {
+    concurrency_limits before;
+    double samples_per_s = 0;
+    double stall_share = 0;
+    bool gives_back = false;
+  };
+
+  [[nodiscard]] bool has_failed(const tried& change, const verdict& window) const noexcept;
+  void let_rest(const concurrency_limits& other, std::uint32_t windows) noexcept;
+  [[nodiscard]] bool rests(knob which) const noexcept { return window_ < rests_until_[which]; }
+  [[nodiscard]] std::optional<tuning_change> grow(const verdict& window) const;
+  void grow_for(bottleneck part, const verdict& window, concurrency_limits& to) const noexcept;
+  [[nodiscard]] std::optional<tuning_change> give_back(const verdict& window) const;
+
+  concurrency_limits now_;
+  const concurrency_limits most_;
+  std::optional<tried> tried_;
+  std::uint32_t window_ = 0;
+  std::uint32_t quiet_ = 0;
+  std::uint32_t stalled_ = 0;
+  std::uint32_t too_few_threads_ = 0;  // that were too few when the rest was given back
+  std::array<std::uint32_t, 3> rests_until_ = {};
+  std::array<std::uint32_t, 3> failures_ = {};
+};
+
+}  // namespace leat::stages
