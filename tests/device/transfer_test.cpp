@@ -87,7 +87,7 @@ class device_transfers : public ::testing::Test {
                         told = true;
                       },
                   .host_memory = host,
-                  .seen = seen});
+                  .seen = noted});
     static_cast<void>(calls->take_log());
   }
   /// Another device and its transfer, ready to send.
@@ -163,7 +163,7 @@ class device_transfers : public ::testing::Test {
   std::size_t lease_bytes = batch_bytes;  ///< of the leases that send() takes
   std::exception_ptr failure;             ///< what the loader was told
   std::atomic<bool> told = false;         ///< that it was
-  std::shared_ptr<timeline_track> seen = std::make_shared<timeline_track>("device", 16);
+  std::shared_ptr<timeline_track> noted = std::make_shared<timeline_track>("device", 16);
   std::shared_ptr<io::arena> host = std::make_shared<io::arena>(
       io::arena_options{.bytes_max = host_batches * batch_bytes, .pages = io::huge_pages::off});
   std::optional<io::lease_pool> pool{
@@ -309,7 +309,7 @@ TEST_F(device_transfers, time_a_batch_by_events_around_its_copy_and_at_the_ends_
   EXPECT_EQ(times.rows, 2U);
   EXPECT_GE(times.step_ns, 20'000'000U);
   // It is in the timeline, from when it was queued.
-  const std::vector<timeline_span> spans = seen->spans();
+  const std::vector<timeline_span> spans = noted->spans();
   ASSERT_EQ(spans.size(), 1U);
   EXPECT_EQ(spans[0].of, activity::copy);
   EXPECT_EQ(spans[0].end_ns - spans[0].begin_ns, times.copy_ns);
