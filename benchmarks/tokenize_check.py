@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Are the tokens those of the reference, and what do they cost beside it?
 
-    pip install tokenizers tiktoken            # in a scratch environment
+    pip install tokenizers tiktoken sentencepiece            # in a scratch environment
     python3 benchmarks/tokenize_check.py --tokenizer tokenizer.json --text TEXT... [--rounds 3]
 
-A tokenizer.json is compared with Hugging Face's tokenizers, a cl100k_base.tiktoken with tiktoken. Each TEXT is cut into the documents of
+A tokenizer.json is compared with Hugging Face's tokenizers, a cl100k_base.tiktoken with tiktoken, a tokenizer.model with sentencepiece. Each TEXT is cut into the documents of
 tokenize_benchmark. In turns, one thread each; the libraries' time is that of their calls from Python, ids as lists, and the first round
 of each is not counted. Prints MB per CPU-second, medians of the rounds, and their ratio. Exits with 1 where any id differs.
 """
@@ -39,6 +39,9 @@ def reference_of(path):
         tokenizer = Tokenizer.from_file(str(path))
         tokenizer.encode_special_tokens = True
         return f"tokenizers {__version__}", lambda text: tokenizer.encode(text).ids
+    if path.suffix == ".model":
+        import sentencepiece
+        return f"sentencepiece {sentencepiece.__version__}", sentencepiece.SentencePieceProcessor(model_file=str(path)).encode
     import base64
     import tiktoken
     ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in path.read_bytes().splitlines() if line)}
