@@ -169,6 +169,24 @@ class Epochs(Made):
             self.assertEqual(first["npy"][3].tolist(), [3.0] * 8)
 
 
+class Pages(Made):
+    def test_the_lines_of_the_readme_run(self):
+        readme = pathlib.Path(__file__).resolve().parents[2] / "README.md"
+        lines = readme.read_text().split("```python\n")[1].split("```")[0]
+        (self.at / "build").mkdir()
+        (self.at / "build" / "photos").symlink_to(self.at / "pictures")
+        before = os.getcwd()
+        os.chdir(self.at)
+        try:
+            names = {}
+            exec(lines, names)
+        finally:
+            os.chdir(before)
+        self.assertEqual(names["pixels"].shape, (10, 3, 224, 224))
+        self.assertEqual(names["pixels"].dtype, numpy.float32)
+        self.assertEqual(sorted(names["classes"]), [0] * 5 + [1] * 5)
+
+
 class Values(Made):
     def test_pictures_and_their_classes(self):
         data = leat.open(self.at / "pictures")
