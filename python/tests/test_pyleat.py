@@ -3,6 +3,7 @@
 import asyncio
 import ctypes
 import gc
+import importlib.util
 import json
 import os
 import pathlib
@@ -185,6 +186,26 @@ class Pages(Made):
         self.assertEqual(names["pixels"].shape, (10, 3, 224, 224))
         self.assertEqual(names["pixels"].dtype, numpy.float32)
         self.assertEqual(sorted(names["classes"]), [0] * 5 + [1] * 5)
+
+
+    def test_the_example_programs_run(self):
+        programs = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"
+        numpy.arange(60_000).astype("<u2").tofile(self.at / "tokens.bin")
+        for name, source, needs, said in (("tokens.py", "tokens.bin", "numpy", "token "),
+                                          ("asyncio_two_loaders.py", "pictures", "numpy", "val: 2 pictures"),
+                                          ("train_jax.py", "many", "jax", "epoch 2: "),
+                                          ("train_torch.py", "many", "torch", "epoch 2 batch 2: ")):
+            with self.subTest(name):
+                if importlib.util.find_spec(needs) is None:
+                    self.skipTest(f"{needs} is not installed")
+                if source == "many" and not (self.at / "many").exists():
+                    for number in range(64):
+                        (self.at / "many" / str(number % 2)).mkdir(parents=True, exist_ok=True)
+                        write_bmp(self.at / "many" / str(number % 2) / f"{number}.bmp", (number, 0, 0), 64, 64)
+                ended = subprocess.run([sys.executable, programs / name, self.at / source], capture_output=True, text=True,
+                                       cwd=self.at, timeout=120)
+                self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+                self.assertIn(said, ended.stdout)
 
 
 class Values(Made):
