@@ -93,10 +93,10 @@ leat::field to_field(nb::handle given) {
       take<leat::image>(given, found) || take<leat::label>(given, found) || take<leat::text>(given, found) ||
       take<leat::bytes>(given, found) || take<leat::sequence>(given, found) || take<leat::array>(given, found) ||
       take<leat::columns>(given, found) || take<leat::tokens>(given, found) || take<leat::stack>(given, found) ||
-      take<leat::tokenize>(given, found) || take<leat::custom>(given, found);
+      take<leat::tokenize>(given, found) || take<leat::chat>(given, found) || take<leat::custom>(given, found);
   if (!is_field) {
     throw nb::type_error(
-        (std::string("a field is Image, Label, Text, Bytes, Sequence, Array, Columns, Stack, Tokens, Tokenize or "
+        (std::string("a field is Image, Label, Text, Bytes, Sequence, Array, Columns, Stack, Tokens, Tokenize, Chat or "
                      "Custom, and not ") +
          nb::repr(given).c_str())
             .c_str());
@@ -341,6 +341,18 @@ void add_fields(nb::module_& to) {
       .def("truncate", &tokenize::truncate, nb::arg("n"))
       .def("pad", &tokenize::pad, nb::arg("n"), nb::arg("value") = 0)
       .def("mask", &tokenize::mask);
+
+  using leat::chat;
+  add<chat>(to, "Chat", "The tokens of a list of messages, `input_ids`, and `labels`: the same, or -100.")
+      .def(nb::init<std::string, tokenizer>(), nb::arg("member"), nb::arg("words"))
+      .def("with_template", &chat::with_template, nb::arg("name"),
+           "chatml, qwen2, qwen2.5, llama2, llama3, llama3.1, mistral or gemma.")
+      .def("mask_prompt", &chat::mask_prompt, "Labels are those of answers alone.")
+      .def(
+          "as_", [](const chat& of, nb::handle type) { return of.as(to_dtype(type)); }, nb::arg("dtype"))
+      .def("truncate", &chat::truncate, nb::arg("n"))
+      .def("pad", &chat::pad, nb::arg("n"), nb::arg("value") = 0)
+      .def("mask", &chat::mask);
 
   using leat::custom;
   add<custom>(

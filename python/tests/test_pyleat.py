@@ -257,6 +257,31 @@ class Values(Made):
         with self.assertRaisesRegex(TypeError, "integers, floats and bool"):
             leat.from_tensors({"x": numpy.zeros(3, dtype=numpy.complex64)})
 
+    def test_chats_are_the_ids_of_their_template_and_labels_those_of_answers(self):
+        tokenizers = pathlib.Path(__file__).resolve().parents[2] / "tests" / "data" / "tokenizers"
+        cases = [each for each in json.loads((tokenizers / "chats.json").read_text()) if each["template"] == "qwen2" and "ids" in each]
+        self.assertTrue(cases)
+        with (self.at / "chats.jsonl").open("w") as lines:
+            for each in cases:
+                lines.write(json.dumps({"messages": each["messages"]}) + "\n")
+        words = leat.Tokenizer(tokenizers / "chat.json")
+        field = leat.Chat("messages", words).with_template("qwen2").mask_prompt()
+        batch = next(iter(leat.Loader(self.at / "chats.jsonl", field, batch_size=len(cases), shuffle=False)))
+        ids, labels, offsets = (batch[name].numpy() for name in ("input_ids", "labels", "input_ids.offsets"))
+        for case, begin, end in zip(cases, offsets, offsets[1:]):
+            self.assertEqual(list(ids[begin:end]), case["ids"])
+            self.assertEqual([label != -100 for label in labels[begin:end]], [bool(each) for each in case["answers"]])
+        with self.assertRaisesRegex(leat.UsageError, "chatml.*gemma"):
+            leat.Loader(self.at / "chats.jsonl", leat.Chat("messages", words).with_template("none"))
+
+    def test_plain_text_is_lines_paragraphs_or_files(self):
+        (self.at / "plain.txt").write_text("one\ntwo\n\nthree\n")
+        for kind, expected in (("lines", [b"one", b"two", b"three"]), ("paragraphs", [b"one\ntwo", b"three"]),
+                               ("files", [b"one\ntwo\n\nthree\n"])):
+            data = leat.open(self.at / "plain.txt", text=kind)
+            batch = next(iter(leat.Loader(data, leat.Text("text"), batch_size=8, shuffle=False)))
+            self.assertEqual([batch.bytes("text", row) for row in range(batch.valid_rows)], expected)
+
     def test_options_of_sources_are_keywords(self):
         self.assertEqual(len(leat.open(self.at / "rows.npy", window=10, stride=10)), 10)
         self.assertEqual(len(leat.open(self.at / "rows.npy").where("sample < 3 or sample == 7")), 4)
