@@ -12,7 +12,7 @@ from ._errors import (CallbackError, CancelledError, ChangedError, CorruptError,
                       NotFoundError, PermissionDeniedError, ReadError, UnsupportedError, UsageError)
 from ._leat import Batch, BatchMix, Tensor, __version__, cutmix, mixup, read_column
 from ._loader import Loader
-from ._values import (Array, Bytes, Chat, Columns, Custom, Dataset, Image, Label, Order, Sequence, Stack, Text, Tokenize, Tokenizer, Tokens,
+from ._values import (Array, Bytes, Chat, Columns, Custom, Dataset, Graph, Image, Label, Order, Sequence, Stack, Text, Tokenize, Tokenizer, Tokens,
                       balanced, balanced_cost, bucketed, concat, cut_windows, from_tensors, open, open_tokens, packed, repeated,
                       sequential, shuffled, shuffled_blocks, weighted, zip)
 

@@ -70,9 +70,10 @@ def _value(base):
     return kind
 
 
-Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Tokens, Tokenizer, Tokenize, Chat, Custom, Dataset, Order = map(
+(Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Graph, Tokens, Tokenizer, Tokenize, Chat, Custom, Dataset,
+ Order) = map(
     _value, (_leat.Image, _leat.Label, _leat.Bytes, _leat.Text, _leat.Sequence, _leat.Array, _leat.Columns, _leat.Stack,
-             _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Chat, _leat.Custom, _leat.Dataset, _leat.Order))
+             _leat.Graph, _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Chat, _leat.Custom, _leat.Dataset, _leat.Order))
 
 
 def _refuse_to_pickle(self):

@@ -93,11 +93,13 @@ leat::field to_field(nb::handle given) {
       take<leat::image>(given, found) || take<leat::label>(given, found) || take<leat::text>(given, found) ||
       take<leat::bytes>(given, found) || take<leat::sequence>(given, found) || take<leat::array>(given, found) ||
       take<leat::columns>(given, found) || take<leat::tokens>(given, found) || take<leat::stack>(given, found) ||
-      take<leat::tokenize>(given, found) || take<leat::chat>(given, found) || take<leat::custom>(given, found);
+      take<leat::tokenize>(given, found) || take<leat::chat>(given, found) || take<leat::graph>(given, found) ||
+      take<leat::custom>(given, found);
   if (!is_field) {
     throw nb::type_error(
-        (std::string("a field is Image, Label, Text, Bytes, Sequence, Array, Columns, Stack, Tokens, Tokenize, Chat or "
-                     "Custom, and not ") +
+        (std::string(
+             "a field is Image, Label, Text, Bytes, Sequence, Array, Columns, Stack, Graph, Tokens, Tokenize, Chat or "
+             "Custom, and not ") +
          nb::repr(given).c_str())
             .c_str());
   }
@@ -296,6 +298,35 @@ void add_fields(nb::module_& to) {
             new (self) leat::stack(std::move(name), std::move(all));
           },
           nb::arg("name"), nb::arg("fields"));
+
+  using leat::graph;
+  const auto features = [](std::string member, std::int64_t width, nb::handle type, nb::handle stored) {
+    return graph::features{.member = std::move(member),
+                           .width = width,
+                           .type = to_dtype(type),
+                           .stored = stored.is_none() ? std::nullopt : std::optional(to_dtype(stored))};
+  };
+  add<graph>(to, "Graph",
+             "Graphs, as PyTorch Geometric has them: `x`, `edge_index`, `batch`, `ptr`, after edge_attr() that.")
+      .def(nb::init<>())
+      .def(
+          "x",
+          [features](const graph& of, std::string member, std::int64_t width, nb::handle type, nb::handle stored) {
+            return of.x(features(std::move(member), width, type, stored));
+          },
+          nb::arg("member"), nb::arg("width") = 1, nb::arg("dtype") = "f32", nb::arg("stored") = nb::none())
+      .def(
+          "edge_index",
+          [](const graph& of, std::string member, nb::handle stored) {
+            return of.edge_index(std::move(member), stored.is_none() ? std::nullopt : std::optional(to_dtype(stored)));
+          },
+          nb::arg("member"), nb::arg("stored") = nb::none())
+      .def(
+          "edge_attr",
+          [features](const graph& of, std::string member, std::int64_t width, nb::handle type, nb::handle stored) {
+            return of.edge_attr(features(std::move(member), width, type, stored));
+          },
+          nb::arg("member"), nb::arg("width") = 1, nb::arg("dtype") = "f32", nb::arg("stored") = nb::none());
 
   using leat::tokens;
   add<tokens>(to, "Tokens", "Windows of tokens, of a dataset that cut_windows() made: `x` and `y`.")

@@ -274,6 +274,17 @@ class Values(Made):
         with self.assertRaisesRegex(leat.UsageError, "chatml.*gemma"):
             leat.Loader(self.at / "chats.jsonl", leat.Chat("messages", words).with_template("none"))
 
+    def test_graphs_are_one_with_their_edges_moved(self):
+        with (self.at / "graphs.jsonl").open("w") as lines:
+            for nodes in (2, 3):
+                lines.write(json.dumps({"x": [[node, 10 * node] for node in range(nodes)], "edge_index": [[0], [nodes - 1]]}) + "\n")
+        field = leat.Graph().x("x", width=2, dtype="i32")
+        batch = next(iter(leat.Loader(self.at / "graphs.jsonl", field, batch_size=2, shuffle=False, to="numpy")))
+        self.assertEqual(batch["x"].tolist(), [[0, 0], [1, 10], [0, 0], [1, 10], [2, 20]])
+        self.assertEqual(batch["edge_index"].tolist(), [[0, 2], [1, 4]])
+        self.assertEqual(batch["ptr"].tolist(), [0, 2, 5])
+        self.assertEqual(pickle.loads(pickle.dumps(field)), field)
+
     def test_plain_text_is_lines_paragraphs_or_files(self):
         (self.at / "plain.txt").write_text("one\ntwo\n\nthree\n")
         for kind, expected in (("lines", [b"one", b"two", b"three"]), ("paragraphs", [b"one\ntwo", b"three"]),
