@@ -173,7 +173,9 @@ void compare_numbers(check_drift& drift, const json& before, const json& now) {
 }
 
 void compare_pictures(check_drift& drift, const json& before, const json& now) {
-  if (number_of(before, "samples") == 0 || number_of(now, "samples") == 0) return;
+  const bool were_there = number_of(before, "samples") != 0;
+  if (were_there && number_of(now, "samples") == 0) drift.missing_columns.emplace_back("pictures");
+  if (!were_there || number_of(now, "samples") == 0) return;
   compare_spreads(drift, "width", member_of(before, "width"), member_of(now, "width"));
   compare_spreads(drift, "height", member_of(before, "height"), member_of(now, "height"));
   const char* const channels[] = {"red", "green", "blue"};

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -55,7 +56,8 @@ json numbers_json(const checked_samples& set) {
                 {"constant", each.is_constant()},
                 {"least", each.least ? json(*each.least) : json()},
                 {"largest", each.largest ? json(*each.largest) : json()}};
-    if (!each.is_array && each.least) {
+    // Sums of numbers near the largest are infinite, for which JSON has no number.
+    if (!each.is_array && each.least && std::isfinite(each.mean) && std::isfinite(each.deviation)) {
       one["mean"] = each.mean;
       one["deviation"] = each.deviation;
     }

@@ -597,6 +597,12 @@ checked_samples check_samples(const dataset& opened, const check_settings& how, 
   // Shards of tokens and documents are compared as they are.
   const bool is_tokens =
       std::any_of(fields.begin(), fields.end(), [](const field_info& each) { return each.kind == field_kind::tokens; });
+  if (how.vocabulary != 0 && !is_tokens) {
+    std::string kinds;
+    for (const field_info& each : fields) str_append(kinds, kinds.empty() ? "" : ", ", each.name);
+    throw error(errc::usage, str_cat("--vocabulary is of tokens, and the source has none, but ", kinds,
+                                     "; leave it out, or check files of tokens (leat tokens writes them)"));
+  }
   std::optional<chosen_fields> chosen;
   if (!is_tokens) chosen = fields_of(opened, {});
   checked_samples found{.samples = samples_where(chosen ? chosen->samples : opened, how.where),

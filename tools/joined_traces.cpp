@@ -5,6 +5,8 @@
 
 #include <leat/error.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +18,7 @@
 namespace leat::tools {
 namespace {
 
-// As stages/observe/timeline.cpp writes it: the events are lines, so that no file has to be taken apart as JSON.
+// As stages/observe/timeline.cpp writes it: the events are lines, so that they are joined as they are.
 constexpr std::string_view begins = "{\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":";
 constexpr std::string_view before_events = ",\"traceEvents\":[\n";
 constexpr std::string_view first_event = "{\"pid\":";
@@ -43,6 +45,7 @@ bool take(std::string_view& text, std::string_view prefix) {
 }
 
 std::optional<trace> parse(std::string_view text) {
+  const std::string_view whole = text;
   trace made;
   if (!text.ends_with(ends) || !take(text, begins)) return std::nullopt;
   const std::optional<std::uint64_t> base_ns = take_number(text);
@@ -53,6 +56,8 @@ std::optional<trace> parse(std::string_view text) {
   const std::optional<std::uint64_t> rank = take_number(text);
   if (!rank) return std::nullopt;
   made.rank = *rank;
+  // Two of them in one file, or one with a hole in it, begin and end as one does.
+  if (!nlohmann::json::accept(whole)) return std::nullopt;
   return made;
 }
 

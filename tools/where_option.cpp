@@ -38,7 +38,12 @@ dataset with_columns_for(const dataset& samples, const std::string& where) {
     const datasets::dataset_model& model = *with.model();
     const std::optional<std::uint16_t> field = model.find_field(name);
     if (!field || model.find_column(name) || model.fields()[*field].kind != field_kind::label) continue;
-    with = with.with_column(name, read_column(with, name));
+    try {
+      with = with.with_column(name, read_column(with, name));
+    } catch (const error& refused) {
+      throw error(refused.code(), str_cat("--where: '", one_line(name), "' is read as whole numbers, and ",
+                                          refused.what(), "; of a table name it with --columns"));
+    }
   }
   return with;
 }

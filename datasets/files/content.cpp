@@ -109,11 +109,12 @@ std::string advice_about(const content_kind& found) {
       return "; pictures are loaded from folders: give the folder that it lies in";
     case content_group::compressed:
       // The names are those of the programs, each of which knows -dc.
-      return str_cat(found.name == "gzip" || found.name == "zstd"
-                         ? "; leat reads compressed tar shards, JSONL and CSV by their names (.tar.gz, .jsonl.zst): "
-                           "rename it if it is one, else decompress it first ("
-                         : "; decompress it first (",
-                     found.name, " -dc FILE > ...)");
+      return str_cat(
+          found.name == "gzip" || found.name == "zstd"
+              ? "; leat reads compressed tar shards, JSONL, CSV and text by their names (.tar.gz, .jsonl.zst, "
+                ".txt.gz): rename it if it is one, else decompress it first ("
+              : "; decompress it first (",
+          found.name, " -dc FILE > ...)");
     case content_group::container:
       return "; convert it to tar shards, .npy or fixed-size records";
     case content_group::text:

@@ -2,6 +2,7 @@
 
 #include "base/half.hpp"
 #include "base/near_miss.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/formats/tar/photo_places.hpp"
 #include "datasets/model/columns.hpp"
@@ -9,8 +10,11 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <compare>
+#include <limits>
+#include <system_error>
 #include <utility>
 
 namespace leat::datasets {
@@ -18,12 +22,14 @@ namespace {
 
 constexpr std::string_view bytes_suffix = ".bytes";
 
-// The number that a column of this type would hold.
+// The number that a column of this type would hold; itself, where that is too large for it: an infinity is another one.
 double as_stored(double value, std::optional<dtype> type) noexcept {
-  if (type == dtype::f32) return static_cast<double>(static_cast<float>(value));
-  if (type == dtype::f16) return static_cast<double>(f16_value(f16_bits(static_cast<float>(value))));
-  if (type == dtype::bf16) return static_cast<double>(bf16_value(bf16_bits(static_cast<float>(value))));
-  return value;
+  if (std::abs(value) > static_cast<double>(std::numeric_limits<float>::max())) return value;
+  double stored = value;
+  if (type == dtype::f32) stored = static_cast<double>(static_cast<float>(value));
+  if (type == dtype::f16) stored = static_cast<double>(f16_value(f16_bits(static_cast<float>(value))));
+  if (type == dtype::bf16) stored = static_cast<double>(bf16_value(bf16_bits(static_cast<float>(value))));
+  return std::isfinite(stored) ? stored : value;
 }
 
 // Exact: most 64-bit numbers are no double.
@@ -53,6 +59,13 @@ std::partial_ordering order_of_values(const Value& a, const Value& b) noexcept {
   return *text_a <=> *text_b;
 }
 
+// Behind the letter that begins there: its later bytes are 10xxxxxx.
+std::size_t behind_letter(std::string_view text, std::size_t at) noexcept {
+  ++at;
+  while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U) ++at;
+  return at;
+}
+
 // The last * alone is tried again, so that many of them take no more than the product of both lengths.
 bool is_as_pattern(std::string_view text, std::string_view pattern) noexcept {
   std::size_t t = 0;
@@ -63,12 +76,15 @@ bool is_as_pattern(std::string_view text, std::string_view pattern) noexcept {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
       from = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+    } else if (p < pattern.size() && pattern[p] == '?') {
+      ++p;
+      t = behind_letter(text, t);
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
       ++p;
       ++t;
     } else if (star != std::string_view::npos) {
       p = star + 1;
-      t = ++from;
+      t = from = behind_letter(text, from);
     } else {
       return false;
     }
@@ -126,10 +142,13 @@ sample_predicate::operand sample_predicate::find(const std::string& name, std::s
   }
   const std::vector<std::string> known = known_names();
   const std::string place = place_in_predicate(at, name);
-  if (model_.find_field(name)) {
-    throw error(errc::usage,
-                str_cat(place, ": is a field, which has to be read; make a column of it: with_column(\"", name,
-                        "\", read_column(samples, \"", name, "\")); known without it are ", joined(known, ", ")));
+  if (const std::optional<std::uint16_t> field = model_.find_field(name)) {
+    const std::string remedy =
+        model_.fields()[*field].kind == field_kind::label
+            ? str_cat("make a column of it: with_column(\"", name, "\", read_column(samples, \"", name, "\"))")
+            : str_cat("of a table name it with ", spelled(option_id::table_columns));
+    throw error(errc::usage, str_cat(place, ": is a field, which has to be read; ", remedy, "; known without it are ",
+                                     joined(known, ", ")));
   }
   throw error(errc::usage, str_cat(place, ": the dataset knows nothing of this name without reading; it knows ",
                                    joined(known, ", "), did_you_mean(name, known)));
@@ -138,6 +157,22 @@ sample_predicate::operand sample_predicate::find(const std::string& name, std::s
 std::optional<dtype> sample_predicate::type_of_column(const predicate_value& value) const {
   const std::optional<std::size_t> column = value.name() != nullptr ? model_.find_column(*value.name()) : std::nullopt;
   return column ? std::optional(model_.column_type(*column)) : std::nullopt;
+}
+
+// Of a column whose values became classes, because one of them is no number, a number would be compared with those of the classes.
+void sample_predicate::check_numbers_of_classes(const predicate_value& column) const {
+  if (column.name() == nullptr || *column.name() != model_.class_column()) return;
+  const std::vector<std::string>& names = model_.classes();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    double number = 0;
+    const char* const end = names[i].data() + names[i].size();
+    const auto [read, failure] = std::from_chars(names[i].data(), end, number);
+    if (failure != std::errc() || read != end || number == static_cast<double>(i)) continue;
+    throw error(errc::usage, str_cat(place_in_predicate(column.at, *column.name()),
+                                     ": its numbers are those of classes, and the class '", names[i], "' is number ", i,
+                                     "; compare names, as class == '", names[i],
+                                     "'; a table's column has numbers where all of its values are some"));
+  }
 }
 
 sample_predicate::operand sample_predicate::bind(const predicate_value& value, std::optional<dtype> compared_as) {
@@ -170,6 +205,7 @@ void sample_predicate::bind_list(const predicate_node& node, bound_node& to) con
     if (const auto* const whole = std::get_if<std::int64_t>(&each.is)) to.wholes.push_back(*whole);
     if (const auto* const real = std::get_if<double>(&each.is)) to.reals.push_back(as_stored(*real, type));
   }
+  if (!wants_text) check_numbers_of_classes(node.values.front());
   std::sort(to.wholes.begin(), to.wholes.end());
   std::sort(to.texts.begin(), to.texts.end());
 }
@@ -194,6 +230,9 @@ sample_predicate::bound_node sample_predicate::bind(const predicate_node& node) 
     bound.operands.push_back(bind(node.values[i], type_of_column(other)));
   }
   if (node.kind == predicate_kind::missing) return bound;
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (bound.operands[1 - i].from == source::number) check_numbers_of_classes(node.values[i]);
+  }
   const bool first_is_text = is_text(bound.operands[0].from);
   if (first_is_text != is_text(bound.operands[1].from)) {
     const bool is_class = first.name() != nullptr && *first.name() == model_.class_column();

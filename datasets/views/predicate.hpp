@@ -67,6 +67,7 @@ class sample_predicate {
   [[nodiscard]] static bool is_text(source from) noexcept;
   [[nodiscard]] std::vector<std::string> known_names() const;
   [[nodiscard]] bool knows_photos() const;
+  void check_numbers_of_classes(const predicate_value& column) const;
 
   [[nodiscard]] truth evaluate(const bound_node& node);
   [[nodiscard]] truth among(const bound_node& node);

@@ -110,17 +110,19 @@ class predicate_lexer {
   }
 
   predicate_token sign() {
+    if (text_.substr(at_).starts_with("<>")) fail("<>", "write !=");
     constexpr std::string_view known[] = {"==", "!=", "<=", ">=", "<", ">", "(", ")", ","};
     for (const std::string_view each : known) {
       if (!text_.substr(at_).starts_with(each)) continue;
       at_ += each.size();
       return token(token_kind::sign, std::string(each), std::string(each));
     }
-    constexpr std::pair<std::string_view, std::string_view> others[] = {
-        {"<>", "write !="},  {"=", "write == for is equal"},
-        {"&&", "write and"}, {"&", "write and"},
-        {"||", "write or"},  {"|", "write or"},
-        {"!", "write not"}};
+    constexpr std::pair<std::string_view, std::string_view> others[] = {{"=", "write == for is equal"},
+                                                                        {"&&", "write and"},
+                                                                        {"&", "write and"},
+                                                                        {"||", "write or"},
+                                                                        {"|", "write or"},
+                                                                        {"!", "write not"}};
     for (const auto& [given, remedy] : others) {
       if (text_.substr(at_).starts_with(given)) fail(given, remedy);
     }

@@ -15,6 +15,13 @@ def _ends(ahead):
     return end
 
 
+def _state_of(loader):
+    try:
+        return _leat.Loader.state_dict(loader)
+    except _leat.Error as error:
+        return error  # Of those who ask for one.
+
+
 class Ahead:
     """While the consumer has a batch, another lies ready, and the function makes a third."""
 
@@ -82,6 +89,9 @@ class Ahead:
 
     def _start(self):
         if self._thread is None:
+            if self.state is None:
+                # Soon the loader's own place is that of batches which the consumer does not have yet.
+                self.state = _state_of(self._loader())
             self._is_over = False
             self._thread = threading.Thread(target=self._run, name="pyleat map_batch")
             self._thread.start()
@@ -126,10 +136,7 @@ class Ahead:
             came, batch = loader._next_within_patience()
             if not came:
                 return False, None, None
-            try:
-                state = _leat.Loader.state_dict(loader)
-            except _leat.Error as error:
-                state = error  # Of those who ask for one.
+            state = _state_of(loader)
             return True, None if batch is None else loader._given(batch), state
         finally:
             del loader

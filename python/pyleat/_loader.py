@@ -57,6 +57,8 @@ class Loader(_leat.Loader):
         if self._ahead:
             self._ahead.end_epoch()
         super().begin_epoch()
+        if self._ahead:
+            self._ahead.state = None  # The place is the epoch's begin.
         self._epochs_begun += 1
 
     def next(self):

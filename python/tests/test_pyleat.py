@@ -501,6 +501,33 @@ class MappedBatches(Made):
         self.assertEqual(train.next(), 16)
         self.assertEqual(len(list(train)), 13)
 
+    def test_a_state_is_never_of_batches_that_nobody_got(self):
+        second = []
+
+        def function(batch):
+            if second:
+                raise ValueError("the first one")
+            return list(batch.ids)
+
+        train = self.rows(map_batch=function, shuffle=True)
+        plain = [list(batch.ids) for batch in self.rows(shuffle=True)]
+        begun = iter(train)
+        next(begun)
+        next(begun)
+        iter(train)  # The second epoch, of which nothing has come.
+        place = train.state_dict()
+        self.assertEqual((place["epoch"], place["batch"]), (1, 0))
+        second.append(True)
+        failing = self.rows(map_batch=function, shuffle=True)
+        with self.assertRaisesRegex(ValueError, "the first one"):
+            next(iter(failing))
+        place = failing.state_dict()
+        self.assertEqual((place["epoch"], place["batch"]), (0, 0))
+        second.clear()
+        again = self.rows(map_batch=function, shuffle=True)
+        again.load_state_dict(place)
+        self.assertEqual(list(again), plain)
+
     def test_none_and_what_is_no_function_are_refused(self):
         with self.assertRaisesRegex(TypeError, "map_batch returned None"):
             next(iter(self.mapped(lambda batch: None)))

@@ -24,7 +24,7 @@ class chat_reader {
   bool binary(json::binary_t&) { return other("bytes"); }
   bool string(json::string_t& text) {
     if (depth_ < 2) return fail("is no list of messages, but a text");
-    if (depth_ > 2 || member_ == member::passed) return true;
+    if (member_ == member::passed) return true;
     if (member_ == member::calls) return fail(str_cat(here(), " calls tools, which no template here has"));
     chat_messages::message& now = to_.messages_[to_.count_ - 1];
     (member_ == member::role ? now.role : now.content) = text;
@@ -33,7 +33,9 @@ class chat_reader {
   }
   bool start_array(std::size_t) {
     if (depth_ == 1) return fail("is no list of messages, but a list of lists");
-    if (depth_ == 2 && !other("a list")) return false;
+    // A list of calls may be empty.
+    if (depth_ == 2 && member_ != member::calls && !other("a list")) return false;
+    if (depth_ > 2 && !other("a list")) return false;
     ++depth_;
     return true;
   }
@@ -43,7 +45,7 @@ class chat_reader {
   }
   bool start_object(std::size_t) {
     if (depth_ == 0) return fail("is no list of messages, but an object");
-    if (depth_ == 2 && !other("an object")) return false;
+    if (depth_ >= 2 && !other("an object")) return false;
     if (depth_++ != 1) return true;
     if (to_.count_ == to_.messages_.size()) to_.messages_.emplace_back();
     ++to_.count_;
@@ -80,9 +82,9 @@ class chat_reader {
   bool other(std::string_view what) {
     if (depth_ == 0) return fail(str_cat("is no list of messages, but ", what));
     if (depth_ == 1) return fail(str_cat("is no list of messages: it has ", what));
-    if (depth_ > 2 || member_ == member::passed) return true;
+    if (member_ == member::passed) return true;
     if (member_ == member::calls) {
-      return what == "null" || fail(str_cat(here(), " calls tools, which no template here has"));
+      return (depth_ == 2 && what == "null") || fail(str_cat(here(), " calls tools, which no template here has"));
     }
     return fail(
         str_cat("the ", member_ == member::role ? "role" : "content", " of ", here(), " is ", what, ", and no text"));

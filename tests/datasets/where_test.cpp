@@ -112,6 +112,20 @@ TEST(where, takes_lists_and_patterns) {
   EXPECT_EQ(chosen("name >= 'n1/8'"), (sample_list{8, 9}));
 }
 
+TEST(where, a_question_mark_stands_for_one_letter_however_many_bytes_it_has) {
+  const char* const names[] = {"M\u00fcller/0", "Miller/1", "\u65e5\u672c/2", "Mller/3", "x\u65e5/4"};
+  const dataset set =
+      from_function(5, [](std::uint64_t) { return std::vector<std::byte>(1); },
+                    {.field = "bytes", .bytes_max = 1, .name = [&](std::uint64_t i) { return std::string(names[i]); }});
+  EXPECT_EQ(chosen(set, "name matches 'M?ller/*'"), (sample_list{0, 1}));
+  EXPECT_EQ(chosen(set,
+                   "name matches '?"
+                   "?/?'"),
+            (sample_list{2, 4}));
+  EXPECT_EQ(chosen(set, "name matches '*\u65e5/?'"), (sample_list{4}));
+  EXPECT_EQ(chosen(set, "name matches '*?\u672c*'"), (sample_list{2}));
+}
+
 TEST(where, neither_takes_a_missing_value_nor_what_is_not_equal_to_it) {
   EXPECT_EQ(chosen("score < 1"), (sample_list{0, 1, 2}));
   EXPECT_EQ(chosen("not score < 1"), (sample_list{4, 5, 6, 7, 8, 9}));
@@ -138,6 +152,22 @@ TEST(where, compares_numbers_exactly) {
   EXPECT_EQ(chosen(floats, "p == 0.1"), (sample_list{0}));
   EXPECT_EQ(chosen(floats, "p > 0.1"), (sample_list{1}));
   EXPECT_EQ(chosen(floats, "p in (0.2)"), (sample_list{1}));
+}
+
+TEST(where, takes_no_number_that_a_column_cannot_hold_for_an_infinity) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16}) {
+    const dataset set =
+        from_function(
+            3, [](std::uint64_t) { return std::vector<std::byte>(1); },
+            {.field = "bytes", .bytes_max = 1, .name = [](std::uint64_t i) { return "n/" + std::to_string(i); }})
+            .with_column({.name = "x", .reals = {1, infinity, -infinity}, .type = type});
+    EXPECT_EQ(chosen(set, "x == 1e300"), sample_list{});
+    EXPECT_EQ(chosen(set, "x in (1e300, 3.5e38)"), sample_list{});
+    EXPECT_EQ(chosen(set, "x <= 1e300"), (sample_list{0, 2}));
+    EXPECT_EQ(chosen(set, "x > 3.4e38"), (sample_list{1}));
+    EXPECT_EQ(chosen(set, "x < -1e300"), (sample_list{2}));
+  }
 }
 
 TEST(where, knows_classes_and_sizes_of_a_folder) {
@@ -230,6 +260,7 @@ TEST(where, says_at_which_letter_a_condition_is_wrong_and_what_would_do) {
   EXPECT_THAT(refusal("name matches 3"), HasSubstr("'matches' wants a text"));
   EXPECT_THAT(refusal("a > 12x"), HasSubstr("is no number"));
   EXPECT_THAT(refusal("a > 9223372036854775808"), HasSubstr("more than 64 bits"));
+  EXPECT_THAT(refusal("a <> 1"), HasSubstr("letter 3, at <>: write !="));
   EXPECT_THAT(refusal("a > 1e999"), HasSubstr("is no number"));
   EXPECT_THAT(refusal("a > 1; b"), HasSubstr("is no part of a condition"));
   EXPECT_THAT(refusal("bytes > 1"), HasSubstr("is a field, which has to be read"));

@@ -126,6 +126,9 @@ TEST(chat_templates, name_what_is_wrong_with_messages) {
       {R"([{"role": "user", "content": [{"type": "image"}]}])", "the content of message 0 is a list"},
       {R"([{"role": 3, "content": "a"}])", "the role of message 0 is a number"},
       {R"([{"role": "assistant", "content": "", "tool_calls": [{}]}])", "calls tools"},
+      {R"([{"role": "assistant", "content": "", "tool_calls": [null]}])", "calls tools"},
+      {R"([{"role": "assistant", "content": "", "tool_calls": ["f"]}])", "calls tools"},
+      {R"([{"role": "assistant", "content": "", "tool_calls": {}}])", "calls tools"},
       {R"([{"role": "tool", "content": "a"}])", "the role 'tool'"},
   };
   for (const auto& [json, why] : cases) {
@@ -137,6 +140,7 @@ TEST(chat_templates, name_what_is_wrong_with_messages) {
       words, chatml,
       R"([{"name": "x", "weight": 1, "more": {"role": [2]}, "tool_calls": null, "role": "user", "content": "a"}])");
   EXPECT_EQ(others.wrong, std::nullopt);
+  EXPECT_EQ(chat_of(words, chatml, R"([{"role": "user", "content": "a", "tool_calls": []}])").wrong, std::nullopt);
 }
 
 TEST(chat_templates, take_any_bytes) {

@@ -396,6 +396,10 @@ TEST(check, names_the_first_token_that_no_vocabulary_has) {
   ASSERT_EQ(broken.size(), 1U);
   EXPECT_EQ(broken[0].at("kind"), "not in vocabulary");
   EXPECT_EQ(broken[0].at("reason"), "token 50257 at place 700; the vocabulary has 50257");
+  const std::string lists = write_file(directory.path() / "t.jsonl", "{\"ids\":[1,70000]}\n{\"ids\":[2]}\n");
+  const ended other = run({"check", lists, "--vocabulary", "50257"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--vocabulary is of tokens, and the source has none, but ids"));
 }
 
 TEST(check, measures_how_far_a_set_has_drifted_from_a_baseline) {
@@ -437,6 +441,35 @@ TEST(check, measures_how_far_a_set_has_drifted_from_a_baseline) {
   EXPECT_EQ(other.exit_code, 1) << "a class is new";
   EXPECT_EQ(other.json().at("baseline").at("new_classes"), json({"horse"}));
   EXPECT_THAT(other.err, HasSubstr("new classes"));
+}
+
+TEST(check, says_that_a_set_has_no_pictures_any_more) {
+  const auto report = [](int pictures) {
+    const std::vector<std::array<int, 2>> one{{8, 1}};
+    return nlohmann::ordered_json{{"samples", 1},
+                                  {"bytes", {{"histogram", one}}},
+                                  {"pictures",
+                                   {{"samples", pictures},
+                                    {"width", {{"histogram", one}}},
+                                    {"height", {{"histogram", one}}},
+                                    {"mean", {0.5, 0.5, 0.5}},
+                                    {"deviation", {0.2, 0.2, 0.2}}}},
+                                  {"numbers", nlohmann::ordered_json::array()},
+                                  {"classes", nlohmann::ordered_json::array()}};
+  };
+  EXPECT_EQ(tools::drift_between(report(1), report(0)).missing_columns, std::vector<std::string>{"pictures"});
+  EXPECT_FALSE(tools::drift_between(report(0), report(1)).is_wrong());
+  EXPECT_FALSE(tools::drift_between(report(1), report(1)).is_wrong());
+}
+
+TEST(check, takes_its_own_report_of_numbers_whose_squares_are_none_for_a_baseline) {
+  const temporary_directory directory;
+  const std::string path =
+      write_file(directory.path() / "t.jsonl", "{\"text\":\"a\",\"v\":1e200}\n{\"text\":\"b\",\"v\":-1e200}\n");
+  const std::string baseline = (directory.path() / "before.json").string();
+  ASSERT_EQ(run({"check", path, "--columns", "v", "--json", baseline}).exit_code, 0);
+  const ended again = run({"check", path, "--columns", "v", "--baseline", baseline});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
 }
 
 TEST(check, effects_are_those_of_the_literature) {

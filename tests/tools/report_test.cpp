@@ -317,6 +317,8 @@ TEST(joined_traces, refuse_by_name_what_is_no_trace_of_another_rank_of_the_run) 
   EXPECT_THAT(refusal(trace.substr(0, trace.size() - 1)), HasSubstr("b.json is no trace that leat has written"));
   EXPECT_THAT(refusal(""), HasSubstr("b.json is no trace"));
   EXPECT_THAT(refusal("{\"traceEvents\":[]}"), HasSubstr("b.json is no trace"));
+  EXPECT_THAT(refusal(trace + trace), HasSubstr("b.json is no trace"));
+  EXPECT_THAT(refusal(trace.substr(0, 300) + trace.substr(400)), HasSubstr("b.json is no trace"));
   std::string other = trace;
   other.replace(other.find("Nanoseconds\":") + 13, 1, "2");
   EXPECT_THAT(refusal(other), HasSubstr("count from different moments"));

@@ -74,6 +74,34 @@ TEST(where_option, reads_a_label_that_is_no_column) {
   EXPECT_EQ(found.at("wrong"), false);
 }
 
+TEST(where_option, says_how_a_table_s_field_can_be_compared) {
+  const temporary_directory directory;
+  const std::string table = (directory.path() / "t.jsonl").string();
+  write_file(table, "{\"text\":\"a\",\"r\":0.5}\n{\"text\":\"b\",\"r\":1.5}\n");
+  const ended real = run({"inspect", table, "--where", "r > 1"});
+  EXPECT_EQ(real.exit_code, 1);
+  EXPECT_THAT(real.err, HasSubstr("--where: 'r' is read as whole numbers"));
+  EXPECT_THAT(real.err, HasSubstr("name it with --columns"));
+  EXPECT_THAT(refused(run({"inspect", table, "--where", "text == 'a'"})), HasSubstr("name it with --columns"));
+  EXPECT_EQ(run({"inspect", table, "--columns", "r", "--where", "r > 1", "--json"}).json().at("samples"), 1);
+  EXPECT_EQ(run({"inspect", table, "--columns", "text", "--where", "class == 'a'", "--json"}).json().at("samples"), 1);
+}
+
+TEST(where_option, takes_no_number_of_a_class_for_one_that_it_is_called_by) {
+  const temporary_directory directory;
+  const std::string table = (directory.path() / "t.csv").string();
+  write_file(table, "price,text\n100,a\nn/a,b\n250,c\n99,d\n");
+  for (const char* const condition : {"price < 100", "100 <= price", "price in (100, 250)", "not (price == 100.0)"}) {
+    EXPECT_THAT(refused(run({"inspect", table, "--columns", "price", "--where", condition})),
+                HasSubstr("the class '100' is number 0; compare names, as class == '100'"))
+        << condition;
+  }
+  EXPECT_EQ(run({"inspect", table, "--columns", "price", "--where", "class == '100'", "--json"}).json().at("samples"),
+            1);
+  write_file(table, "price,text\n0,a\n1,b\nn/a,c\n");
+  EXPECT_EQ(run({"inspect", table, "--columns", "price", "--where", "price >= 1", "--json"}).json().at("samples"), 2);
+}
+
 TEST(where_option, knows_the_sizes_of_photo_packs) {
   const three_classes photos;
   const std::vector<std::uint8_t> large = photo_jpeg(600, 96, 64);
