@@ -238,7 +238,7 @@ void write_trace(const loader& train, const std::string& path) {
   if (path.empty()) return;
   try {
     train.write_timeline(path);
-  } catch (const error& failure) {
+  } catch (const std::exception& failure) {  // no memory for it, too
     complain("epoch", str_cat("warning: ", failure.what()));
   }
 }

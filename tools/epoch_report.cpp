@@ -38,6 +38,7 @@ json tuning_json(const tuning_stats& of) {
 
 // What to paste the next time.
 std::string tuning_text(const tuning_stats& of) {
+  if (of.steps_in_all == 0 && !of.frozen) return "nothing was tried yet; a longer run tells more";
   return str_cat("--threads ", of.decode_threads, " --prefetch-batches ", std::max(of.batches, 2U) - 1,
                  of.queue_depth != 0 ? str_cat(" --queue-depth ", of.queue_depth) : "", ", after ",
                  counted(of.steps_in_all, "step", "steps"), of.frozen ? "" : "; a longer run may find more");

@@ -17,6 +17,7 @@
 #include "tools/subcommand.hpp"
 #include "tools/terminal.hpp"
 
+#include <leat/corrupt_policy.hpp>
 #include <leat/error.hpp>
 #include <leat/loading.hpp>
 
@@ -29,6 +30,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -214,6 +216,19 @@ std::string as_text(const std::vector<standing>& all, std::uint64_t sample, std:
   return text;
 }
 
+// What a run meets moves rows, and is not known before.
+std::string_view moved_rows(corrupt_policy what) {
+  switch (what) {
+    case corrupt_policy::skip:
+      return "behind a row that the run leaves out, the others of its batch move up";
+    case corrupt_policy::substitute:
+      return "it may take the rows of samples that the run leaves out, too";
+    case corrupt_policy::raise:
+      break;
+  }
+  return {};
+}
+
 int where(where_arguments arguments, interruption& stop) {
   if (arguments.run.sources.size() < 2) {
     throw error(errc::usage, "SOURCE and SAMPLE are both needed; as in `leat where photos 17 --epochs 90`");
@@ -242,11 +257,13 @@ int where(where_arguments arguments, interruption& stop) {
 
   const std::string name = run.samples().name(sample);
   const std::optional<datasets::defect> defect = run.dataset().defect_of(sample);
+  const std::string_view moved = moved_rows(options.on_corrupt);
   if (arguments.run.json) {
     print(report_text({{"sample", sample},
                        {"name", name},
                        {"epochs", arguments.run.epochs},
                        {"corrupt", defect ? json(defect->reason) : json(nullptr)},
+                       {"moved", moved.empty() ? json(nullptr) : json(moved)},
                        {"rows", as_json(all)}},
                       arguments.run.asked));
     return exit_done;
@@ -258,6 +275,7 @@ int where(where_arguments arguments, interruption& stop) {
               stages::global_batch_size(options), ": ", counted(all.size(), "row", "rows"), " in ",
               counted(arguments.run.epochs, "epoch", "epochs"), "\n");
   if (defect) str_append(text, "  it is ", one_line(defect->reason), ": the run leaves it out, or replaces it\n");
+  if (!moved.empty()) str_append(text, "  rows as planned: ", moved, "\n");
   if (!all.empty()) str_append(text, "\n", as_text(all, sample, options.world.size, screen));
   print(text + "\n");
   return exit_done;

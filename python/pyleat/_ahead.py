@@ -69,7 +69,8 @@ class Ahead:
         with self._changed:
             if self._bell is None:
                 self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-            if self._ready:
+            # Who ended before there was a bell has rung none.
+            if self._ready or self._thread is None:
                 os.eventfd_write(self._bell, 1)
             return self._bell
 

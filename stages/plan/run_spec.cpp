@@ -13,6 +13,7 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <utility>
 
@@ -108,6 +109,8 @@ void check_timeline(const timeline_options& options) {
   };
   const auto wait = options.on_stall.count();
   if (wait < 0) refuse("on_stall is ", wait, " ms; give the longest wait that needs no file");
+  constexpr std::chrono::milliseconds longest = std::chrono::hours(24);
+  if (options.on_stall > longest) refuse("on_stall is ", wait, " ms; give a day at most (", longest.count(), " ms)");
   if (wait == 0 && options.directory.empty()) return;
   if (wait == 0) {
     refuse("directory is for the files that timeline_options::on_stall asks for; give that, too");

@@ -348,6 +348,7 @@ TEST(stalls_of_a_run, options_that_cannot_be_are_refused_by_name) {
   using std::chrono::milliseconds;
   const std::vector<std::pair<timeline_options, const char*>> wrong = {
       {{.bytes = 1 << 20, .on_stall = milliseconds(-1), .directory = "t"}, "timeline_options::on_stall is -1 ms"},
+      {{.bytes = 1 << 20, .on_stall = milliseconds::max(), .directory = "t"}, "give a day at most"},
       {{.on_stall = milliseconds(5), .directory = "t"}, "give timeline_options::bytes"},
       {{.bytes = 1 << 20, .on_stall = milliseconds(5)}, "give timeline_options::directory"},
       {{.bytes = 1 << 20, .directory = "t"}, "timeline_options::on_stall asks for; give that, too"},

@@ -241,6 +241,12 @@ TEST(where_command, says_what_is_wrong_with_a_sample) {
   const ended out = run({"where", photos.set(), "3", "--exclude", ids, "--on-corrupt", "skip"});
   EXPECT_EQ(out.exit_code, 0) << out.err;
   EXPECT_THAT(out.out, HasSubstr("it is excluded"));
+  EXPECT_THAT(out.out,
+              HasSubstr("rows as planned: behind a row that the run leaves out, the others of its batch move up"));
+  EXPECT_EQ(run({"where", photos.set(), "3", "--json"}).json().at("moved"), nullptr);
+  EXPECT_THAT(
+      run({"where", photos.set(), "3", "--on-corrupt", "substitute", "--json"}).json().at("moved").get<std::string>(),
+      HasSubstr("samples that the run leaves out, too"));
   EXPECT_EQ(found_in(run({"where", photos.set(), "3", "--where", "cls > 0", "--json"}).json()).size(), 1U);
 }
 
