@@ -5,6 +5,7 @@
 #include "datasets/files/sample_counts.hpp"
 #include "datasets/model/model.hpp"
 #include "stages/pixels/recipe.hpp"
+#include "stages/tokenize/chat_template.hpp"
 #include "tools/arguments.hpp"
 #include "tools/augment_text.hpp"
 #include "tools/human.hpp"
@@ -327,6 +328,90 @@ label label_like(const dataset& samples, const candidate& info) {
   return numbers > 1 ? field.vector(numbers) : field;
 }
 
+// The tokens of texts, or of chats, as far as the options ask for them.
+class text_tokens {
+ public:
+  text_tokens(const field_survey& found, const window_options& how) : how_(how) {
+    if (how.tokenizer.empty()) return;
+    words_.emplace(tokenizer::open(how.tokenizer));
+    if (how.chat) chats_ = find_chats(found);
+  }
+
+  /// Nothing where it is to stay what it is.
+  [[nodiscard]] std::optional<field> of(const candidate& member) {
+    if (!words_) return std::nullopt;
+    if (how_.chat) return member.name == chats_ ? std::optional(made(chat_of(member.name))) : std::nullopt;
+    if (member.kind != field_kind::text) return std::nullopt;
+    has_made_ = true;
+    return made(tokenize(member.name, *words_));
+  }
+  /// Throws error{errc::usage} where nothing became tokens.
+  void check() const {
+    if (!words_ || how_.chat || has_made_) return;
+    throw error(errc::usage, "--tokenizer without a text among the fields; leave it out");
+  }
+
+ private:
+  template <class Field>
+  [[nodiscard]] field made(const Field& of_text) const {
+    const Field ids = of_text.keep_counts(how_.counts);
+    const std::int64_t row = how_.text_tokens;
+    return row == 0 ? ids : ids.truncate(row).pad(row);
+  }
+  [[nodiscard]] chat chat_of(const std::string& member) const {
+    const chat plain = chat(member, *words_).with_template(how_.chat->template_name);
+    return how_.chat->mask_prompt ? plain.mask_prompt() : plain;
+  }
+  // "messages", as all publish them, or the only one that may be.
+  static std::string find_chats(const field_survey& found) {
+    std::vector<std::string> all;
+    for (const candidate& each : found.candidates()) {
+      if (!each.taken || (each.kind != field_kind::text && each.kind != field_kind::bytes)) continue;
+      if (each.name == "messages") return each.name;
+      all.push_back(each.name);
+    }
+    if (all.size() == 1) return all.front();
+    std::string names;
+    for (const std::string& each : all) str_append(names, names.empty() ? "" : ", ", each);
+    throw error(errc::usage, all.empty() ? "--chat without lists of messages among the fields; leave it out"
+                                         : str_cat("--chat: none of the fields is 'messages'; there is ", names));
+  }
+
+  const window_options& how_;
+  std::optional<tokenizer> words_;
+  std::string chats_;
+  bool has_made_ = false;
+};
+
+void add_chat_options(CLI::App& app, window_options& windows, CLI::Option* tokenizer) {
+  // The one that the tokenizer's special tokens name.
+  constexpr std::string_view by_tokens = "auto";
+  std::string names(by_tokens);
+  for (const std::string_view each : stages::chat_template::names()) str_append(names, "|", each);
+  CLI::Option* const chats =
+      app.add_option_function<std::string>(
+             "--chat",
+             [&windows, names, by_tokens](const std::string& given) {
+               const std::vector<std::string_view> known = stages::chat_template::names();
+               if (given != by_tokens && std::find(known.begin(), known.end(), given) == known.end()) {
+                 refuse("--chat", given, names);
+               }
+               if (!windows.chat) windows.chat.emplace();
+               windows.chat->template_name = given == by_tokens ? std::string() : given;
+             },
+             "chats (messages) become input_ids and labels, as that model writes them; auto: as its tokens tell")
+          ->type_name(names)
+          ->needs(tokenizer);
+  app.add_flag_callback(
+         "--mask-prompt",
+         [&windows] {
+           if (!windows.chat) windows.chat.emplace();
+           windows.chat->mask_prompt = true;
+         },
+         "of --chat: labels are -100 outside of answers")
+      ->needs(chats);
+}
+
 }  // namespace
 
 void add_picture_options(CLI::App& app, picture_options& pictures) {
@@ -389,6 +474,7 @@ CLI::Option* add_window_options(CLI::App& app, window_options& windows) {
   add_number(app, "--text-tokens", windows.text_tokens, 1,
              "texts are cut and filled up to so many tokens (their own number)", 1U << 30)
       ->needs(tokenizer);
+  add_chat_options(app, windows, tokenizer);
   return tokens;
 }
 
@@ -405,11 +491,13 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
   chosen_fields chosen{.samples = without(samples, found.strays()),
                        .strays = found.strays().size(),
                        .warnings = warnings_of(samples, found)};
-  std::optional<tokenizer> words;
-  if (!windows.tokenizer.empty()) words = tokenizer::open(windows.tokenizer);
-  bool has_tokenized = false;
+  text_tokens tokenized(found, windows);
   for (const candidate& each : found.candidates()) {
     if (!each.taken) continue;
+    if (std::optional<field> ids = tokenized.of(each)) {
+      chosen.all.push_back(std::move(*ids));
+      continue;
+    }
     switch (each.kind) {
       case field_kind::picture:
         chosen.pictures.push_back(picture(each.name, pictures));
@@ -420,13 +508,6 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
         chosen.all.emplace_back(label_like(chosen.samples, each));
         break;
       case field_kind::text:
-        if (words) {
-          const tokenize ids = tokenize(each.name, *words).keep_counts(windows.counts);
-          const std::int64_t row = windows.text_tokens;
-          chosen.all.emplace_back(row == 0 ? ids : ids.truncate(row).pad(row));
-          has_tokenized = true;
-          break;
-        }
         chosen.texts.push_back(each.name);
         chosen.all.emplace_back(text(each.name));
         break;
@@ -462,9 +543,7 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
   if (!pictures.augment.empty() && chosen.pictures.empty()) {
     throw error(errc::usage, "--augment without a picture among the fields; leave it out");
   }
-  if (words && !has_tokenized) {
-    throw error(errc::usage, "--tokenizer without a text among the fields; leave it out");
-  }
+  tokenized.check();
   if (chosen.all.empty()) throw error(errc::unsupported, "the source has no field: no sample in it has any bytes");
   return chosen;
 }

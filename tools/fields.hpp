@@ -5,6 +5,7 @@
 #include <leat/index_options.hpp>
 #include <leat/open_tokens.hpp>
 #include <leat/samples.hpp>
+#include <leat/tokenizer.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -45,6 +46,7 @@ struct picture_options {
 ///   tokenizer     a file; empty: texts stay texts
 ///   counts        where counts of their tokens are kept
 ///   text_tokens   texts are cut and filled up to so many tokens; 0: they keep their lengths
+///   chat          chats become tokens, by this template, and other texts stay texts
 struct window_options {
   std::uint64_t length = 0;
   std::optional<dtype> stored = std::nullopt;
@@ -54,6 +56,7 @@ struct window_options {
   std::string tokenizer = {};
   index_options counts = {};
   std::uint32_t text_tokens = 0;
+  std::optional<chat_settings> chat = std::nullopt;
 
   /// How the sources are opened: none where they are no tokens.
   [[nodiscard]] std::optional<token_options> files() const {

@@ -153,6 +153,12 @@ chat_template::chat_template(const std::string& name, const text_encoder& words,
   without_system_ = parse(rule_->without_system);
 }
 
+std::vector<std::string_view> chat_template::names() {
+  std::vector<std::string_view> all;
+  for (const chat_rule& each : rules()) all.emplace_back(each.name);
+  return all;
+}
+
 std::string_view chat_template::name() const noexcept { return rule_->name; }
 
 chat_template::form chat_template::parse(std::string_view text) const {

@@ -39,6 +39,8 @@ class chat_template {
   ///   throws   error{errc::usage}: no such template, or one whose tokens the tokenizer does not have; both name the list
   chat_template(const std::string& name, const text_encoder& words, const std::string& path);
 
+  /// The list.
+  [[nodiscard]] static std::vector<std::string_view> names();
   [[nodiscard]] std::string_view name() const noexcept;
 
   /// Appends the chat's tokens, those of answers with `counts`.

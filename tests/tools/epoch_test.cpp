@@ -5,6 +5,14 @@
 #include "tests/support/raw_files.hpp"
 #include "tests/tools/command.hpp"
 
+#include <leat/batch.hpp>
+#include <leat/field.hpp>
+#include <leat/loader.hpp>
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/order.hpp>
+#include <leat/tokenizer.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -16,6 +24,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -847,6 +856,59 @@ TEST(epoch, packs_texts_and_says_which_share_of_positions_is_tokens) {
   EXPECT_THAT(few.err, HasSubstr("--drop-last leaves out all rows, since a batch has 900"));
   const std::string empty = write_file(directory.path() / "b.jsonl", "{\"text\": \"\"}\n{\"text\": \"\"}\n");
   EXPECT_THAT(run({"epoch", empty, "--tokenizer", words, "--pack", "64"}).err, HasSubstr("no text has a token"));
+}
+
+TEST(epoch, makes_chats_to_tokens_and_labels) {
+  const temporary_directory directory;
+  std::string content;
+  for (int i = 0; i < 30; ++i) {
+    content += R"({"id": "a", "messages": [{"role": "user", "content": "the others"}, )"
+               R"({"role": "assistant", "content": "and 12345"}]})";
+    content += "\n";
+  }
+  const std::string lines = write_file(directory.path() / "chats.jsonl", content);
+  const std::string words = std::string(LEAT_TEST_DATA) + "/tokenizers/chat.json";
+  const auto epoch_of = [&](std::vector<std::string> further) {
+    std::vector<std::string> all = {"epoch",  lines,         "--tokenizer", words,
+                                    "--json", "--index-use", "off",         "--no-shuffle"};
+    all.insert(all.end(), further.begin(), further.end());
+    return run(all);
+  };
+  const auto digest_of = [&](const std::vector<std::string>& further) {
+    const ended process = epoch_of(further);
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    return process.json()["digest"].get<std::string>();
+  };
+  // What a program of the library makes of them.
+  const tokenizer known = tokenizer::open(words);
+  const auto digest_made = [&](const chat& how, const std::string& template_name, std::optional<order> by = {}) {
+    loader_options options;
+    options.batch_size = 64;
+    options.shuffle = false;
+    options.epochs = 1;
+    options.digests = true;
+    options.order = std::move(by);
+    loader train(open(lines), options, text("id"), how.with_template(template_name));
+    for (const batch& got : train.blocking()) static_cast<void>(got);
+    return train.state().run_digest->hex();
+  };
+  const chat plain("messages", known);
+  EXPECT_EQ(digest_of({"--chat", "llama3"}), digest_made(plain, "llama3"));
+  EXPECT_EQ(digest_of({"--chat", "chatml", "--mask-prompt"}), digest_made(plain.mask_prompt(), "chatml"));
+  EXPECT_EQ(digest_of({"--chat", "chatml", "--text-tokens", "20"}), digest_made(plain.truncate(20).pad(20), "chatml"));
+  EXPECT_EQ(digest_of({"--chat", "chatml", "--mask-prompt", "--pack", "64:best_fit"}),
+            digest_made(plain.mask_prompt(), "chatml", packed(64, {.by = packed_by::best_fit, .shuffle = false})));
+  const ended unsure = epoch_of({"--chat", "auto"});
+  EXPECT_EQ(unsure.exit_code, 2);
+  EXPECT_THAT(unsure.err, HasSubstr("name its template"));
+  const ended other = epoch_of({"--chat", "alpaca"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("'alpaca' will not do; give auto|chatml|qwen2|qwen2.5|llama2|llama3|llama3.1|"
+                                   "mistral|gemma"));
+  const std::string unnamed = write_file(directory.path() / "b.jsonl", "{\"a\": \"x\", \"b\": \"y\", \"n\": 1}\n");
+  const ended none = run({"epoch", unnamed, "--tokenizer", words, "--chat", "chatml"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("none of the fields is 'messages'; there is a, b"));
 }
 
 TEST(epoch, refuses_orders_that_are_none) {
