@@ -59,7 +59,8 @@ struct table_options {
 /// file has the Hub's metadata (the key "huggingface"), `Image` is the picture "image" and `ClassLabel` a column with
 /// classes(). Else the first value says whether a field is of pictures. Several files follow one another. Lists of
 /// numbers are bytes, for leat::sequence; lists of texts are bytes as well, each a list of JSON: ["user","assistant"].
-/// Lists of bytes are likewise, in base64. The Hub's Array2D to Array5D of a fixed shape are of field_kind::tensor.
+/// Lists of bytes are likewise, in base64. A list of structs with role and content (texts, no tool_calls) is one field, as JSONL has
+/// it, unless table_options::fields names its members: [{"role":"user","content":"Hello"}]. The Hub's Array2D to Array5D of a fixed shape are of field_kind::tensor.
 /// Dates and times are numbers in the file's unit, which notes() name; decimals are f64, or i64 without a place behind
 /// the point.
 ///

@@ -148,7 +148,7 @@ class tokenize {
 ///     loader tune{open_jsonl("chats.jsonl"), {.batch_size = 16, .order = packed(4096, {.by = packed_by::best_fit})},
 ///                 chat("messages", words).with_template("llama3").mask_prompt()};
 ///
-///   reads      a list of messages as JSON: `[{"role": "user", "content": "Hello"}, ...]`
+///   reads      a list of messages as JSON: `[{"role": "user", "content": "Hello"}, ...]`; of Parquet a list of structs
 ///   output     `input_ids` and `labels`, and with them what tokenize has: `input_ids`.offsets and `labels`.offsets; after pad() rows of
 ///              n, labels -100 behind the tokens; of packed rows `input_ids`.positions and so on, and labels -100 where no token is
 ///   tokens     what apply_chat_template(messages) makes, but that special tokens which a message spells are text

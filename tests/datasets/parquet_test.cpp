@@ -309,7 +309,8 @@ TEST(parquet, arrays_of_a_known_shape_are_tensors_and_rows_of_another_lack_the_f
 }
 
 TEST(parquet, lists_of_texts_and_of_bytes_are_lists_of_json) {
-  const dataset samples = open(path_of("lists-of-texts.parquet"));
+  const std::vector<std::string> all = {"messages.role", "messages.content", "images.bytes", "images.path"};
+  const dataset samples = open_parquet(path_of("lists-of-texts.parquet"), {.fields = all});
   ASSERT_EQ(samples.size(), 5U);
   std::vector<std::string> names;
   for (const field_info& each : samples.fields()) {
@@ -335,6 +336,43 @@ TEST(parquet, lists_of_texts_and_of_bytes_are_lists_of_json) {
   EXPECT_EQ(values.text(1, "images.bytes"), "[]");
   EXPECT_EQ(values.text(3, "images.bytes"), R"(["Mg==",""])");
   EXPECT_EQ(values.text(4, "images.bytes"), "[null]");
+}
+
+TEST(parquet, a_list_of_structs_of_roles_and_contents_is_the_chats_that_jsonl_has) {
+  const dataset samples = open(path_of("lists-of-texts.parquet"));
+  std::vector<std::string> names;
+  for (const field_info& each : samples.fields()) names.push_back(each.name);
+  EXPECT_THAT(names, ElementsAre("messages", "images.bytes", "images.path"));
+  EXPECT_EQ(info_of(samples.fields(), "messages").samples, 4U);
+  testing::value_reader values(samples);
+  EXPECT_EQ(values.text(0, "messages"),
+            R"([{"role":"user","content":"Say \"hi\"\n"},{"role":"assistant","content":"größe €\\\t\u0001\u001f/"}])");
+  EXPECT_EQ(values.text(1, "messages"), "[]");
+  EXPECT_THROW(static_cast<void>(samples.read(2, "messages")), error);
+  EXPECT_EQ(values.text(3, "messages"),
+            R"([{"role":"","content":null},{"role":null,"content":""},{"role":null,"content":null}])");
+  EXPECT_EQ(values.text(4, "messages"), str_cat(R"([{"role":"system","content":")", std::string(3000, 'x'), R"("}])"));
+  const dataset asked = open_parquet(path_of("lists-of-texts.parquet"), {.fields = {"messages"}});
+  ASSERT_EQ(asked.fields().size(), 1U);
+  EXPECT_EQ(asked.fields().front().name, "messages");
+  const dataset one = open_parquet(path_of("lists-of-texts.parquet"), {.fields = {"messages.content"}});
+  EXPECT_EQ(one.fields().front().name, "messages.content");
+}
+
+TEST(parquet, chats_whose_roles_lie_behind_their_contents_are_chats_and_those_that_call_tools_are_none) {
+  const dataset samples = open(path_of("chats.parquet"));
+  std::vector<std::string> names;
+  for (const field_info& each : samples.fields()) names.push_back(each.name);
+  EXPECT_THAT(names, ElementsAre("id", "messages", "messages.name"));
+  testing::value_reader values(samples);
+  for (const std::uint64_t row : {39U, 0U, 16U, 15U}) {
+    std::string answer = "and";
+    for (std::uint64_t i = 0; i < row % 11; ++i) answer += " words of 12345";
+    EXPECT_EQ(values.text(row, "messages"), str_cat(R"([{"role":"user","content":"the others )", row,
+                                                    R"("},{"role":"assistant","content":")", answer, R"("}])"));
+  }
+  const dataset calling = open(path_of("chats-with-calls.parquet"));
+  for (const field_info& each : calling.fields()) EXPECT_NE(each.name, "messages");
 }
 
 TEST(parquet, a_list_with_a_null_in_it_is_a_field_that_its_row_lacks) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -187,6 +188,34 @@ TEST(chat, packs_whole_chats_with_labels_beside_them) {
       ASSERT_EQ(piece, got.ids().size());
     }
     EXPECT_EQ(chats, chats_in_all);
+  }
+}
+
+TEST(chat, of_parquet_has_the_ids_and_labels_of_jsonl) {
+  const testing::watchdog dog("chats of Parquet");
+  const tokenizer words = chat_words();
+  const chat_lines lines;
+  const std::string table = (std::filesystem::path(LEAT_TEST_DATA) / "parquet/chats.parquet").string();
+  const auto tokens_of = [&](const std::string& path, bool shuffle, const std::optional<order>& by) {
+    testing::loader_options options = testing::one_epoch_in_order();
+    options.shuffle = shuffle;
+    options.order = by;
+    testing::loader train(open(path), options, chat("messages", words).with_template("chatml").mask_prompt());
+    std::vector<std::vector<std::int32_t>> all;
+    for (const batch& got : train.blocking()) {
+      all.push_back(values_of<std::int32_t>(got, "input_ids"));
+      all.push_back(values_of<std::int32_t>(got, "labels"));
+    }
+    return all;
+  };
+  for (const bool shuffle : {false, true}) {
+    const auto expected = tokens_of(lines.path(), shuffle, std::nullopt);
+    EXPECT_GT(expected.size(), 2U);
+    EXPECT_EQ(tokens_of(table, shuffle, std::nullopt), expected);
+  }
+  for (const packed_by by : {packed_by::stream, packed_by::best_fit}) {
+    const order rows = packed(128, {.by = by, .longer = longer_samples::split});
+    EXPECT_EQ(tokens_of(table, true, rows), tokens_of(lines.path(), true, rows));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "datasets/files/parallel.hpp"
 #include "datasets/files/patterns.hpp"
 #include "datasets/formats/format_openers.hpp"
+#include "datasets/formats/parquet/parquet_chats.hpp"
 #include "datasets/formats/parquet/parquet_footer.hpp"
 #include "datasets/formats/parquet/parquet_pages.hpp"
 #include "datasets/formats/parquet/parquet_values.hpp"
@@ -39,6 +40,7 @@ struct choice {
   bool is_picture = false;
   const hub_features::class_names* labels = nullptr;
   std::string packed_by = {};
+  std::string chats = {};  ///< chats_of(), where roles and contents were not asked for by their own names
 
   [[nodiscard]] bool is_field() const noexcept { return becomes == role::field || becomes == role::packed; }
 };
@@ -111,10 +113,14 @@ class chooser {
     const parquet_leaf& leaf = of_.footer.leaves[number];
     choice found{.leaf = number, .name = {}};
     found.name = name_of(leaf, found.is_picture);
-    const bool as_field = is_in(options_.fields, found.name) || is_in(options_.fields, leaf.path);
+    const bool by_name = is_in(options_.fields, found.name) || is_in(options_.fields, leaf.path);
+    if (!by_name) found.chats = chats_of(of_.footer.leaves, number);
+    const bool of_chats = !found.chats.empty() && is_in(options_.fields, found.chats);
+    const bool as_field = by_name || of_chats;
     const bool as_column = is_in(options_.columns, found.name) || is_in(options_.columns, leaf.path);
     if (leaf.unnamed) return leave_out(leaf, as_field || as_column, "has no name; give it one");
     names_.push_back(found.name);
+    if (!found.chats.empty() && !is_in(names_, found.chats)) names_.push_back(found.chats);
     if (leaf.repeated != 0) return look_at_lists(std::move(found), as_field, as_column);
     found.labels = of_.features.labels_of(leaf.path);
     if (number_type(leaf)) {
@@ -406,6 +412,35 @@ std::shared_ptr<const value_blocks> blocks_of(const table_file& of, std::size_t 
   return packed;
 }
 
+// Roles and contents of a chat become one field, in the place of the first. Only now, since their lengths are those of both.
+void join_chats_of(const table_file& of, const file_bytes& file, std::vector<record_field>& fields,
+                   std::vector<std::string>& notes) {
+  for (std::size_t first = 0; first < of.choices.size(); ++first) {
+    const std::string& chats = of.choices[first].chats;
+    if (chats.empty()) continue;
+    const auto second = std::find_if(of.choices.begin() + static_cast<std::ptrdiff_t>(first) + 1, of.choices.end(),
+                                     [&](const choice& each) { return each.chats == chats; });
+    if (second == of.choices.end()) continue;
+    const auto field_called = [&](const std::string& name) {
+      return std::find_if(fields.begin(), fields.end(), [&](const record_field& each) { return each.name == name; });
+    };
+    const auto role = field_called(chats + ".role");
+    const auto content = field_called(chats + ".content");
+    if (role == fields.end() || content == fields.end() || !role->packed || !content->packed) continue;
+    std::shared_ptr<const value_blocks> both = join_chats(file, role->packed, content->packed);
+    if (!both) {
+      notes.push_back(str_cat(of.path, ": the column '", chats,
+                              "' has chats in row groups that are too large to be read "
+                              "as one field; write smaller ones"));
+      continue;
+    }
+    record_field whole{.name = chats};
+    whole.packed = std::move(both);
+    *std::min(role, content) = std::move(whole);
+    fields.erase(std::max(role, content));
+  }
+}
+
 // A text gets the same number in every file.
 std::vector<std::string> number_texts(std::vector<table_file>& files, std::string_view name) {
   std::vector<const few_texts*> all;
@@ -558,6 +593,7 @@ dataset open_parquet_files(const input_files& from, const table_options& options
         table.classes = std::make_shared<class_names>(class_names{classes.names, classes.column});
       }
     }
+    join_chats_of(of, *file, table.fields, table.notes);
     // What would be said of every file is said once, of the first.
     const bool is_new = i == 0 || of.notes != files.front().notes;
     for (const std::string& note : of.notes) {

@@ -131,6 +131,19 @@ pq.write_table(pa.table({
     "images": pa.array([[{"bytes": b"1", "path": "a.png"}], [], [], [{"bytes": b"2", "path": ""}, {"bytes": b"", "path": ""}],
                         [{"bytes": None, "path": None}]], views),
 }), "lists-of-texts.parquet", row_group_size=3)
+# Chats, as tests/loader/chat_test.cpp writes them to JSONL; and some that call tools, whose columns are no chats.
+pq.write_table(pa.table({
+    "id": [f"chat {i}" for i in range(40)],
+    "messages": pa.array([[{"content": f"the others {i}", "name": "Ann", "role": "user"},
+                           {"content": "and" + " words of 12345" * (i % 11), "name": None, "role": "assistant"}]
+                          for i in range(40)],
+                         pa.list_(pa.struct([("content", pa.string()), ("name", pa.string()), ("role", pa.string())]))),
+}), "chats.parquet", row_group_size=16, compression="snappy")
+pq.write_table(pa.table({
+    "messages": pa.array([[{"role": "user", "content": "a", "tool_calls": ["b"]}]],
+                         pa.list_(pa.struct([("role", pa.string()), ("content", pa.string()),
+                                             ("tool_calls", pa.list_(pa.string()))]))),
+}), "chats-with-calls.parquet")
 # Encrypted, some columns and the footer. The keys lie within: these files hide nothing.
 import base64
 
