@@ -429,9 +429,10 @@ void join_chats_of(const table_file& of, const file_bytes& file, std::vector<rec
     if (role == fields.end() || content == fields.end() || !role->packed || !content->packed) continue;
     std::shared_ptr<const value_blocks> both = join_chats(file, role->packed, content->packed);
     if (!both) {
-      notes.push_back(str_cat(of.path, ": the column '", chats,
-                              "' has chats in row groups that are too large to be read "
-                              "as one field; write smaller ones"));
+      notes.push_back(str_cat(
+          of.path, ": the column '", chats,
+          "' has chats in row groups that are too large, or whose roles and contents lie too far apart, to be read "
+          "as one field; write smaller ones"));
       continue;
     }
     record_field whole{.name = chats};
