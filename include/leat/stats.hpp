@@ -143,8 +143,8 @@ struct device_report {
 /// A setting that was changed while the loader ran: loader_options::tune.
 ///   setting   "decode_threads", "batches" or "queue_depth" (the reads that each I/O thread gives the kernel; 0: by
 ///             size)
-///   why       "decode", "read", "variance": the bottleneck that it is for. "no gain": a change is undone. "to spare":
-///             the trainer hardly waits
+///   why       "decode", "read", "variance" and so on: the bottleneck that it is for. "no gain": that is undone. "to spare":
+///             the trainer hardly waits. "missed": what was given back is taken again
 struct tuning_step {
   double at_s = 0;  ///< since the loader began
   std::string setting;
