@@ -3,13 +3,13 @@
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "tools/human.hpp"
+#include "tools/whole_file.hpp"
 
 #include <leat/error.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <system_error>
@@ -22,7 +22,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 // A report of ten million broken samples is smaller.
-constexpr std::size_t baseline_bytes_max = std::size_t{4} << 30;
+constexpr std::uint64_t baseline_bytes_max = std::uint64_t{4} << 30;
 // Means that differ and do not vary are infinitely many deviations apart, for which JSON has no number.
 constexpr double effect_max = 99;
 
@@ -222,17 +222,10 @@ json read_baseline(const std::string& path) {
   const auto fail = [&](const std::string& why) {
     throw error(errc::usage, str_cat("--baseline ", one_line(path), ": ", why));
   };
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || (file.peek(), file.bad())) {
-    fail(str_cat("cannot read it: ", std::generic_category().message(errno == 0 ? EIO : errno)));
-  }
-  std::string text;
-  std::vector<char> room(std::size_t{1} << 20);
-  while (file.read(room.data(), static_cast<std::streamsize>(room.size())), file.gcount() > 0) {
-    text.append(room.data(), static_cast<std::size_t>(file.gcount()));
-    if (text.size() > baseline_bytes_max) fail("is larger than any report of leat check --json");
-  }
+  int failure = 0;
+  const std::string text = whole_file(path, failure, baseline_bytes_max);
+  if (failure == EFBIG) fail("is larger than any report of leat check --json");
+  if (failure != 0) fail(str_cat("cannot read it: ", std::generic_category().message(failure)));
   try {
     json report = parse_json<json>(text);
     static_cast<void>(drift_between(report, report));  // Before the work: an hour later it is lost.

@@ -378,13 +378,9 @@ loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_r
     if (arguments.json) print(report_text(report.as_json(), arguments.asked));
     complain("epoch", str_cat("stopped by ", stop.name(), " while opening the sources"));
   };
-  open_options opening = arguments.opening;
-  opening.index.on_report = [&report](const index_report& each) { report.indexes.push_back(each); };
-  const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading,
-                                      {.tokens = arguments.windows.files(),
-                                       .arrays = arguments.arrays,
-                                       .opening = opening,
-                                       .one_by_one = !arguments.choice.mixture.empty()});
+  source_kind kind = kind_of_sources(arguments);
+  kind.opening.index.on_report = [&report](const index_report& each) { report.indexes.push_back(each); };
+  const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading, kind);
   is_open();
   check_writes_no_sample(opened, files_of(arguments));
   tell_notes("epoch", opened);
@@ -528,17 +524,13 @@ bool has_unreadable(const epoch_report& report) {
 // Builds such an index anew for the runs to come, and says so.
 std::string rebuild_stale_index(const epoch_arguments& arguments, interruption& stop) {
   bool written = false;
-  open_options opening = arguments.opening;
-  opening.index.use = index_use::rebuild;
-  opening.index.on_report = [&written](const index_report& each) {
+  source_kind kind = kind_of_sources(arguments);
+  kind.opening.index.use = index_use::rebuild;
+  kind.opening.index.on_report = [&written](const index_report& each) {
     written = written || each.what == index_report::outcome::written;
   };
   try {
-    static_cast<void>(open_sources(arguments.sources, stop, [] {}, advise_loading,
-                                   {.tokens = arguments.windows.files(),
-                                    .arrays = arguments.arrays,
-                                    .opening = opening,
-                                    .one_by_one = !arguments.choice.mixture.empty()}));
+    static_cast<void>(open_sources(arguments.sources, stop, [] {}, advise_loading, kind));
   } catch (const std::exception&) {
     written = false;  // The next run says why.
   }

@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/sample_list.hpp"
-#include "tools/sources.hpp"
 #include "tools/where_option.hpp"
 
 #include <leat/error.hpp>
@@ -51,6 +50,13 @@ device device_of(const std::string& text) {
     throw error(errc::usage, str_cat("--device '", text, "': give auto, host or cuda:N, as cuda:0"));
   }
   return cuda(index);
+}
+
+source_kind kind_of_sources(const epoch_arguments& arguments) {
+  return {.tokens = arguments.windows.files(),
+          .arrays = arguments.arrays,
+          .opening = arguments.opening,
+          .one_by_one = !arguments.choice.mixture.empty()};
 }
 
 dataset samples_of_run(const chosen_fields& fields, const epoch_arguments& arguments) {

@@ -6,6 +6,7 @@
 #include "tools/ranks.hpp"
 #include "tools/run_record.hpp"
 #include "tools/run_watch.hpp"
+#include "tools/sources.hpp"
 #include "tools/state_writer.hpp"
 
 #include <leat/loading.hpp>
@@ -74,6 +75,9 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments);
 /// As the loader takes them.
 ///   throws   error{errc::usage}: a --device that is none
 [[nodiscard]] loader_options loader_options_of(const epoch_arguments& arguments);
+
+/// What it says of its sources, for open_sources().
+[[nodiscard]] source_kind kind_of_sources(const epoch_arguments& arguments);
 
 /// What a loader gets of the samples, as their order needs them: those of --where, without those of --exclude. A list is of all samples,
 /// or, where it says so, of those of the same --where.

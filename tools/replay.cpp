@@ -155,11 +155,8 @@ int replay(const replay_arguments& arguments, interruption& stop) {
     throw error(errc::unsupported, "a batch is made again on the host, which has no pixels of --jpeg-decoder nvjpeg");
   }
   const auto leave = [&] { complain("replay", str_cat("stopped by ", stop.name())); };
-  const dataset opened = open_sources(arguments.run.sources, stop, leave, advise_loading,
-                                      {.tokens = arguments.run.windows.files(),
-                                       .arrays = arguments.run.arrays,
-                                       .opening = arguments.run.opening,
-                                       .one_by_one = !arguments.run.choice.mixture.empty()});
+  const dataset opened =
+      open_sources(arguments.run.sources, stop, leave, advise_loading, kind_of_sources(arguments.run));
   tell_notes("replay", opened);
   const chosen_fields fields = [&] {
     const leaving_at_once leaving(stop, leave);

@@ -7,10 +7,10 @@
 #include "tools/output.hpp"
 #include "tools/report_page.hpp"
 #include "tools/subcommand.hpp"
+#include "tools/whole_file.hpp"
 
 #include <leat/error.hpp>
 
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -18,8 +18,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,19 +43,11 @@ struct report_arguments {
 };
 
 std::string bytes_of_file(const std::string& path, std::string_view written_by = "`leat epoch --progress`") {
-  errno = 0;
-  std::error_code ignored;
-  const bool is_folder = std::filesystem::is_directory(path, ignored);
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  if (is_folder) {
-    errno = EISDIR;
-  } else {
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  }
-  if (is_folder || (!file.good() && !file.eof())) {
-    throw error(errc::usage, str_cat("cannot read ", path, ": ", std::strerror(errno != 0 ? errno : EIO),
-                                     "; give a file that ", written_by, " has written"));
+  int failure = 0;
+  std::string text = whole_file(path, failure);
+  if (failure != 0) {
+    throw error(errc::usage, str_cat("cannot read ", path, ": ", std::strerror(failure), "; give a file that ",
+                                     written_by, " has written"));
   }
   return text;
 }

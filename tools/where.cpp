@@ -236,11 +236,8 @@ int where(where_arguments arguments, interruption& stop) {
   const std::string wanted = std::move(arguments.run.sources.back());
   arguments.run.sources.pop_back();
   const auto leave = [&] { complain("where", str_cat("stopped by ", stop.name())); };
-  const dataset opened = open_sources(arguments.run.sources, stop, leave, advise_loading,
-                                      {.tokens = arguments.run.windows.files(),
-                                       .arrays = arguments.run.arrays,
-                                       .opening = arguments.run.opening,
-                                       .one_by_one = !arguments.run.choice.mixture.empty()});
+  const dataset opened =
+      open_sources(arguments.run.sources, stop, leave, advise_loading, kind_of_sources(arguments.run));
   tell_notes("where", opened);
   const leaving_at_once leaving(stop, leave);
   const chosen_fields fields = fields_of(opened, arguments.run.pictures, arguments.run.windows);

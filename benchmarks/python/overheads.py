@@ -64,6 +64,15 @@ def async_us(path):
     return asyncio.run(epoch())
 
 
+def mapped_us(path, function):
+    """CPU of the process and time a batch, with a function of map_batch, or without."""
+    with leat.Loader(path, leat.Array("npy"), batch_size=64, shuffle=False, map_batch=function) as loader:
+        began, used, count = time.perf_counter(), time.process_time(), 0
+        for _ in loader:
+            count += 1
+        return (time.process_time() - used) / count * 1e6, (time.perf_counter() - began) / count * 1e6
+
+
 def import_cost():
     program = (
         "import time\n"
@@ -106,6 +115,11 @@ def main(photos, command):
             print(f"  of a NumPy array: {median(lambda: nanoseconds(lambda: numpy.from_dlpack(array))):.0f} ns")
         print(f"a batch by for: {median(lambda: step_us(path)):.1f} us of the calling thread's CPU")
         print(f"a batch by async for: {median(lambda: async_us(path)):.1f} us")
+        # In turns, since a machine's mood is in both.
+        both = [(mapped_us(path, None), mapped_us(path, lambda batch: batch)) for _ in range(ROUNDS)]
+        for name, which in (("without map_batch", 0), ("with one that does nothing", 1)):
+            used, took = (statistics.median(each[which][i] for each in both) for i in range(2))
+            print(f"a batch {name}: {used:.1f} us of the process's CPU, {took:.1f} us")
     seconds, kib = import_cost()
     print(f"import: {seconds * 1e3:.1f} ms of CPU, {kib / 1024:.1f} MiB")
     ratios = [photos_in_python(photos) / photos_in_cpp(photos, command) for _ in range(ROUNDS)]

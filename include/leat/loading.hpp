@@ -352,7 +352,7 @@ class loader {
 
   class marked;
   /// A part of the trainer's own work, in the timeline beside the loader's, until the end of the scope: `const auto span
-  /// = train.mark("forward");`. Does nothing without a timeline. Costs about 0.1 us.
+  /// = train.mark("forward");`. Does nothing without a timeline.
   ///   name   up to 63 bytes are kept. After 64 different names the spans of all others are named "other marks"
   [[nodiscard]] marked mark(std::string_view name) const;
   /// The reads that are under way now, the oldest first, each as "file at offset n". stop() waits for them. Waits for

@@ -162,11 +162,11 @@ std::string chats_of(std::span<const parquet_leaf> leaves, std::size_t leaf) {
   if (leaves.size() > leaves_max) return {};
   const std::string_view shown = leaves[leaf].shown;
   const bool is_role = shown.ends_with(role_ending);
+  const std::string_view ending = is_role ? role_ending : content_ending;
   // Of a struct of two lists these may differ in length, and then are no messages.
   const std::string_view path = leaves[leaf].path;
-  if (!is_list_of_texts(leaves[leaf]) || !path.ends_with(is_role ? role_ending : content_ending)) return {};
-  if (!shown.ends_with(is_role ? role_ending : content_ending)) return {};
-  const std::string_view list = shown.substr(0, shown.size() - (is_role ? role_ending : content_ending).size());
+  if (!is_list_of_texts(leaves[leaf]) || !path.ends_with(ending) || !shown.ends_with(ending)) return {};
+  const std::string_view list = shown.substr(0, shown.size() - ending.size());
   const std::string other = str_cat(list, is_role ? content_ending : role_ending);
   const std::string calls = str_cat(list, ".tool_calls");
   bool has_other = false;
