@@ -49,6 +49,7 @@ constexpr option_words in_cpp[] = {
     {order_node_local, "", "order node_local"},
     {order_weighted, "", "order weighted"},
     {tokens_max, "", "bucket_options::tokens_max"},
+    {chat_template, "", "chat::with_template()"},
     {jpeg_decoder, "", "image::decoder()"},
     {rounding, "", "image::rounding()"},
     {tokens_length, "", "tokens::length"},

@@ -207,6 +207,7 @@ json epoch_report::as_json() const {
   object["bytes_delivered"] = stats.bytes_delivered;
   object["ragged_bytes"] = stats.ragged_bytes;
   object["ragged_padding_bytes"] = stats.ragged_padding_bytes;
+  object["slowest_rank_cost"] = stats.slowest_rank_cost;
   object["expand"] = {{"blocks", stats.expand.blocks},
                       {"uses", stats.expand.uses},
                       {"bytes", stats.expand.bytes},
@@ -292,6 +293,10 @@ std::string epoch_report::as_text(const terminal& screen) const {
           str_cat(slowest_rank->rank, " waited ", seconds_text(slowest_rank->wait_s), " for batches, for ",
                   slowest_rank->slowest, "; all ranks ", seconds_text(slowest_rank->wait_s_mean), " in the mean"));
     }
+  }
+  if (stats.slowest_rank_cost != 0) {
+    row(text, screen, "dealt rows",
+        absl::StrFormat("the slowest rank has %.3f of the mean cost", stats.slowest_rank_cost));
   }
   row(text, screen, "speed",
       str_cat(screen.bold(str_cat(count_text(static_cast<std::uint64_t>(per_second(samples, seconds) + 0.5)),

@@ -35,6 +35,7 @@ constexpr option_words flags[] = {
     {order_node_local, "", "--node-local"},
     {order_node_local, "by node", "--node-local 0"},
     {tokens_max, "", "TOKENS_MAX"},  // a part of --order bucketed:LENGTH:TOKENS_MAX
+    {chat_template, "", "--chat"},
     {jpeg_decoder, "", "--jpeg-decoder"},
     {rounding, "", "--rounding"},
     {tokens_length, "", "--tokens"},

@@ -6,6 +6,7 @@
 
 #include <leat/error.hpp>
 
+#include <filesystem>
 #include <limits>
 
 namespace leat::tools {
@@ -21,6 +22,11 @@ void take_local_ranks(world& into) {
   } catch (const error&) {
     return;
   }
+}
+
+// "train.%r.bin"
+std::string named_by_rank(std::filesystem::path name) {
+  return name.replace_extension(str_cat(".%r", name.extension().string())).string();
 }
 
 }  // namespace
@@ -71,7 +77,7 @@ std::string name_for_rank(std::string_view option, const std::string& name, cons
   if (!name.empty() && here.size > 1 && name.find(rank_place) == std::string::npos) {
     throw error(errc::usage, str_cat(option, " ", name, ": ", here.size,
                                      " ranks would write it together; %r in the name is the rank, as ", option, " ",
-                                     name == "-" ? "batches" : name, ".%r"));
+                                     name == "-" ? "batches.%r" : named_by_rank(name)));
   }
   return with_rank(name, here);
 }

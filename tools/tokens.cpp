@@ -9,6 +9,7 @@
 #include "tools/human.hpp"
 #include "tools/large_pictures.hpp"
 #include "tools/output.hpp"
+#include "tools/ranks.hpp"
 #include "tools/run_record.hpp"
 #include "tools/sources.hpp"
 #include "tools/status_line.hpp"
@@ -56,6 +57,7 @@ struct tokens_arguments {
   bool skip = false;
   std::uint64_t host_bytes_max = host_bytes_usual;
   open_options opening;
+  rank_options ranks;
   bool json = false;
   asked_for asked;
 };
@@ -213,15 +215,29 @@ class turns {
   bool failed_ = false;
 };
 
-token_tally write_tokens(const text_field& of, const text_rule& rule, std::uint64_t host_bytes_max, output_file& out,
-                         std::vector<std::int32_t>* lengths, const std::stop_token& stop, measuring_progress& so_far) {
+/// The samples of a rank: neighbours, as many as others have or one more.
+struct sample_range {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+};
+
+sample_range share_of(std::uint64_t samples, const world& here) {
+  const std::uint64_t each = samples / here.size;
+  const std::uint64_t more = samples % here.size;
+  const auto begin = [&](std::uint64_t rank) { return rank * each + std::min(rank, more); };
+  return {.first = begin(here.rank), .end = begin(here.rank + std::uint64_t{1})};
+}
+
+token_tally write_tokens(const text_field& of, const text_rule& rule, sample_range share, std::uint64_t host_bytes_max,
+                         output_file& out, std::vector<std::int32_t>* lengths, const std::stop_token& stop,
+                         measuring_progress& so_far) {
   constexpr std::uint64_t samples_at_once = 128;
   const std::uint32_t threads = working_cores();
   datasets::byte_gate gate(host_bytes_max / 2);
   datasets::joint_limits limits = datasets::limits_within(host_bytes_max, threads, {&of.number, 1}, gate);
   // The tokens are held beside the texts.
   limits.together_bytes = std::min(limits.together_bytes, host_bytes_max / (16 * std::uint64_t{threads}));
-  const std::uint64_t samples = of.samples.size();
+  const std::uint64_t samples = share.end - share.first;
   so_far.pictures = samples;
   turns order;
   token_tally all;
@@ -230,7 +246,8 @@ token_tally write_tokens(const text_field& of, const text_rule& rule, std::uint6
   datasets::for_each_parallel_with(spans, threads, make, [&](std::size_t span, span_maker& own) {
     try {
       token_span made;
-      own.make(span * samples_at_once, std::min(samples, (span + 1) * samples_at_once), so_far, made);
+      const std::uint64_t first = share.first + span * samples_at_once;
+      own.make(first, std::min(share.end, first + samples_at_once), so_far, made);
       if (stop.stop_requested()) throw error(errc::cancelled, "stopped");
       if (!order.wait_for(span)) return;
       out.write(made.bytes, stop);
@@ -308,7 +325,8 @@ std::string progress(const terminal& screen, std::size_t columns, const measurin
 
 int make_tokens(const tokens_arguments& arguments, interruption& stop) {
   if (arguments.paths.size() < 2) throw error(errc::usage, "give a SOURCE, and OUT.bin behind it");
-  const std::string& out = arguments.paths.back();
+  const found_world here = world_of(arguments.ranks);
+  const std::string out = name_for_rank("OUT", arguments.paths.back(), here.world);
   const std::vector<std::string> sources(arguments.paths.begin(), arguments.paths.end() - 1);
   check_out(out, arguments.to);
   const tokenizer words = as_named([&] { return tokenizer::open(arguments.tokenizer); });
@@ -325,6 +343,7 @@ int make_tokens(const tokens_arguments& arguments, interruption& stop) {
   check_writes_no_sample(opened, written);
   tell_notes("tokens", opened);
   const text_field texts = text_field_of(opened, arguments.field);
+  const sample_range share = share_of(opened.size(), here.world);
 
   const clock::time_point began = clock::now();
   token_tally all;
@@ -336,8 +355,8 @@ int make_tokens(const tokens_arguments& arguments, interruption& stop) {
       measuring_progress so_far;
       const status_line line(
           [&](const terminal& screen, std::size_t columns) { return progress(screen, columns, so_far); });
-      all = write_tokens(texts, rule, arguments.host_bytes_max, file, has_index ? &lengths : nullptr, stop.token(),
-                         so_far);
+      all = write_tokens(texts, rule, share, arguments.host_bytes_max, file, has_index ? &lengths : nullptr,
+                         stop.token(), so_far);
     }
     if (all.tokens == 0) throw error(errc::unsupported, "the texts have no tokens: nothing was written");
     if (has_index) {
@@ -356,13 +375,10 @@ int make_tokens(const tokens_arguments& arguments, interruption& stop) {
   if (arguments.json) {
     asked_for asked = arguments.asked;
     asked.sources.pop_back();  // OUT
-    print(report_text({{"out", out},
-                       {"texts", all.texts},
-                       {"skipped", all.skipped},
-                       {"tokens", all.tokens},
-                       {"type", name(rule.type)},
-                       {"seconds", took.count()}},
-                      asked));
+    nlohmann::ordered_json report = {{"out", out},           {"texts", all.texts},      {"skipped", all.skipped},
+                                     {"tokens", all.tokens}, {"type", name(rule.type)}, {"seconds", took.count()}};
+    add_ranks(report, here);
+    print(report_text(std::move(report), asked));
   } else {
     print(str_cat(counted(all.tokens, "token", "tokens"), " of ", counted(all.texts, "text", "texts"), " in ", out,
                   " (", name(rule.type), "), ", seconds_text(took.count()), "\n"));
@@ -376,8 +392,10 @@ int make_tokens(const tokens_arguments& arguments, interruption& stop) {
 void add_tokens(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<tokens_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("tokens", "write the texts of a source as a file of tokens");
-  app.add_option("SOURCE", arguments->paths,
-                 "OUT.bin gets the tokens of all texts, one behind the other; a run that is stopped leaves none")
+  app.add_option(
+         "SOURCE", arguments->paths,
+         "OUT.bin gets the tokens of all texts, one behind the other; a run that is stopped leaves none. Each rank "
+         "writes its share of the texts to its own: OUT.%r.bin")
       ->required()
       ->option_text("SOURCE... OUT.bin")
       ->type_name("");
@@ -396,11 +414,13 @@ void add_tokens(CLI::App& leat, chosen_command& chosen) {
   app.add_flag("--skip-corrupt", arguments->skip,
                "leave out texts that are damaged or missing; else they are an error");
   add_opening_options(app, arguments->opening);
+  add_rank_options(app, arguments->ranks);
   add_bytes(app, "--host-bytes-max", arguments->host_bytes_max, "memory for texts (512MiB)");
   app.add_flag("--json", arguments->json, "what was written, as one JSON object");
   app.footer(
       "  leat tokens 'corpus/*.jsonl' --tokenizer tokenizer.json train.bin\n"
-      "  leat tokens 'corpus/*.parquet' --tokenizer tokenizer.json --to megatron corpus.bin");
+      "  leat tokens 'corpus/*.parquet' --tokenizer tokenizer.json --to megatron corpus.bin\n"
+      "  mpirun -n 8 leat tokens 'corpus/*.parquet' --tokenizer tokenizer.json corpus.%r.bin");
   app.callback([arguments, &app, &chosen] {
     arguments->asked = asked_of(app);
     chosen = [arguments](interruption& stop) { return make_tokens(*arguments, stop); };

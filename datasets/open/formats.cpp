@@ -160,7 +160,9 @@ constexpr format all_formats[] = {
      .recognised_by = "the first bytes PAR1",
      .fields = "Columns of bytes and texts; of a struct `image.bytes`. What the Hub calls an Image is the picture "
                "`image`. Lists of numbers are for leat::sequence (`ids`, or `objects.category` of a list of "
-               "structs), lists of texts and of bytes (base64) are JSON. The Hub's Array2D to Array5D are rows for "
+               "structs), lists of texts and of bytes (base64) are JSON; a list of structs with `role` and `content` "
+               "is one field "
+               "for leat::chat. The Hub's Array2D to Array5D are rows for "
                "leat::array, or lists of their numbers if an extent is open. Numbers are columns where `columns` names "
                "them, or where they are called label, cls or class; a ClassLabel of the Hub is one with classes(). "
                "Dates and times are "

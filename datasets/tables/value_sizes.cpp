@@ -31,7 +31,7 @@ class value_reader {
       append_field(model_, sample, field_, parts_, *sources_, value_);
     } catch (const error& why) {
       if (why.code() != errc::corrupt) throw;
-      return 0;
+      return damaged_value;
     }
     return value_.size();
   }

@@ -11,7 +11,10 @@ namespace leat::datasets {
 /// As value_sizes() says of a sample that has no such value.
 inline constexpr std::uint64_t no_value = ~std::uint64_t{0};
 
-/// Bytes of every sample's value: no_value where it lacks the field, 0 where it is damaged. Nothing is read where the parts tell it;
+/// And of one that is damaged.
+inline constexpr std::uint64_t damaged_value = no_value - 1;
+
+/// Bytes of every sample's value. Nothing is read where the parts tell it;
 /// values that are picked out of records are read, each once. Blocks.
 ///   field    of origin `extents`
 ///   throws   error{errc::io}

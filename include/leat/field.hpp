@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat::stages {
@@ -299,17 +300,39 @@ class sequence {
     double value = 0;
   };
 
-  explicit sequence(std::string name);
+  explicit sequence(std::string name) { settings_.name = settings_.member = std::move(name); }
   /// Reads this member of a sample.
-  [[nodiscard]] sequence from(std::string member) const;
-  [[nodiscard]] sequence as(dtype type) const;
+  [[nodiscard]] sequence from(std::string member) const {
+    return with([&](settings& to) { to.member = std::move(member); });
+  }
+  [[nodiscard]] sequence as(dtype type) const {
+    return with([&](settings& to) { to.type = type; });
+  }
   /// The bytes of the member are elements of this dtype, and not text.
-  [[nodiscard]] sequence stored(dtype type) const;
+  [[nodiscard]] sequence stored(dtype type) const {
+    return with([&](settings& to) { to.stored = type; });
+  }
   /// Samples with more stored bytes are corrupt, and no memory is planned for them.
-  [[nodiscard]] sequence bytes_max(std::size_t most) const;
-  [[nodiscard]] sequence pad(padding how) const;
-  [[nodiscard]] sequence truncate() const;
-  [[nodiscard]] sequence mask() const;
+  [[nodiscard]] sequence bytes_max(std::size_t most) const {
+    return with([&](settings& to) { to.bytes_max = most; });
+  }
+  [[nodiscard]] sequence pad(padding how) const {
+    return with([&](settings& to) { to.padding = how; });
+  }
+  [[nodiscard]] sequence truncate() const {
+    return with([](settings& to) { to.truncate = true; });
+  }
+  [[nodiscard]] sequence mask() const {
+    return with([](settings& to) { to.mask = true; });
+  }
+  /// Tokens that were made before: the rows of an order packed(), as those of tokenize(). Fields of the same lengths
+  /// (labels) lie in the same places; pad({.value = -100}) says what stands there where no sample is.
+  ///
+  ///     options.order = packed(2048);
+  ///     loader train{open("tokens/*.parquet"), options, sequence("input_ids").packed()};
+  [[nodiscard]] sequence packed() const {
+    return with([](settings& to) { to.packed = true; });
+  }
   operator field() const;  // NOLINT: a sequence is a field.
 
   struct settings {
@@ -321,10 +344,18 @@ class sequence {
     std::optional<sequence::padding> padding;
     bool truncate = false;
     bool mask = false;
+    bool packed = false;
   };
   [[nodiscard]] const settings& get() const noexcept { return settings_; }
 
  private:
+  template <class Change>
+  [[nodiscard]] sequence with(const Change& change) const {
+    sequence changed = *this;
+    change(changed.settings_);
+    return changed;
+  }
+
   settings settings_;
 };
 

@@ -44,6 +44,7 @@ enum class option_id : std::uint8_t {
   order_weighted,
   tokens_max,
   // Fields
+  chat_template,
   jpeg_decoder,
   rounding,
   tokens_length,

@@ -130,8 +130,8 @@ struct packed_options {
   std::int64_t pad = 0;
 };
 
-/// Rows of `length` tokens that hold several samples. The loader has a tokenize field, which makes their tokens; batch_size counts
-/// packed rows. A row of the batch's ids, names and digests, and of other fields, is a *piece*: what one sample has in one row.
+/// Rows of `length` tokens that hold several samples. The loader has a tokenize field, which makes their tokens, or a
+/// sequence::packed(); batch_size counts packed rows. A row of the batch's ids, names and digests, and of other fields, is a *piece*: what one sample has in one row.
 ///
 ///     loader train{texts, {.batch_size = 8, .order = packed(2048)}, tokenize("text", words).eos()};
 ///
@@ -141,8 +141,9 @@ struct packed_options {
 ///             of several lengths take it; what no token fills is a sequence. `name`.max_seqlen: i32 [1], the longest of them
 ///   memory    4 bytes a sample. For each epoch that is kept, mostly three, 0.125 bytes a sample more; with best_fit and first_fit 4
 ///             bytes (8 above 2^32), and 8 bytes a row
-///   time      tokens of all samples are counted when the loader is built, on all cores
-///   throws    when the loader is built, error{errc::usage}: no tokenize field, or several; one with pad(); last_batch::pad;
+///   time      tokens of all samples are counted when the loader is built, on all cores; of a sequence their numbers are known, unless it
+///             is of text
+///   throws    when the loader is built, error{errc::usage}: no such field, or several whose lengths differ; tokenize::pad(); last_batch::pad;
 ///             corrupt_policy::substitute; mixing; a batch of more than 2^31 tokens
 [[nodiscard]] order packed(std::uint32_t length, packed_options how = {});
 

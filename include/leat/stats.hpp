@@ -213,6 +213,9 @@ struct loader_stats {
   /// longest row of each batch adds, or would add. leat::bucketed() makes the second small.
   std::uint64_t ragged_bytes = 0;
   std::uint64_t ragged_padding_bytes = 0;
+  /// Of rows that balanced_cost() deals to ranks: the slowest rank's cost over the mean, in the mean of this run's
+  /// batches. 0: nothing is dealt.
+  double slowest_rank_cost = 0;
   expand_stats expand;
   remote_stats remote;
   std::uint64_t arena_bytes = 0;  ///< bytes of the loader's memory mapped in so far

@@ -254,7 +254,8 @@ void add_fields(nb::module_& to) {
           },
           nb::arg("multiple") = 1, nb::arg("max") = 0, nb::arg("value") = 0)
       .def("truncate", &sequence::truncate)
-      .def("mask", &sequence::mask);
+      .def("mask", &sequence::mask)
+      .def("packed", &sequence::packed, "Tokens that were made before: rows of a packed() order.");
 
   using leat::array;
   using axes = std::vector<std::int64_t>;

@@ -197,8 +197,11 @@ class finished_rows {
 class packable_facet {
  public:
   /// From now on each of its rows is a piece, and lies where that does. Before the program is shared. Its outputs become others.
-  ///   by   lives as long as the program
-  virtual void pack(const rank_packing& by) = 0;
+  ///   by            lives as long as the program
+  ///   with_places   it makes the outputs that say where pieces lie: one program of a loader does
+  virtual void pack(const rank_packing& by, bool with_places) = 0;
+  /// Whether an order that does not pack is refused.
+  [[nodiscard]] virtual bool has_to_be_packed() const { return false; }
 
  protected:
   ~packable_facet() = default;

@@ -1,10 +1,13 @@
-// sequence: one-dimensional rows of any length, as they are or filled up to one.
+// sequence: one-dimensional rows of any length, as they are, filled up to one, or as pieces of packed rows.
 #include "base/text.hpp"
 #include "datasets/formats/arrays/npy_header.hpp"
 #include "datasets/model/model.hpp"
+#include "datasets/tables/each_value.hpp"
+#include "datasets/tables/value_sizes.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/number_list.hpp"
+#include "stages/fields/packed_pieces.hpp"
 #include "stages/fields/padded_row.hpp"
 
 #include <leat/error.hpp>
@@ -32,15 +35,23 @@ struct stored_row {
   }
 };
 
-class sequence_program final : public field_program, ragged_facet {
+/// The elements of a sample whose pieces are made.
+struct sequence_scratch final : field_scratch {
+  token_list elements;
+  std::optional<std::uint64_t> sample;  // whose they are: its next piece has the same
+};
+
+class sequence_program final : public field_program, ragged_facet, packable_facet, finishing_facet, fetching_facet {
  public:
   ///   are_known   how many elements a row has is known before it is read
   sequence_program(const sequence::settings& settings, std::uint16_t field, stored_row stored, bool are_known)
       : field_program({}, {field}, {.encoded_bytes_max = bytes_max_or_any(settings.bytes_max, settings.name)}),
         settings_(settings),
         stored_(stored),
+        are_known_(are_known),
         bytes_max_(facts_.encoded_bytes_max) {
     facets_.ragged = this;
+    if (settings_.packed) facets_.packable = this;
     const std::size_t multiple = settings_.padding ? static_cast<std::size_t>(settings_.padding->multiple) : 0;
     outputs_.push_back({.name = settings_.name,
                         .type = settings_.type,
@@ -59,11 +70,30 @@ class sequence_program final : public field_program, ragged_facet {
     }
   }
 
+  void pack(const rank_packing& by, bool with_places) override {
+    std::optional<std::int64_t> fill;
+    if (settings_.padding) fill = static_cast<std::int64_t>(settings_.padding->value);
+    packed_.emplace(by, str_cat("sequence '", settings_.name, "'"), settings_.name, settings_.type, fill);
+    with_places_ = with_places;
+    outputs_.clear();
+    packed_->add_outputs(outputs_, with_places);
+    facets_.finishing = this;
+    if (packed_->may_fetch()) facets_.fetching = this;
+  }
+  bool has_to_be_packed() const override { return true; }
+  bool fetches(std::uint64_t sample) const override { return packed_->fetches(sample); }
+  void finish(finished_rows& all) const override { packed_->finish(all, with_places_); }
+
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+    return std::make_unique<sequence_scratch>();
+  }
   std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
+    if (packed_ && output != 0) return 0;
     return std::min(stored_.elements_max(encoded_bytes), length_max_) * size_bytes(outputs_[output].type);
   }
 
-  outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
+  outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
+    if (packed_) return decode_piece(static_cast<sequence_scratch&>(scratch), input, rows.front());
     if (input.encoded.size() > bytes_max_) return corrupt(too_many_bytes(input.encoded.size(), bytes_max_));
     std::optional<std::string> reason;
     with_type(settings_.type, [&](auto zero) { reason = fill<decltype(zero)>(input.encoded, rows); });
@@ -71,7 +101,41 @@ class sequence_program final : public field_program, ragged_facet {
     return {};
   }
 
+  /// The dtype of elements whose number is known before they are read.
+  [[nodiscard]] std::optional<dtype> stored_in_index() const { return are_known_ ? stored_.type : std::nullopt; }
+  /// How many elements there are; nothing where they are none, which decode() says.
+  [[nodiscard]] std::optional<std::size_t> count(std::span<const std::byte> encoded) const {
+    row_writer<std::int32_t> none;
+    if (encoded.size() > bytes_max_ || read(encoded, none)) return std::nullopt;
+    return none.count;
+  }
+
  private:
+  /// What is wrong with them; nothing if nothing is.
+  [[nodiscard]] std::optional<failure> read_all(std::span<const std::byte> encoded, token_list& to) const {
+    if (encoded.size() > bytes_max_) return corrupt(too_many_bytes(encoded.size(), bytes_max_));
+    to.resize(stored_.elements_max(encoded.size()));
+    row_writer<std::int32_t> elements{.at = reinterpret_cast<std::byte*>(to.data()), .room = to.size()};
+    if (auto reason = read(encoded, elements)) return corrupt(std::move(*reason));
+    to.resize(elements.count);
+    return std::nullopt;
+  }
+  outcome<void> decode_piece(sequence_scratch& own, const decode_input& input, row_target& to) const {
+    if (facets_.fetching != nullptr && fetches(input.sample)) {
+      const auto shared =
+          long_.of(*input.dataset, reads_, input.sample, input.encoded,
+                   [this](std::span<const std::byte> encoded, token_list& all) { return read_all(encoded, all); });
+      if (shared->wrong) return *shared->wrong;
+      return packed_->write(shared->ids, input, to);
+    }
+    if (own.sample != input.sample) {
+      own.sample.reset();
+      if (auto wrong = read_all(input.encoded, own.elements)) return std::move(*wrong);
+      own.sample = input.sample;
+    }
+    return packed_->write(own.elements, input, to);
+  }
+
   template <class To>
   std::optional<std::string> fill(std::span<const std::byte> encoded, std::span<row_target> rows) const {
     const std::span<std::byte> bytes = rows.front().bytes;
@@ -122,8 +186,12 @@ class sequence_program final : public field_program, ragged_facet {
 
   sequence::settings settings_;
   stored_row stored_;
+  bool are_known_;
   std::size_t bytes_max_;
   std::size_t length_max_ = std::numeric_limits<std::size_t>::max();
+  std::optional<packed_pieces> packed_;
+  bool with_places_ = false;
+  mutable long_texts long_;
 };
 
 class sequence_model final : public one_program_field {
@@ -137,12 +205,53 @@ class sequence_model final : public one_program_field {
     out.add("type", leat::name(settings_.type));
     if (settings_.stored) out.add("stored", leat::name(*settings_.stored));
     if (settings_.bytes_max) out.add("bytes_max", std::uint64_t{*settings_.bytes_max});
+    if (settings_.packed) {
+      out.add("packed",
+              settings_.padding ? str_cat("with ", settings_.padding->value) : std::string("with the order's pad"));
+      return;
+    }
     if (!settings_.padding) return;
     out.add("padding", str_cat("to a multiple of ", settings_.padding->multiple, ", at most ", settings_.padding->max,
                                settings_.truncate ? ", cut" : "", settings_.mask ? ", mask" : ""));
     out.add("padding.value", settings_.padding->value);
   }
+  /// Of packed rows: of stored elements as many as their index says; lists of text are read.
+  std::shared_ptr<const row_counts> counts(const std::shared_ptr<const datasets::dataset_model>& samples,
+                                           const counting& how) const override {
+    if (!settings_.packed) return nullptr;
+    const std::unique_ptr<sequence_program> row = bound(*samples);
+    auto counts = std::make_shared<row_counts>(samples->size());
+    const auto keep = [&](std::uint64_t sample, std::uint64_t count) {
+      if (count > std::numeric_limits<std::uint32_t>::max()) {
+        throw error(errc::unsupported, str_cat("sequence '", settings_.name, "': sample ", sample, " has ", count,
+                                               " elements; packed rows take samples of less than 2^32"));
+      }
+      (*counts)[sample] = static_cast<std::uint32_t>(count);
+    };
+    if (const std::optional<dtype> stored = row->stored_in_index()) {
+      const std::vector<std::uint64_t> sizes = datasets::value_sizes(*samples, row->reads().front());
+      for (std::uint64_t sample = 0; sample < sizes.size(); ++sample) {
+        const std::uint64_t bytes = sizes[sample];
+        const bool is_row =
+            bytes != datasets::no_value && bytes != datasets::damaged_value && bytes % size_bytes(*stored) == 0;
+        keep(sample, is_row ? bytes / size_bytes(*stored) : 1);
+      }
+      return counts;
+    }
+    datasets::for_each_value(*samples, row->reads(), how.bytes_max, [&]() -> datasets::value_use {
+      return [&](std::uint64_t sample, const datasets::seen_value& value) {
+        if (value.unreadable != nullptr && how.raises) throw error(*value.unreadable);
+        keep(sample, value.bytes ? row->count(*value.bytes).value_or(1) : 1);
+      };
+    });
+    return counts;
+  }
+
+ private:
   std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by) const override {
+    return bound(dataset);
+  }
+  [[nodiscard]] std::unique_ptr<sequence_program> bound(const datasets::dataset_model& dataset) const {
     check();
     const std::optional<std::uint16_t> field = dataset.find_field(settings_.member);
     if (!field) throw_no_field(dataset, settings_.member, settings_.name);
@@ -159,12 +268,12 @@ class sequence_model final : public one_program_field {
     return std::make_unique<sequence_program>(settings_, *field, stored, are_known);
   }
 
- private:
   [[noreturn]] static void refuse_type(dtype type) {
     throw error(errc::usage, str_cat("a sequence of ", leat::name(type), "; it has u8 to i64, f32 or f64"));
   }
   void check() const {
     if (!has_numbers(settings_.type)) refuse_type(settings_.type);
+    if (settings_.packed) return check_packed();
     if ((settings_.mask || settings_.truncate) && !settings_.padding) {
       throw error(errc::usage, "sequence::mask() and truncate() are of rows that are filled up; call pad() too");
     }
@@ -185,8 +294,22 @@ class sequence_model final : public one_program_field {
                   str_cat("sequence::pad(): the value ", how.value, " is none of ", leat::name(settings_.type)));
   }
 
+  void check_packed() const {
+    const auto refuse = [&](std::string_view why) {
+      throw error(errc::usage, str_cat("sequence('", settings_.name, "').packed(): ", why));
+    };
+    if (settings_.type != dtype::i32 && settings_.type != dtype::i64) refuse("packed rows are i32 or i64; call as()");
+    if (settings_.mask || settings_.truncate) {
+      refuse("rows are of one length by their order; leave mask() and truncate() out");
+    }
+    if (!settings_.padding) return;
+    if (settings_.padding->max != 0 || settings_.padding->multiple != 1) {
+      refuse("the order says how long rows are; of pad() give a value alone");
+    }
+    if (!converted<std::int64_t>(settings_.padding->value)) refuse("the value of pad() is no whole number");
+  }
   void check_lengths(bool are_known) const {
-    if (are_known || !settings_.padding || settings_.padding->max != 0) return;
+    if (settings_.packed || are_known || !settings_.padding || settings_.padding->max != 0) return;
     throw error(errc::usage, str_cat("sequence(\"", settings_.name, "\").pad(): how many elements '", settings_.member,
                                      "' has is known only when it is read; say the longest row that there may be, "
                                      ".pad({.max = 2048}), and with .truncate() longer ones are cut to that"));
@@ -198,45 +321,6 @@ class sequence_model final : public one_program_field {
 }  // namespace
 }  // namespace stages
 
-sequence::sequence(std::string name) {
-  settings_.name = std::move(name);
-  settings_.member = settings_.name;
-}
-sequence sequence::from(std::string member) const {
-  sequence changed = *this;
-  changed.settings_.member = std::move(member);
-  return changed;
-}
-sequence sequence::as(dtype type) const {
-  sequence changed = *this;
-  changed.settings_.type = type;
-  return changed;
-}
-sequence sequence::stored(dtype type) const {
-  sequence changed = *this;
-  changed.settings_.stored = type;
-  return changed;
-}
-sequence sequence::bytes_max(std::size_t most) const {
-  sequence changed = *this;
-  changed.settings_.bytes_max = most;
-  return changed;
-}
-sequence sequence::pad(padding how) const {
-  sequence changed = *this;
-  changed.settings_.padding = how;
-  return changed;
-}
-sequence sequence::truncate() const {
-  sequence changed = *this;
-  changed.settings_.truncate = true;
-  return changed;
-}
-sequence sequence::mask() const {
-  sequence changed = *this;
-  changed.settings_.mask = true;
-  return changed;
-}
 sequence::operator field() const { return field(std::make_shared<stages::sequence_model>(settings_)); }
 
 }  // namespace leat

@@ -1,6 +1,5 @@
 // tokenize: a text as the numbers of its tokens.
 #include "base/hasher.hpp"
-#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/tables/each_value.hpp"
@@ -8,8 +7,8 @@
 #include "stages/fields/bind.hpp"
 #include "stages/fields/kept_counts.hpp"
 #include "stages/fields/long_texts.hpp"
+#include "stages/fields/packed_pieces.hpp"
 #include "stages/fields/padded_row.hpp"
-#include "stages/order/packing.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/tokenize/chat_template.hpp"
 #include "stages/tokenize/tokenizer_state.hpp"
@@ -42,8 +41,6 @@ struct tokenize_scratch final : field_scratch {
   std::optional<std::uint64_t> sample;  // whose ids these are: its next piece has the same
 };
 
-// A shorter text is tokenised once a row.
-constexpr std::uint64_t long_tokens = 4096;
 // Memory that a longer text took is not kept for the next one.
 constexpr std::size_t long_text_bytes = std::size_t{1} << 20;
 
@@ -76,63 +73,24 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
     facets_.ragged = this;
   }
 
-  void pack(const rank_packing& by) override {
+  void pack(const rank_packing& by, bool with_places) override {
     if (settings_.pad) {
       throw error(errc::usage, str_cat("tokenize '", settings_.name,
                                        "': rows are packed, and pad() fills rows of one text each; leave it out"));
     }
-    const std::size_t length = by.of().row_tokens();
-    const std::uint64_t tokens = std::uint64_t{by.rows_max()} * length;
-    if (tokens > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max())) {
-      throw error(errc::usage,
-                  str_cat("tokenize '", settings_.name, "': ", by.rows_max(), " packed rows of ", length,
-                          " tokens in a batch, whose places are i32; lower ", spelled(option_id::batch_size)),
-                  option_id::batch_size);
-    }
-    if (settings_.type == dtype::i32 && !std::in_range<std::int32_t>(by.of().pad())) {
-      throw error(errc::usage,
-                  str_cat("tokenize '", settings_.name, "': the order's pad ", by.of().pad(), " is no i32"));
-    }
-    packed_ = &by;
-    const std::size_t all = static_cast<std::size_t>(tokens);
-    constexpr std::size_t place_bytes = sizeof(std::int32_t);
+    packed_.emplace(by, str_cat("tokenize '", settings_.name, "'"), settings_.name, settings_.type);
+    with_places_ = with_places;
     outputs_.clear();
-    outputs_.push_back({.name = settings_.name,
-                        .type = settings_.type,
-                        .ragged = true,
-                        .of_batch_bytes = all * size_bytes(settings_.type),
-                        .packed_tokens = length});
-    // Each piece is a sequence, and so is what lies between two, or behind the last of a row.
-    const std::size_t sequences = std::min(2 * std::size_t{by.pieces_max()} + by.rows_max(), all);
-    const auto add = [&](std::string_view name, std::size_t elements) {
-      outputs_.push_back({.name = settings_.name + std::string(name),
-                          .type = dtype::i32,
-                          .ragged = true,
-                          .of_batch = true,
-                          .of_batch_bytes = elements * place_bytes});
-    };
-    add(".positions", all);
-    add(".documents", all);
-    add(".cu_seqlens", sequences + 1);
-    add(".max_seqlen", 1);
-    if (chat_) {
-      outputs_.push_back({.name = "labels",
-                          .type = settings_.type,
-                          .ragged = true,
-                          .of_batch = true,
-                          .of_batch_bytes = all * size_bytes(settings_.type)});
-    }
+    packed_->add_outputs(outputs_, with_places);
+    if (chat_) packed_->add_output_of_batch(outputs_, "labels");
     facets_.ragged = this;
     facets_.finishing = this;
-    if (by.of().cuts_or_splits()) facets_.fetching = this;
+    if (packed_->may_fetch()) facets_.fetching = this;
   }
-  // Of one that lies in a row or two, what is read with its neighbours costs less.
-  bool fetches(std::uint64_t sample) const override {
-    return packed_->of().tokens_of(sample) > std::max<std::uint64_t>(2 * packed_->of().row_tokens(), long_tokens);
-  }
+  bool fetches(std::uint64_t sample) const override { return packed_->fetches(sample); }
 
   std::size_t ragged_bytes(std::size_t output, std::size_t encoded_bytes) const override {
-    if (packed_ != nullptr && output != 0) return 0;
+    if (packed_ && output != 0) return 0;
     std::size_t ids = chat_ ? chat_->ids_most(encoded_bytes) : encoder_.ids_most(encoded_bytes) + around_;
     if (settings_.truncate) ids = std::min(ids, static_cast<std::size_t>(*settings_.truncate));
     return ids * size_bytes(settings_.type);
@@ -145,7 +103,7 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
 
   outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
     auto& own = static_cast<tokenize_scratch&>(scratch);
-    if (packed_ != nullptr) return decode_piece(own, input, rows.front());
+    if (packed_) return decode_piece(own, input, rows.front());
     const std::size_t room = rows.front().bytes.size() / size_bytes(settings_.type);
     // A row has room for as many tokens as bytes. A text that is no UTF-8 may have more, and may not be cut there without a word.
     const bool is_cut = settings_.truncate && static_cast<std::size_t>(*settings_.truncate) <= room;
@@ -163,30 +121,8 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
   }
 
   void finish(finished_rows& all) const override {
-    const std::size_t length = packed_->of().row_tokens();
-    const std::size_t tokens = all.packed_rows() * length;
-    packed_tensors to{.ids = all.room(0),
-                      .positions = places_in(all, 1),
-                      .documents = places_in(all, 2),
-                      .cu_seqlens = places_in(all, 3),
-                      .labels = chat_ ? all.room(packed_labels) : std::span<std::byte>()};
-    to.cu_seqlens[to.sequences++] = 0;
-    for (const placed_piece& each : all.pieces()) {
-      fill(to, each.begin, length);
-      std::iota(to.positions + each.begin, to.positions + each.begin + each.count, 0);
-      std::fill_n(to.documents + each.begin, each.count, static_cast<std::int32_t>(each.document));
-      if (chat_) label(to, each.begin, each.count);
-      end_sequence(to, each.begin + each.count);
-    }
-    fill(to, tokens, length);
-    *places_in(all, 4) = to.longest;
-    const dimensions shape{std::int64_t{all.packed_rows()}, static_cast<std::int64_t>(length)};
-    all.made(0, shape);
-    all.made(1, shape);
-    all.made(2, shape);
-    all.made(3, {static_cast<std::int64_t>(to.sequences)});
-    all.made(4, {1});
-    if (chat_) all.made(packed_labels, shape);
+    packed_->finish(all, with_places_);
+    if (chat_) write_labels(all);
   }
 
   /// The tokens of a text that is not packed or filled up: as many as its row has.
@@ -199,61 +135,32 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
 
  private:
   static constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
-  static constexpr std::size_t packed_labels = 5;  // of a packed chat's outputs
 
-  /// The tensors of a batch, from its first row on.
-  ///   filled      so many tokens: what they are is said
-  ///   sequences   of cu_seqlens
-  struct packed_tensors {
-    std::span<std::byte> ids;
-    std::int32_t* positions = nullptr;
-    std::int32_t* documents = nullptr;
-    std::int32_t* cu_seqlens = nullptr;
-    std::span<std::byte> labels = {};
-    std::size_t filled = 0;
-    std::size_t sequences = 0;
-    std::int32_t longest = 0;
-  };
-  static std::int32_t* places_in(finished_rows& all, std::size_t output) {
-    return reinterpret_cast<std::int32_t*>(all.room(output).data());
-  }
-  static void end_sequence(packed_tensors& to, std::size_t end) {
-    to.longest = std::max(to.longest, static_cast<std::int32_t>(end - to.filled));
-    to.filled = end;
-    to.cu_seqlens[to.sequences++] = static_cast<std::int32_t>(end);
-  }
-  /// What no token fills, up to a place: of each row a sequence.
-  void fill(packed_tensors& to, std::size_t end, std::size_t length) const {
-    while (to.filled < end) {
-      const std::size_t until = std::min(end, (to.filled / length + 1) * length);
-      std::byte* at = to.ids.data() + to.filled * size_bytes(settings_.type);
-      for (std::size_t i = to.filled; i < until; ++i) at = put(at, packed_->of().pad());
-      std::fill(to.positions + to.filled, to.positions + until, 0);
-      std::fill(to.documents + to.filled, to.documents + until, -1);
-      if (chat_) {
-        std::byte* label = to.labels.data() + to.filled * size_bytes(settings_.type);
-        for (std::size_t i = to.filled; i < until; ++i) label = put(label, no_label);
+  /// Of pieces as packed_pieces wrote them: which of their tokens are labels is in their highest bit, until here.
+  void write_labels(finished_rows& all) const {
+    const std::size_t output = outputs_.size() - 1;
+    std::byte* const ids = all.room(0).data();
+    std::byte* const labels = all.room(output).data();
+    std::byte* at = labels;
+    for (std::size_t i = 0; i < packed_->tokens(all); ++i) at = packed_->put(at, no_label);
+    for (const placed_piece& each : all.pieces()) {
+      std::byte* id = ids + each.begin * size_bytes(settings_.type);
+      std::byte* label = labels + each.begin * size_bytes(settings_.type);
+      for (std::size_t i = 0; i < each.count; ++i) {
+        std::uint32_t token = 0;
+        std::memcpy(&token, id, sizeof token);  // the low half of an i64
+        id = put(id, token & ~chat_template::counts);
+        label = put(label, label_of(token));
       }
-      end_sequence(to, until);
     }
+    all.made(output, packed_->shape(all));
   }
-  /// Of a piece's tokens as decode_piece() wrote them: which of them count is in their highest bit, until here.
-  void label(packed_tensors& to, std::size_t begin, std::size_t count) const {
-    std::byte* id = to.ids.data() + begin * size_bytes(settings_.type);
-    std::byte* label = to.labels.data() + begin * size_bytes(settings_.type);
-    for (std::size_t i = 0; i < count; ++i) {
-      std::uint32_t token = 0;
-      std::memcpy(&token, id, sizeof token);  // the low half of an i64
-      id = put(id, token & ~chat_template::counts);
-      label = put(label, label_of(token));
-    }
-  }
-  [[nodiscard]] std::int64_t label_of(std::uint32_t token) const {
-    const bool is_label = !settings_.chat->mask_prompt || (token & chat_template::counts) != 0;
-    return is_label ? std::int64_t{token & ~chat_template::counts} : no_label;
+  [[nodiscard]] static std::int64_t label_of(std::uint32_t token) {
+    return (token & chat_template::counts) != 0 ? std::int64_t{token & ~chat_template::counts} : no_label;
   }
 
-  /// The text's tokens, `limit` of them with those around it, or why there are none.
+  /// The text's tokens, `limit` of them with those around it, or why there are none. Of a chat those that are labels have
+  /// chat_template::counts, which a packed piece keeps until write_labels(): so its digest is of labels too.
   [[nodiscard]] std::optional<std::string> encode(tokenize_scratch& own, std::span<const std::byte> encoded,
                                                   std::size_t limit) const {
     const std::size_t eos = settings_.eos ? 1 : 0;
@@ -264,6 +171,9 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
       if (chat_) {
         if (auto wrong = chat_->encode(text, own.chatting, own.encoding, own.ids)) return wrong;
         if (own.ids.size() > limit) own.ids.resize(limit);
+        if (!settings_.chat->mask_prompt) {
+          for (std::uint32_t& id : own.ids) id |= chat_template::counts;
+        }
         return std::nullopt;
       }
       const encode_options how{.special_in_text = settings_.special_in_text,
@@ -278,7 +188,6 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
   }
 
   outcome<void> decode_piece(tokenize_scratch& own, const decode_input& input, row_target& to) const {
-    const std::uint32_t counted = packed_->of().tokens_of(input.sample);
     const std::size_t limit = settings_.truncate ? static_cast<std::size_t>(*settings_.truncate) : no_limit;
     std::shared_ptr<const long_texts::text> shared;
     if (facets_.fetching != nullptr && fetches(input.sample)) {
@@ -295,22 +204,7 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
       if (auto wrong = encode(own, input.encoded, limit)) return corrupt(std::move(*wrong), corrupt_kinds::unsupported);
       own.sample = input.sample;
     }
-    const std::vector<std::uint32_t>& ids = shared ? shared->ids : own.ids;
-    if (ids.size() != counted) {
-      return corrupt(str_cat("has ", ids.size(), " tokens, and had ", counted,
-                             " when they were counted: the texts have changed since, or were damaged"));
-    }
-    const std::size_t count = to.bytes.size() / size_bytes(settings_.type);
-    // Of a whole text nothing has to be found.
-    const std::uint64_t first =
-        count == counted
-            ? 0
-            : packed_->of().piece_of({.sample = input.sample, .draw = input.draw, .epoch = input.epoch}).first;
-    assert(first + count <= ids.size());
-    std::byte* at = to.bytes.data();
-    for (std::size_t i = 0; i < count; ++i) at = put(at, std::int64_t{ids[first + i]});
-    to.used = to.bytes.size();
-    return {};
+    return packed_->write(shared ? shared->ids : own.ids, input, to);
   }
 
   /// Returns where the next one goes.
@@ -359,7 +253,8 @@ class tokenize_program final : public field_program, ragged_facet, packable_face
   const text_encoder& encoder_;
   std::optional<chat_template> chat_;
   const std::size_t around_;
-  const rank_packing* packed_ = nullptr;
+  std::optional<packed_pieces> packed_;
+  bool with_places_ = false;
   mutable long_texts long_;
 };
 
@@ -489,10 +384,6 @@ class tokenize_model final : public one_program_field {
 }  // namespace
 }  // namespace stages
 
-tokenize::tokenize(std::string member, tokenizer words) : words_(std::move(words)) {
-  settings_.name = member;
-  settings_.member = std::move(member);
-}
 tokenize tokenize::eos() const {
   if (!words_.get()->eos) {
     throw error(errc::usage, str_cat(words_.get()->path,

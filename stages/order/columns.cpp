@@ -84,6 +84,7 @@ std::vector<std::uint64_t> lengths_of(const dataset& samples, std::string_view l
                       "', and no field of this name whose bytes are stored; it has ", names_of(model, true, length));
   }
   lengths = datasets::value_sizes(model, *field);
+  std::replace(lengths.begin(), lengths.end(), datasets::damaged_value, std::uint64_t{0});
   const auto none = std::find(lengths.begin(), lengths.end(), datasets::no_value);
   if (none != lengths.end()) throw_none(order, static_cast<std::uint64_t>(none - lengths.begin()), length);
   return lengths;

@@ -433,14 +433,21 @@ class packed_order final : public order_model {
       throw order_error(name(), "a last batch is smaller, or left out: give keep or drop");
     }
     std::shared_ptr<const row_counts> counts;
+    const std::string* of = nullptr;
     for (const field& each : context.fields) {
       std::shared_ptr<const row_counts> found = each.model().counts(samples.model(), context.counting);
-      if (found && counts) throw order_error(name(), "two fields make tokens; a loader packs those of one");
-      if (found) counts = std::move(found);
+      if (!found) continue;
+      if (counts) {
+        check_same(*of, *counts, each.model().name(), *found);
+      } else {
+        counts = std::move(found);
+        of = &each.model().name();
+      }
     }
     if (!counts) {
       throw order_error(name(),
-                        "no field of the loader makes tokens of texts: give it a leat::tokenize(\"text\", words)");
+                        "no field of the loader has tokens: give it a leat::tokenize(\"text\", words), or of "
+                        "tokens that were made before a leat::sequence(\"input_ids\").packed()");
     }
     check_size(*counts);
     if (counts->empty() || std::all_of(counts->begin(), counts->end(), [](std::uint32_t n) { return n == 0; })) {
@@ -451,6 +458,15 @@ class packed_order final : public order_model {
   }
 
  private:
+  // Fields that are packed lie in the same places.
+  void check_same(const std::string& first, const row_counts& of_first, const std::string& other,
+                  const row_counts& of_other) const {
+    const auto differ = std::mismatch(of_first.begin(), of_first.end(), of_other.begin()).first;
+    if (differ == of_first.end()) return;
+    const auto sample = static_cast<std::size_t>(differ - of_first.begin());
+    throw order_error(name(), "'", first, "' has ", *differ, " tokens in sample ", sample, ", and '", other, "' ",
+                      of_other[sample], ": fields that are packed together have the same lengths");
+  }
   // The place of each token is a draw.
   void check_size(const row_counts& counts) const {
     std::uint64_t tokens = 0;

@@ -3,7 +3,6 @@
 #include "base/cores_quota.hpp"
 #include "base/text.hpp"
 #include "stages/batch/transfer.hpp"
-#include "stages/order/dealt_rows.hpp"
 #include "stages/plan/block_uses.hpp"
 #include "stages/plan/cache_use.hpp"
 #include "stages/plan/memory_plan.hpp"
@@ -22,8 +21,8 @@ namespace {
 
 // How even the batches are that are looked at: the first of an epoch, as far as they are quickly looked at.
 std::optional<std::string> describe_dealing(const run_spec& run) {
-  const auto* const deals = dynamic_cast<const dealing*>(&run.order());
-  if (deals == nullptr || run.world().size == 1) return std::nullopt;
+  const dealing* const deals = run.deals();
+  if (deals == nullptr) return std::nullopt;
   constexpr std::uint64_t looked_at_max = 16;
   const std::uint64_t looked_at = std::min(run.batches(0), looked_at_max);
   if (looked_at == 0) return std::nullopt;

@@ -27,9 +27,17 @@ std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& f
   programs.reserve(fields.size());
   for (const field& each : fields) each.model().bind(dataset, finished, programs);
   number_views(programs);
-  if (packed == nullptr) return programs;
+  bool is_first = true;
   for (const auto& each : programs) {
-    if (each->facets().packable != nullptr) each->facets().packable->pack(*packed);
+    packable_facet* const packable = each->facets().packable;
+    if (packable == nullptr) continue;
+    if (packed != nullptr) {
+      packable->pack(*packed, std::exchange(is_first, false));
+    } else if (packable->has_to_be_packed()) {
+      throw error(errc::usage, str_cat("sequence '", each->outputs().front().name,
+                                       "': packed() is for an order that packs; give packed(length) as the order, or "
+                                       "leave it out"));
+    }
   }
   return programs;
 }
@@ -198,6 +206,10 @@ run_spec::run_spec(const leat::dataset& samples, const std::vector<field>& field
                 .in_order = order_->in_order(),
                 .seed = options.seed,
                 .packed = packing()}) {}
+
+const dealing* run_spec::deals() const noexcept {
+  return world_.size > 1 ? dynamic_cast<const dealing*>(order_.get()) : nullptr;
+}
 
 std::uint64_t run_spec::batches(std::uint32_t epoch) const {
   const std::uint64_t all = order_->batches(epoch);

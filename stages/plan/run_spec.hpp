@@ -6,6 +6,7 @@
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/batch_plan.hpp"
 #include "stages/batch/field_model.hpp"
+#include "stages/order/dealt_rows.hpp"
 #include "stages/order/packing.hpp"
 #include "stages/plan/plan.hpp"
 
@@ -49,6 +50,8 @@ class run_spec {
   [[nodiscard]] const leat::dataset& samples() const noexcept { return samples_; }
   [[nodiscard]] const datasets::dataset_model& dataset() const noexcept { return *samples_.model(); }
   [[nodiscard]] const sampler& order() const noexcept { return *order_; }
+  /// Null, unless rows are dealt to several ranks by what they cost.
+  [[nodiscard]] const dealing* deals() const noexcept;
   /// Null, unless the order packs.
   [[nodiscard]] const rank_packing* packing() const noexcept { return packing_ ? &*packing_ : nullptr; }
   [[nodiscard]] const std::vector<std::unique_ptr<field_program>>& programs() const noexcept { return programs_; }

@@ -39,6 +39,7 @@ void note_pieces(const batch_in_flight& batch, batch::state& to) {
                            .count = static_cast<std::uint32_t>(piece.capacity / element),
                            .document = document});
     }
+    return;  // Those of the others lie there too.
   }
 }
 
@@ -195,6 +196,10 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
     ragged_bytes_.fetch_add(rows.own_bytes, std::memory_order_relaxed);
     ragged_padding_bytes_.fetch_add(rows.room_bytes - rows.own_bytes, std::memory_order_relaxed);
   }
+  if (const dealing* const deals = run_.deals()) {
+    slowest_rank_cost_.fetch_add(deals->slowest(item.epoch, item.index).dealt, std::memory_order_relaxed);
+    dealt_batches_.fetch_add(1, std::memory_order_relaxed);
+  }
   const std::uint64_t end_ns = now_ns();
   collate_times_.record(end_ns - begin_ns);
   batch.note(activity::collate, begin_ns, end_ns);
@@ -350,7 +355,9 @@ hand_over::counters hand_over::count() const noexcept {
           .transferred_rows = transferred_rows_.load(std::memory_order_relaxed),
           .transfer_ns = transfer_times_.sum_ns(),
           .ragged_bytes = ragged_bytes_.load(std::memory_order_relaxed),
-          .ragged_padding_bytes = ragged_padding_bytes_.load(std::memory_order_relaxed)};
+          .ragged_padding_bytes = ragged_padding_bytes_.load(std::memory_order_relaxed),
+          .dealt_batches = dealt_batches_.load(std::memory_order_relaxed),
+          .slowest_rank_cost = slowest_rank_cost_.load(std::memory_order_relaxed)};
 }
 
 void staleness_job::run(async::worker_context&) noexcept { owner->ended_by->check_staleness(*owner); }

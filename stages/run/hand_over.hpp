@@ -49,6 +49,8 @@ class hand_over {
     std::uint64_t transfer_ns = 0;
     std::uint64_t ragged_bytes = 0;
     std::uint64_t ragged_padding_bytes = 0;
+    std::uint64_t dealt_batches = 0;  ///< whose rows are dealt to ranks by what they cost
+    double slowest_rank_cost = 0;     ///< over the mean: the sum of these batches
   };
 
   explicit hand_over(const parts& given);
@@ -114,6 +116,8 @@ class hand_over {
   async::histogram transfer_times_;
   std::atomic<std::uint64_t> ragged_bytes_{0};
   std::atomic<std::uint64_t> ragged_padding_bytes_{0};
+  std::atomic<std::uint64_t> dealt_batches_{0};
+  std::atomic<double> slowest_rank_cost_{0};
 };
 
 }  // namespace leat::stages

@@ -189,6 +189,9 @@ loader_stats line_watch::stats() const {
   now.remote = remote_since(line_.remote_before, remote_counts(line_.run.dataset()));
   now.ragged_bytes = ended.ragged_bytes;
   now.ragged_padding_bytes = ended.ragged_padding_bytes;
+  if (ended.dealt_batches != 0) {
+    now.slowest_rank_cost = ended.slowest_rank_cost / static_cast<double>(ended.dealt_batches);
+  }
 
   now.elapsed_s = in_seconds(counted.time_ns);
   now.bytes_read = read.bytes;

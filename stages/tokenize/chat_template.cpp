@@ -1,5 +1,6 @@
 #include "stages/tokenize/chat_template.hpp"
 
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "stages/tokenize/reference_letters.hpp"
 
@@ -131,12 +132,12 @@ const chat_rule* rule_of_tokens(const text_encoder& words) {
 chat_template::chat_template(const std::string& name, const text_encoder& words, const std::string& path)
     : rule_(name.empty() ? rule_of_tokens(words) : rule_named(name)), words_(&words) {
   if (rule_ == nullptr) {
-    throw error(errc::usage, name.empty()
-                                 ? str_cat("chat: the special tokens of ", path,
-                                           " do not say for certain how a chat is written; name its template: "
-                                           ".with_template(\"chatml\"), of ",
-                                           names_of_rules())
-                                 : str_cat("chat: there is no template '", name, "'; there are ", names_of_rules()));
+    throw error(errc::usage,
+                name.empty() ? str_cat("chat: the special tokens of ", path,
+                                       " do not say for certain how a chat is written; name its template with ",
+                                       spelled(option_id::chat_template), ": ", names_of_rules())
+                             : str_cat("chat: there is no template '", name, "'; there are ", names_of_rules()),
+                option_id::chat_template);
   }
   for (const std::string_view each : rule_->specials) {
     const std::optional<std::uint32_t> id = words.find(each);

@@ -150,12 +150,13 @@ TEST(chat, packs_whole_chats_with_labels_beside_them) {
   const testing::watchdog dog("packed chats");
   const tokenizer words = chat_words();
   const chat_lines lines;
-  for (const dtype type : {dtype::i32, dtype::i64}) {
+  for (const auto& [type, masked] :
+       {std::pair(dtype::i32, true), std::pair(dtype::i64, true), std::pair(dtype::i32, false)}) {
     testing::loader_options options = testing::one_epoch_in_order();
     options.batch_size = 2;
     options.order = packed(256, {.by = packed_by::best_fit, .pad = -1});
-    testing::loader train(open(lines.path()), options,
-                          chat("messages", words).with_template("chatml").mask_prompt().as(type));
+    const chat how = chat("messages", words).with_template("chatml").as(type);
+    testing::loader train(open(lines.path()), options, masked ? how.mask_prompt() : how);
     std::size_t chats = 0;
     for (const batch& got : train.blocking()) {
       const auto numbers = [&](const char* name) {
@@ -177,7 +178,7 @@ TEST(chat, packs_whole_chats_with_labels_beside_them) {
           continue;
         }
         ASSERT_EQ(positions[at], 0);
-        const ids_and_labels all = wanted(words, got.ids()[piece++], true);
+        const ids_and_labels all = wanted(words, got.ids()[piece++], masked);
         ASSERT_LE(at + all.ids.size(), ids.size());
         for (std::size_t i = 0; i < all.ids.size(); ++i, ++at) {
           ASSERT_EQ(ids[at], all.ids[i]);
@@ -188,6 +189,28 @@ TEST(chat, packs_whole_chats_with_labels_beside_them) {
       ASSERT_EQ(piece, got.ids().size());
     }
     EXPECT_EQ(chats, chats_in_all);
+  }
+}
+
+TEST(chat, has_a_digest_that_is_of_its_labels_too) {
+  const testing::watchdog dog("digests of chats");
+  const tokenizer words = chat_words();
+  const chat_lines lines;
+  const auto digest_of = [&](bool masked, dtype type, const std::optional<order>& by) {
+    testing::loader_options options = testing::one_epoch_in_order();
+    options.digests = true;
+    options.order = by;
+    const chat how = chat("messages", words).with_template("chatml").as(type);
+    testing::loader train(open(lines.path()), options, masked ? how.mask_prompt() : how);
+    for (const batch& got : train.blocking()) static_cast<void>(got);
+    return train.state().run_digest.value();
+  };
+  for (const dtype type : {dtype::i32, dtype::i64}) {
+    EXPECT_NE(digest_of(false, type, std::nullopt), digest_of(true, type, std::nullopt));
+    for (const packed_by by : {packed_by::stream, packed_by::best_fit, packed_by::first_fit}) {
+      const order rows = packed(128, {.by = by, .longer = longer_samples::split});
+      EXPECT_NE(digest_of(false, type, rows), digest_of(true, type, rows));
+    }
   }
 }
 

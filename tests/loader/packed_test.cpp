@@ -1,6 +1,7 @@
 // Rows that hold several texts: which tokens lie where, for any world, from any place on.
 #include "tests/loader/running.hpp"
 #include "tests/support/memory_store.hpp"
+#include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
@@ -22,10 +23,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -480,9 +483,9 @@ TEST(packed, is_refused_where_it_cannot_be) {
     return testing::message_of(errc::usage, [&] { testing::loader(files.opened(), options, std::move(fields)); });
   };
   testing::loader_options options = packing_options(40);
-  EXPECT_THAT(refusal(options, {label("number")}), HasSubstr("order packed: no field of the loader makes tokens"));
-  EXPECT_THAT(refusal(options, {as_tokens(words), as_tokens(words).named("again")}),
-              HasSubstr("two fields make tokens"));
+  EXPECT_THAT(refusal(options, {label("number")}), HasSubstr("order packed: no field of the loader has tokens"));
+  EXPECT_THAT(refusal(options, {as_tokens(words), tokenize("text", words).named("again")}),
+              HasSubstr("and 'again' 1: fields that are packed together have the same lengths"));
   EXPECT_THAT(refusal(options, {as_tokens(words).pad(9)}), HasSubstr("rows are packed"));
   EXPECT_THAT(refusal(packing_options(1U << 30), {as_tokens(words)}), HasSubstr("whose places are i32"));
   options.on_corrupt = corrupt_policy::substitute;
@@ -732,12 +735,14 @@ TEST(balanced_cost, deals_rows_of_one_text_by_their_tokens_and_says_what_it_lack
   const text_lines files;
   const tokenizer words = tokenizer_of("gpt2.json");
   testing::loader_options options = small_options();
+  options.epochs = 1;
   options.batch_size = 6;
   options.global_batch_size = 24;
   options.order = balanced_cost(
       shuffled(), {.cost = [](std::uint64_t n) { return static_cast<double>(n); }, .name = "linear", .length = "text"});
   std::vector<std::vector<std::size_t>> sums(4);  // tokens of each rank's batches
   std::multiset<std::uint64_t> seen;
+  std::vector<double> slowest;  // as each rank's stats say it
   for (std::uint32_t rank = 0; rank < 4; ++rank) {
     options.world = {.rank = rank, .size = 4};
     testing::loader train(files.opened(), options, as_tokens(words));
@@ -745,9 +750,18 @@ TEST(balanced_cost, deals_rows_of_one_text_by_their_tokens_and_says_what_it_lack
       sums[rank].push_back(values_of<std::int64_t>(*got, "text").size());
       seen.insert(got->ids().begin(), got->ids().end());
     }
+    slowest.push_back(train.stats().slowest_rank_cost);
   }
   EXPECT_EQ(seen.size(), texts_in_all);
   EXPECT_EQ(std::set<std::uint64_t>(seen.begin(), seen.end()).size(), texts_in_all);
+  double in_mean = 0;
+  for (std::size_t b = 0; b < sums[0].size(); ++b) {
+    const std::size_t of_batch[] = {sums[0][b], sums[1][b], sums[2][b], sums[3][b]};
+    const auto all = static_cast<double>(std::accumulate(std::begin(of_batch), std::end(of_batch), std::size_t{0}));
+    in_mean += static_cast<double>(*std::max_element(std::begin(of_batch), std::end(of_batch))) * 4 / all;
+  }
+  in_mean /= static_cast<double>(sums[0].size());
+  for (const double each : slowest) EXPECT_NEAR(each, in_mean, 1e-9);
   // A text of 2,000 tokens may be one rank's alone; no other has more than it must.
   for (std::size_t b = 0; b + 1 < sums[0].size(); ++b) {
     std::vector<std::size_t> of_batch;
@@ -765,6 +779,151 @@ TEST(balanced_cost, deals_rows_of_one_text_by_their_tokens_and_says_what_it_lack
               HasSubstr("the cost of"));
   options.last = last_batch::pad;
   EXPECT_THAT(refusal(balanced_cost(shuffled(), {.length = "text"})), HasSubstr("give keep or drop"));
+}
+
+/// The texts' tokens, made before: as lists of text, and as documents of a Megatron file.
+class token_files {
+ public:
+  explicit token_files(const tokenizer& words) {
+    std::ofstream lines(path("tokens.jsonl"));
+    std::vector<std::int32_t> all;
+    std::vector<std::int32_t> lengths;
+    for (std::uint64_t i = 0; i < texts_in_all; ++i) {
+      const std::vector<std::int32_t> tokens = wanted_tokens(words, i);
+      lengths.push_back(static_cast<std::int32_t>(tokens.size()));
+      all.insert(all.end(), tokens.begin(), tokens.end());
+      lines << R"({"ids": )" << list_of(tokens, [](std::int32_t token) { return token; });
+      lines << R"(, "labels": )" << list_of(tokens, [](std::int32_t token) { return token % 3 == 0 ? -100 : token; });
+      lines << R"(, "fewer": [1]})" << "\n";
+    }
+    std::vector<std::int64_t> borders(texts_in_all + 1);
+    std::iota(borders.begin(), borders.end(), 0);
+    testing::write_file(path("tokens.bin"), testing::bytes_of(all));
+    testing::write_file(path("tokens.idx"), testing::megatron_index(4, sizeof(std::int32_t), lengths, borders));
+  }
+  [[nodiscard]] dataset lines() const { return leat::open(path("tokens.jsonl")); }
+  [[nodiscard]] dataset documents() const { return leat::open(path("tokens.bin")); }
+
+ private:
+  [[nodiscard]] std::string path(const std::string& name) const { return (directory_.path() / name).string(); }
+  template <class Change>
+  static std::string list_of(const std::vector<std::int32_t>& tokens, const Change& change) {
+    std::string text;
+    for (const std::int32_t token : tokens) text += (text.empty() ? "[" : ", ") + std::to_string(change(token));
+    return text + "]";
+  }
+
+  testing::temporary_directory directory_;
+};
+
+sequence tokens_in(const std::string& member) { return sequence("text").from(member).as(dtype::i64).packed(); }
+
+TEST(packed, tokens_that_were_made_before_have_the_rows_and_digests_of_their_texts) {
+  watchdog dog("tokens made before");
+  const text_lines texts;
+  const tokenizer words = tokenizer_of("gpt2.json");
+  const token_files files(words);
+  for (const packed_by by : {packed_by::stream, packed_by::best_fit, packed_by::first_fit}) {
+    for (const longer_samples longer : {longer_samples::cut, longer_samples::split}) {
+      testing::loader_options options = packing_options(40, {.by = by, .longer = longer});
+      for (std::uint32_t rank = 0; rank < 2; ++rank) {
+        options.world = {.rank = rank, .size = 2};
+        const std::vector<packed_batch> wanted = packed_run(texts.opened(), options, words);
+        dog.step("lists of text");
+        testing::loader of_lines(files.lines(), options, tokens_in("ids"));
+        EXPECT_EQ(packed_run(of_lines), wanted);
+        dog.step("documents");
+        testing::loader of_documents(files.documents(), options, tokens_in("tokens"));
+        EXPECT_EQ(packed_run(of_documents), wanted);
+      }
+    }
+  }
+}
+
+TEST(packed, fields_of_the_same_lengths_lie_in_the_same_places) {
+  const watchdog dog("labels beside tokens");
+  const tokenizer words = tokenizer_of("gpt2.json");
+  const token_files files(words);
+  const testing::loader_options options = packing_options(40, {.by = packed_by::best_fit});
+  testing::loader train(files.lines(), options, tokens_in("ids"), sequence("labels").packed().pad({.value = -100}));
+  std::size_t labels_in_all = 0;
+  while (const std::optional<batch> got = train.next_blocking()) {
+    const std::vector<std::int64_t> tokens = values_of<std::int64_t>(*got, "text");
+    const std::vector<std::int64_t> labels = values_of<std::int64_t>(*got, "labels");
+    const std::vector<std::int32_t> documents = values_of<std::int32_t>(*got, "text.documents");
+    ASSERT_EQ((*got)["labels"].shape, (*got)["text"].shape);
+    EXPECT_THROW(static_cast<void>((*got)["labels.documents"]), error);
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const bool is_label = documents[i] != -1 && tokens[i] % 3 != 0;
+      ASSERT_EQ(labels[i], is_label ? tokens[i] : -100);
+      labels_in_all += is_label ? 1 : 0;
+    }
+  }
+  EXPECT_GT(labels_in_all, 100U);
+}
+
+TEST(packed, lists_of_tables_are_delivered_once) {
+  const watchdog dog("packed lists");
+  const std::string folder = std::string(LEAT_TEST_DATA) + "/parquet/";
+  constexpr std::uint32_t length = 16;
+  for (const char* name : {"lists-bare.parquet", "lists-zstd.parquet"}) {
+    const dataset all_rows = leat::open(folder + name);
+    std::vector<std::uint64_t> with_lists;  // null in the others
+    for (std::uint64_t row = 0; row < all_rows.size(); ++row) {
+      if (row % 11 != 2) with_lists.push_back(row);
+    }
+    const dataset lists = all_rows.subset(with_lists);
+    testing::loader train(lists, packing_options(length, {.by = packed_by::best_fit, .longer = longer_samples::split}),
+                          tokens_in("ids"));
+    const std::vector<packed_batch> all = packed_run(train);
+    std::map<std::uint64_t, std::vector<std::int32_t>> seen;
+    for (const auto& [sample, tokens] : sequences_of(all, 0, length)) {
+      seen[sample].insert(seen[sample].end(), tokens.begin(), tokens.end());
+    }
+    ASSERT_GT(lists.size(), 0U);
+    for (std::uint64_t sample = 0; sample < lists.size(); ++sample) {
+      const std::vector<std::byte> stored = lists.read(sample, "ids");
+      std::vector<std::int32_t> wanted(stored.size() / sizeof(std::int32_t));
+      if (!stored.empty()) std::memcpy(wanted.data(), stored.data(), stored.size());
+      EXPECT_EQ(seen[sample], wanted) << name << ", sample " << sample;
+    }
+  }
+}
+
+TEST(packed, refuses_tokens_made_before_that_cannot_lie_there) {
+  const tokenizer words = tokenizer_of("gpt2.json");
+  const token_files files(words);
+  const auto refusal = [&](const order& of, const auto&... fields) {
+    testing::loader_options options = small_options();
+    options.order = of;
+    return testing::message_of(errc::usage, [&] { testing::loader(files.lines(), options, fields...); });
+  };
+  EXPECT_THAT(refusal(packed(40), tokens_in("ids"), sequence("fewer").packed()),
+              HasSubstr("and 'fewer' 1: fields that are packed together have the same lengths"));
+  EXPECT_THAT(refusal(packed(40), sequence("ids")), HasSubstr("leat::sequence(\"input_ids\").packed()"));
+  EXPECT_THAT(refusal(shuffled(), tokens_in("ids")), HasSubstr("packed() is for an order that packs"));
+  EXPECT_THAT(refusal(packed(40), tokens_in("ids").as(dtype::f32)), HasSubstr("i32 or i64"));
+  EXPECT_THAT(refusal(packed(40), tokens_in("ids").pad({.max = 3})), HasSubstr("give a value alone"));
+  EXPECT_THAT(refusal(packed(40), tokens_in("ids").mask()), HasSubstr("leave mask() and truncate() out"));
+}
+
+TEST(packed, tokens_made_before_that_are_damaged_are_left_out_and_counted) {
+  const watchdog dog("damaged tokens");
+  const testing::temporary_directory folder;
+  const std::string path = (folder.path() / "tokens.jsonl").string();
+  std::ofstream(path) << R"({"ids": [1, 2, 3]})" << "\n"
+                      << R"({"ids": [4, 5000000000]})" << "\n"
+                      << R"({"ids": []})" << "\n"
+                      << R"({"ids": [6]})" << "\n";
+  testing::loader_options options = testing::one_epoch_in_order();
+  options.on_corrupt = corrupt_policy::skip;
+  options.order = packed(8, {.shuffle = false, .pad = no_token});
+  testing::loader train(leat::open(path), options, tokens_in("ids"));
+  const std::vector<packed_batch> all = packed_run(train);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].tokens, (std::vector<std::int64_t>{1, 2, 3, no_token, 6, no_token, no_token, no_token}));
+  EXPECT_EQ(all[0].ids, (std::vector<std::uint64_t>{0, 3}));
+  EXPECT_EQ(train.stats().quarantined, 1U);
 }
 
 TEST(bucketed, counts_the_tokens_of_a_tokenize_field) {

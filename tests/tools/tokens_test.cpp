@@ -117,6 +117,29 @@ TEST(tokens, of_megatron_are_a_document_for_each_text) {
   }
 }
 
+TEST(tokens, of_ranks_are_those_of_one_process_one_file_behind_the_other) {
+  const made_texts made(701);
+  const tokenizer words = tokenizer::open(words_path);
+  std::size_t text = 0;
+  for (const std::string rank : {"0", "1", "2"}) {
+    const ended process = run({"tokens", made.path(), "--tokenizer", words_path, "--eos", "<|end|>", "--to", "megatron",
+                               "--rank", rank, "--world", "3", made.beside("part.%r.bin"), "--json"});
+    ASSERT_EQ(process.exit_code, 0) << process.err;
+    EXPECT_EQ(process.json().at("rank"), std::stoi(rank));
+    EXPECT_EQ(process.json().at("world"), 3);
+    const dataset documents = open_tokens(made.beside("part." + rank + ".bin"));
+    EXPECT_EQ(documents.size(), rank == "2" ? 233U : 234U);
+    for (std::uint64_t i = 0; i < documents.size(); ++i, ++text) {
+      ASSERT_EQ(tokens_of<std::uint16_t>(documents, i), wanted(words, made.texts[text])) << "text " << text;
+    }
+  }
+  EXPECT_EQ(text, made.texts.size());
+  const ended one_name = run({"tokens", made.path(), "--tokenizer", words_path, "--eos", "<|end|>", "--rank", "0",
+                              "--world", "3", made.beside("part.bin")});
+  EXPECT_EQ(one_name.exit_code, 2);
+  EXPECT_THAT(one_name.err, HasSubstr("part.%r.bin"));
+}
+
 TEST(tokens, a_damaged_text_ends_it_unless_it_is_to_be_left_out) {
   const made_texts made(20);
   std::ofstream(made.path(), std::ios::app) << "{\"n\": 20}\n{\"text\": \"behind\"}\n";
