@@ -68,6 +68,8 @@ constexpr std::ptrdiff_t screen_lines = 24;
 
 std::string help_text(const CLI::App& app, const std::string& name, bool is_short) {
   const terminal screen = terminal::of(stdout);
+  // Without headings: all of it fits a screen of 24 lines.
+  const bool is_whole = app.get_parent() == nullptr;
   std::string text = str_cat(app.get_description(), "\n  ", screen.bold(usage(app, name)), "\n");
 
   const std::vector<const CLI::App*> commands = app.get_subcommands({});
@@ -91,10 +93,9 @@ std::string help_text(const CLI::App& app, const std::string& name, bool is_shor
       rows += row(screen, shown, option->get_type_name(), option->get_description());
     }
     rows += names_in_lines(only_named);
-    if (!rows.empty()) text += str_cat("\n", screen.dim(group), "\n", rows);
+    if (!rows.empty()) text += str_cat("\n", is_whole ? "" : screen.dim(group) + "\n", rows);
   }
-  // The whole has one, without a heading: all of it fits a screen of 24 lines.
-  const std::string heading = app.get_parent() != nullptr ? str_cat("\n", screen.dim("Examples")) : std::string();
+  const std::string heading = is_whole ? std::string() : str_cat("\n", screen.dim("Examples"));
   if (!app.get_footer().empty()) text += str_cat(heading, "\n", app.get_footer(), "\n");
   return text;
 }

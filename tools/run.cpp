@@ -106,6 +106,7 @@ void add_commands(CLI::App& leat, chosen_command& chosen, bool& version_wanted) 
   add_inspect(leat, chosen);
   add_check(leat, chosen);
   add_show(leat, chosen);
+  add_tune(leat, chosen);
   add_report(leat, chosen);
   add_replay(leat, chosen);
   add_where_command(leat, chosen);
