@@ -11,6 +11,7 @@
 //
 // DIR may hold photo packs (.fjpg, as in a tar of `leat pack --photos fast`), too, which the plain way unpacks first. Of
 // these `..._libjpeg_huffman` is what they take where our stage has no door into libjpeg-turbo.
+#include "base/text.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/resample.hpp"
 #include "stages/pixels/row_writer.hpp"
@@ -35,6 +36,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // clang-format off: jpeglib.h uses FILE and size_t and includes neither.
@@ -198,29 +200,48 @@ class plain {
   pixels::scratch_arena arena_{budget_};
 };
 
-// Views of one picture: SimCLR's two, and DINO's two large ones and eight small.
+// Views of one picture: SimCLR's two; DINO's two large ones and eight small, beside one large one; ten crops, beside the middle.
 struct views_job {
   const char* name;
-  int large;
-  int small;
+  std::vector<pixels::pipeline> (*steps)();
 };
-constexpr views_job views_jobs[] = {{"two_of_224", 2, 0}, {"two_of_224_and_eight_of_96", 2, 8}};
+std::vector<pixels::pipeline> random_crops(int count, int size, std::array<double, 2> scale) {
+  const pixels::pipeline steps(
+      {transforms::random_resized_crop{.height = size, .width = size, .scale = scale}, transforms::random_flip{}});
+  std::vector<pixels::pipeline> all;
+  for (int i = 0; i < count; ++i) all.push_back(steps.as_view(str_cat(size, "/", i)));
+  return all;
+}
+std::vector<pixels::pipeline> dinos_views() {
+  std::vector<pixels::pipeline> all = random_crops(2, side, {0.4, 1});
+  for (pixels::pipeline& each : random_crops(8, 96, {0.05, 0.4})) all.push_back(std::move(each));
+  return all;
+}
+std::vector<pixels::pipeline> ten_crops() {
+  using enum placement;
+  std::vector<pixels::pipeline> all;
+  for (const double mirrored : {0, 1}) {
+    for (const placement position : {top_left, top_right, bottom_left, bottom_right, center}) {
+      all.emplace_back(
+          std::vector<transform>{transforms::resize{.shorter_side = 256}, transforms::random_flip{mirrored},
+                                 transforms::center_crop{.height = side, .width = side, .position = position}});
+    }
+  }
+  return all;
+}
+constexpr views_job views_jobs[] = {{"two_of_224", [] { return random_crops(2, side, {0.08, 1}); }},
+                                    {"dinos_one_of_224", [] { return random_crops(1, side, {0.4, 1}); }},
+                                    {"two_of_224_and_eight_of_96", dinos_views},
+                                    {"centre_crop", [] { return std::vector<pixels::pipeline>{ten_crops()[4]}; }},
+                                    {"ten_crop", ten_crops}};
 
 // Rows of u8, all by decode_rows(), or each by decode().
 template <bool Together>
 class views {
  public:
-  explicit views(const views_job& what) {
-    for (int i = 0; i < what.large + what.small; ++i) {
-      const bool large = i < what.large;
-      const int size = large ? side : 96;
-      // DINO's shares of the area, where there are small ones.
-      const auto scale = what.small == 0 ? std::array{0.08, 1.0} : large ? std::array{0.4, 1.0} : std::array{0.05, 0.4};
-      const pixels::pipeline steps(
-          {transforms::random_resized_crop{.height = size, .width = size, .scale = scale}, transforms::random_flip{}});
-      steps_.push_back(steps.as_view(static_cast<std::uint32_t>(i + 1)));
-      memory_.emplace_back(how_.row_bytes(size, size));
-    }
+  explicit views(const views_job& what) : steps_(what.steps()) {
+    for (const pixels::pipeline& each : steps_)
+      memory_.emplace_back(how_.row_bytes(each.out_height(), each.out_width()));
   }
 
   void operator()(std::size_t photo, std::uint64_t sample) {
@@ -229,7 +250,7 @@ class views {
       rows_.push_back({.steps = &steps_[i],
                        .key = {seed, 0, sample},
                        .how = &how_,
-                       .options = {.decimate = true},
+                       .options = {.decimate = steps_[i].geometry_is_random()},
                        .row = memory_[i].data()});
     }
     if constexpr (Together) {

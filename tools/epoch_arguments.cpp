@@ -124,6 +124,8 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
   add_number(app, "--global-batch-size", arguments.global_batch_size, 1,
              "of all ranks together (--batch-size times them)");
   add_picture_options(app, arguments.pictures);
+  add_number(app, "--views", arguments.pictures.views, 1,
+             "so many views of each picture in one output, each drawn by itself (the picture alone)", 256);
   add_choice(app, "--jpeg-decoder", arguments.pictures.decoder,
              {{"turbo", jpeg_decoder::turbo}, {"nvjpeg", jpeg_decoder::nvjpeg}},
              "nvjpeg: NVIDIA's, on --device; other pixels, and no digests (turbo)");

@@ -1,6 +1,7 @@
 #include "tools/fields.hpp"
 
 #include "base/hash_map.hpp"
+#include "base/near_miss.hpp"
 #include "base/text.hpp"
 #include "datasets/files/sample_counts.hpp"
 #include "datasets/model/model.hpp"
@@ -11,6 +12,7 @@
 #include "tools/human.hpp"
 
 #include <leat/error.hpp>
+#include <leat/targets.hpp>
 #include <leat/tokenizer.hpp>
 
 #include <absl/strings/numbers.h>
@@ -290,6 +292,53 @@ void refuse_other_sources(const dataset& samples, const field_survey& found) {
   }
 }
 
+// Members that follow a picture, as the options ask for them.
+class targets_of {
+ public:
+  targets_of(const field_survey& found, const picture_options& how) : masks_(how.masks) {
+    if (!how.boxes.empty()) {
+      boxes_ = absl::StrSplit(how.boxes, absl::MaxSplits(':', 2));
+      if (std::find(boxes_.begin(), boxes_.end(), "") != boxes_.end()) {
+        throw error(errc::usage, str_cat("--boxes '", how.boxes, "': it is NAME, NAME:KEY or NAME:KEY:LABELS"));
+      }
+    }
+    for (const candidate& each : found.candidates()) {
+      if (!each.taken || is_mask(each.name)) continue;
+      if (each.kind == field_kind::picture && picture_.empty()) picture_ = each.name;
+    }
+    for (const std::string& each : masks_) check("--mask", each, found);
+    if (!boxes_.empty()) check("--boxes", boxes_.front(), found);
+  }
+
+  [[nodiscard]] bool is_mask(std::string_view member) const {
+    return std::find(masks_.begin(), masks_.end(), member) != masks_.end();
+  }
+  [[nodiscard]] bool is_boxes(std::string_view member) const { return !boxes_.empty() && boxes_.front() == member; }
+  [[nodiscard]] field mask_of(const std::string& member) const { return mask(member).follows(picture_); }
+  [[nodiscard]] field boxes_of() const {
+    boxes made = boxes(boxes_.front()).follows(picture_);
+    if (boxes_.size() > 1) made = made.key(boxes_[1]);
+    return boxes_.size() > 2 ? made.labels(boxes_[2]) : made;
+  }
+
+ private:
+  void check(std::string_view option, const std::string& member, const field_survey& found) const {
+    if (picture_.empty())
+      throw error(errc::usage, str_cat(option, " without a picture that it belongs to; leave it out"));
+    std::vector<std::string> names;
+    for (const candidate& each : found.candidates()) {
+      if (each.taken && each.name == member) return;
+      if (each.taken) names.push_back(each.name);
+    }
+    throw error(errc::usage, str_cat(option, " '", member, "': no such field; there is ", joined(names, ", "),
+                                     did_you_mean(member, names)));
+  }
+
+  std::vector<std::string> masks_;
+  std::vector<std::string> boxes_;
+  std::string picture_;
+};
+
 array array_of(const dataset& samples, const std::string& name, const picture_options& how) {
   array field(name);
   const std::vector<field_info> fields = samples.fields();
@@ -430,6 +479,11 @@ void add_picture_options(CLI::App& app, picture_options& pictures) {
          "of arrays, as 128,128,128: elements along the last axes; train: a random box, eval: the one in the middle")
       ->delimiter(',')
       ->type_name("N,N,...");
+  app.add_option("--mask", pictures.masks, "a member with a number for each pixel of the picture, which follows it")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  add_text(app, "--boxes", pictures.boxes, "NAME[:KEY[:LABELS]]",
+           "a member of JSON with boxes in the picture, xyxy, and the keys of their list and of their classes");
   app.add_flag("--exif-orientation", pictures.exif_orientation,
                "turn pictures upright first, as EXIF or XMP says (as they are stored)");
   add_choice(app, "--truncated", pictures.truncated,
@@ -492,8 +546,19 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
                        .strays = found.strays().size(),
                        .warnings = warnings_of(samples, found)};
   text_tokens tokenized(found, windows);
+  const targets_of targets(found, pictures);
   for (const candidate& each : found.candidates()) {
     if (!each.taken) continue;
+    if (targets.is_mask(each.name)) {
+      chosen.masks.push_back(each.name);
+      chosen.all.push_back(targets.mask_of(each.name));
+      continue;
+    }
+    if (targets.is_boxes(each.name)) {
+      chosen.boxes.push_back(each.name);
+      chosen.all.push_back(targets.boxes_of());
+      continue;
+    }
     if (std::optional<field> ids = tokenized.of(each)) {
       chosen.all.push_back(std::move(*ids));
       continue;
@@ -501,7 +566,9 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
     switch (each.kind) {
       case field_kind::picture:
         chosen.pictures.push_back(picture(each.name, pictures));
-        chosen.all.emplace_back(chosen.pictures.back());
+        chosen.all.push_back(pictures.views == 0
+                                 ? field(chosen.pictures.back())
+                                 : views(chosen.pictures.back(), static_cast<int>(pictures.views), each.name));
         break;
       case field_kind::label:
         chosen.labels.push_back(each.name);

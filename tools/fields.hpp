@@ -25,6 +25,8 @@ namespace leat::tools {
 ///   exif_orientation   turned upright before that
 ///   background   of pictures with alpha: three channels, or none
 ///   truncated   of JPEGs that lost their ends
+///   views    so many of each in one output; 0: the picture itself
+///   masks, boxes   members that follow the first picture; of boxes MEMBER[:KEY[:LABELS]]
 ///   array_crop   of arrays that have as many axes at least, elements along the last ones: random for train, else in the middle
 struct picture_options {
   bool train = true;
@@ -35,9 +37,12 @@ struct picture_options {
   std::uint32_t size = 224;
   dtype type = dtype::f32;
   layout order = layout::nchw;
+  std::vector<std::string> masks = {};
+  std::string boxes = {};
   std::vector<std::int64_t> array_crop = {};
   std::vector<transform> augment = {};
   pixel_rounding rounding = pixel_rounding::exact;
+  std::uint32_t views = 0;
 };
 
 /// How tokens become samples, and texts tokens.
@@ -103,6 +108,8 @@ struct chosen_fields {
   std::vector<std::string> labels = {};
   std::vector<std::string> texts = {};
   std::vector<std::string> arrays = {};
+  std::vector<std::string> masks = {};
+  std::vector<std::string> boxes = {};
   std::vector<std::string> windows = {};  ///< outputs of tokens: x, y, and what document_rule::mark adds
 };
 

@@ -388,7 +388,8 @@ nlohmann::ordered_json as_json(const findings& found) {
        {{"looked_at", found.pictures.looked_at},
         {"formats", formats_json(found.pictures)},
         {"refused", found.pictures.refused()},
-        {"grey_of_16_bits", found.pictures.deep_grey}}},
+        {"grey_of_16_bits", found.pictures.deep_grey},
+        {"palettes", found.pictures.palettes}}},
       {"jpegs",
        {{"looked_at", found.jpegs.looked_at},
         {"not_baseline", found.jpegs.not_baseline},
@@ -535,7 +536,11 @@ std::string pictures_text(const terminal& screen, const findings& found) {
   if (!read.empty()) str_append(text, "  ", read, "\n");
   if (const std::uint64_t deep = found.pictures.deep_grey; deep != 0) {
     str_append(text, "  ", counted(deep, "PNG is", "PNGs are"),
-               " of 16-bit grey: the upper byte of each pixel is taken\n");
+               " of 16-bit grey: the upper byte of each pixel is taken; a mask (--mask) keeps the numbers\n");
+  }
+  if (const std::uint64_t palettes = found.pictures.palettes; palettes != 0) {
+    str_append(text, "  ", counted(palettes, "PNG has", "PNGs have"),
+               " a palette: its colours are taken; a mask (--mask) keeps the indexes\n");
   }
   if (found.pictures.refused() == 0) return text;
   str_append(text, "  ", screen.warning(str_cat("not read: ", format_counts(found.pictures, false))),

@@ -2,6 +2,7 @@
 
 #include "datasets/files/blocking_source.hpp"
 #include "datasets/model/model.hpp"
+#include "stages/pixels/png_reader.hpp"
 
 #include <leat/error.hpp>
 
@@ -45,7 +46,9 @@ class beginnings {
     ++found_.looked_at;
     const pixels::format what = pixels::format_of(beginning);
     ++found_.count[static_cast<std::size_t>(what)];
-    if (what == pixels::format::png && is_deep_grey(beginning)) ++found_.deep_grey;
+    if (what != pixels::format::png) return;
+    if (is_deep_grey(beginning)) ++found_.deep_grey;
+    if (pixels::samples_of(beginning).is_palette) ++found_.palettes;
   }
 
   void look_at_the_rest() {

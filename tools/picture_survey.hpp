@@ -14,11 +14,13 @@ namespace leat::tools {
 ///   samples     that were asked for pictures
 ///   count       of each format; unknown ones among them, but for empty files
 ///   deep_grey   PNGs of 16-bit grey: their upper bytes are taken
+///   palettes    PNGs of indexes into a palette: their colours are taken
 struct picture_survey {
   std::uint64_t looked_at = 0;
   std::uint64_t samples = 0;
   std::array<std::uint64_t, pixels::format_count> count{};
   std::uint64_t deep_grey = 0;
+  std::uint64_t palettes = 0;
 
   [[nodiscard]] std::uint64_t of(pixels::format what) const noexcept { return count[static_cast<std::size_t>(what)]; }
   /// Those that no reader takes.

@@ -12,6 +12,7 @@
 #include "tools/array_picture.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/class_counts.hpp"
+#include "tools/draw_targets.hpp"
 #include "tools/fields.hpp"
 #include "tools/human.hpp"
 #include "tools/jpeg_encode.hpp"
@@ -425,7 +426,9 @@ class sheet_maker {
                                         [&](const image& each) { return each.get().name == name; });
     // Where rows of unequal length begin.
     const bool is_offsets = name.ends_with(".offsets");
-    if (is_picture || is_offsets || name == class_label_) return;
+    // They are drawn over the picture.
+    const bool is_target = is_in(fields_.masks) || is_target_box(name);
+    if (is_picture || is_offsets || is_target || name == class_label_) return;
     const batch& delivered = *shown_.delivered;
     if (is_in(fields_.labels) && delivered[name].shape.size() == 1) {
       cell.texts.emplace_back(name, element_text(delivered[name], row));
@@ -441,12 +444,35 @@ class sheet_maker {
     }
   }
 
+  // Boxes, what came of which and of what class.
+  [[nodiscard]] bool is_target_box(std::string_view name) const {
+    return std::any_of(fields_.boxes.begin(), fields_.boxes.end(), [&](const std::string& each) {
+      return name == each || name == each + ".kept" || name == each + ".labels";
+    });
+  }
+
+  void add_targets(std::size_t row, sheet_cell& cell) const {
+    const batch& delivered = *shown_.delivered;
+    for (const std::string& each : fields_.masks)
+      draw_mask(delivered[each].type, delivered.bytes(each, row), *cell.seen);
+    for (const std::string& each : fields_.boxes) {
+      const std::span<const std::string> outputs = delivered.outputs();
+      const bool has_labels = std::find(outputs.begin(), outputs.end(), each + ".labels") != outputs.end();
+      const std::vector<drawn_box> found =
+          boxes_in(delivered.bytes(each, row),
+                   has_labels ? delivered.bytes(each + ".labels", row) : std::span<const std::byte>());
+      draw_boxes(found, *cell.seen);
+      cell.texts.emplace_back(each, text_of(found));
+    }
+  }
+
   sheet_cell with_picture(std::size_t place, std::size_t k, sheet_cell cell) {
     const image::settings& settings = fields_.pictures[k].get();
     if (fields_.pictures.size() > 1) str_append(cell.name, "  ", settings.name);
     if (const std::optional<std::size_t> row = rows_[place]) {
       const dimensions all = (*shown_.delivered)[settings.name].shape;
       cell.seen = pixels_back(settings, {all[1], all[2], all[3]}, shown_.delivered->bytes(settings.name, *row));
+      if (k == 0) add_targets(*row, cell);
     }
     try {
       if (std::string steps = onlookers_[k]->steps_of(shown_.planned[place]); !steps.empty()) {

@@ -3,13 +3,18 @@
 #include "base/text.hpp"
 #include "datasets/files/sample_counts.hpp"
 #include "datasets/views/passed_on.hpp"
+#include "datasets/views/renamed.hpp"
 
 #include <leat/description.hpp>
 #include <leat/error.hpp>
 #include <leat/samples.hpp>
 
 #include <algorithm>
+#include <numeric>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace leat {
 namespace datasets {
@@ -21,7 +26,7 @@ class with_fields_model final : public dataset_model, passed_on<with_fields_mode
  public:
   ///   fields, columns   by their numbers in the whole, in the order in which they are wanted
   with_fields_model(std::shared_ptr<const dataset_model> whole, std::vector<std::uint16_t> fields,
-                    std::vector<std::size_t> columns)
+                    std::vector<std::size_t> columns, std::span<const std::pair<std::string, std::string>> names = {})
       : whole_(std::move(whole)),
         inner_(std::move(fields)),
         inner_column_(std::move(columns)),
@@ -48,6 +53,7 @@ class with_fields_model final : public dataset_model, passed_on<with_fields_mode
     }
     if (facets_.joined != nullptr) facets_.joined = this;
     pass_on(whole_->facets(), facets_);
+    if (!names.empty()) rename(names);
   }
 
   std::uint64_t size() const noexcept override { return whole_->size(); }
@@ -109,6 +115,22 @@ class with_fields_model final : public dataset_model, passed_on<with_fields_mode
     return std::make_shared<with_fields_model>(std::move(part), std::move(fields), std::move(columns));
   }
 
+  // Parts of a concatenation keep their names, and so are not shown.
+  void rename(std::span<const std::pair<std::string, std::string>> names) {
+    facets_.joined = nullptr;
+    for (const auto& [before, after] : names) {
+      for (field_info& each : fields_) {
+        if (each.name == before) each.name = after;
+      }
+      for (std::string& each : columns_) {
+        if (each == before) each = after;
+      }
+      if (class_column() == before) {
+        classes_ = std::make_shared<class_names>(class_names{classes_->names, after});
+      }
+    }
+  }
+
   std::shared_ptr<const dataset_model> whole_;
   std::vector<std::uint16_t> inner_;       // by our number
   std::vector<std::size_t> inner_column_;  // likewise
@@ -118,6 +140,26 @@ class with_fields_model final : public dataset_model, passed_on<with_fields_mode
 };
 
 }  // namespace
+
+dataset renamed(const dataset& samples, std::span<const std::pair<std::string, std::string>> names) {
+  if (names.empty()) return samples;
+  const dataset_model& model = *samples.model();
+  const auto is_there = [&](const std::string& name) { return model.find_field(name) || model.find_column(name); };
+  for (const auto& [before, after] : names) {
+    if (!is_there(before)) throw error(errc::usage, str_cat("rename: there is no field '", before, "'"));
+    const bool is_free = !is_there(after) && std::count_if(names.begin(), names.end(),
+                                                           [&](const auto& each) { return each.second == after; }) == 1;
+    if (after.empty() || !is_free) {
+      throw error(errc::usage, str_cat("rename of '", before, "' to '", after, "': another field has this name"));
+    }
+  }
+  std::vector<std::uint16_t> fields(model.fields().size());
+  std::vector<std::size_t> columns(model.columns().size());
+  std::iota(fields.begin(), fields.end(), std::uint16_t{0});
+  std::iota(columns.begin(), columns.end(), std::size_t{0});
+  return dataset(std::make_shared<with_fields_model>(samples.model(), std::move(fields), std::move(columns), names));
+}
+
 }  // namespace datasets
 
 dataset dataset::with_fields(std::span<const std::string> names) const {

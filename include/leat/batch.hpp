@@ -25,6 +25,7 @@ struct DLManagedTensorVersioned;
 namespace leat {
 
 class batch_tensor;
+struct picture_geometry;  // <leat/picture_geometry.hpp>
 template <class Signature>
 class completion;  // <leat/completion.hpp>
 
@@ -87,6 +88,11 @@ class batch {
   [[nodiscard]] std::span<const std::string> outputs() const noexcept;
   /// One row of an output, with its padding. Only of a batch on the host: else throws error{errc::usage}.
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name, std::size_t row) const;
+
+  /// Where the picture of a row lies: its crop, flips and warps. Of an image field, also of a batch on a device; not of
+  /// rows that are mixed, whose own picture is meant.
+  ///   throws   error{errc::not_found} for an output that is no picture, with the names that are
+  [[nodiscard]] picture_geometry placement(std::string_view name, std::size_t row) const;
 
   /// Rows that hold a sample: the planned rows of this rank without the skipped ones. May be 0.
   [[nodiscard]] std::uint32_t valid_rows() const noexcept;

@@ -67,9 +67,9 @@ enum class truncated_jpeg : std::uint8_t { refuse, accept };
 ///   limit      a picture that takes more than a quarter of host_bytes_max to decode is corrupt. The reason names the
 ///              budget that works; with on_corrupt = raise it ends the run with error{errc::limit}
 ///   views      several image fields of one member are views of it, each with its own random numbers. Views are
-///              numbered in the order of the fields, without those that are not random. Fields of different members (a
-///              photograph and its mask) draw the same numbers: first view as first view, second as second.
-///              loader::plan() says which views share one decode
+///              numbered in the order of the fields, without those that are not random. Fields of different members draw
+///              the same numbers, first view as first view; but a mask, boxes and points follow a picture by its name:
+///              <leat/targets.hpp>. loader::plan() says which views share one decode
 ///   throws     (when the loader is built) error{errc::usage} for transforms that do not go together. A function of
 ///              yours (transforms::lookup, transforms::edit) that throws ends the run, as in a `custom` field
 ///
@@ -177,6 +177,10 @@ class image {
   [[nodiscard]] image decoder(jpeg_decoder which) const;
   /// Pictures with more pixels are corrupt samples. Default: 178 956 970, Pillow's limit against decompression bombs.
   [[nodiscard]] image pixels_max(std::int64_t pixels) const;
+  /// Draws by this name, and not as a numbered view of its member: pictures of one group are cropped, flipped and warped
+  /// alike, wherever they stand. View k of leat::views() is of the group `name/k`.
+  ///   throws   (when the loader is built) error{errc::usage} where two of a group have other steps of geometry
+  [[nodiscard]] image together(std::string group) const;
 
   operator field() const;  // NOLINT: a picture is a field.
 
@@ -197,6 +201,7 @@ class image {
     jpeg_decoder decoder = jpeg_decoder::turbo;
     pixel_rounding rounding = pixel_rounding::exact;
     std::int64_t pixels_max = 178'956'970;
+    std::string group = {};  ///< together(); empty: it is numbered
   };
   [[nodiscard]] const settings& get() const noexcept { return settings_; }
 
@@ -483,6 +488,29 @@ class stack {
   std::string name_;
   std::vector<field> fields_;
 };
+
+/// Views of a picture in one output. They share a decode, and each draws by a name of its own: view k is the same
+/// whatever `count` is, and whichever other fields there are.
+///
+///     views(image{}.random_resized_crop(224, {0.4, 1}).random_flip().normalize(imagenet), 2, "global"),
+///     views(image{}.random_resized_crop(96, {0.05, 0.4}).random_flip().normalize(imagenet), 8, "local")
+///
+///   output   `name`: [rows, count, 3, height, width], of the picture's dtype and layout. View k holds the bytes of
+///            image{...}.together("name/k"). Finished on the host
+///   throws   error{errc::usage}: a count outside 1 to 256; (when the loader is built) jpeg_decoder::nvjpeg; rows that are
+///            mixed (loader_options::mix)
+[[nodiscard]] field views(const image& of, int count, std::string name);
+
+/// The corners of a picture and its middle, as torchvision's FiveCrop: top left, top right, bottom left, bottom right,
+/// middle. ten_crop: then those of the mirrored picture, as TenCrop. They share a decode, and draw alike.
+///
+///     ten_crop(image{}.resize(256).normalize(imagenet), 224)
+///
+///   output   the picture's name: [rows, 5 or 10, 3, size, size]. Steps of colour are done in each crop. Where the picture
+///            is smaller than a crop it is padded, as by center_crop; torchvision has an error. Finished on the host
+///   throws   as views()
+[[nodiscard]] field five_crop(const image& of, int size);
+[[nodiscard]] field ten_crop(const image& of, int size);
 
 /// Number columns of a table as one matrix.
 ///   members   each is read as leat::label reads it. A glob ("f*") stands for all that match, in the dataset's order

@@ -72,7 +72,9 @@ struct chat_settings {
 class tokenize {
  public:
   /// The output is called as the member.
-  tokenize(std::string member, tokenizer words);
+  tokenize(std::string member, tokenizer words) : words_(std::move(words)) {
+    settings_.name = settings_.member = std::move(member);
+  }
   [[nodiscard]] tokenize named(std::string name) const {
     return with([&](settings& to) { to.name = std::move(name); });
   }

@@ -141,12 +141,13 @@ struct pad_to {
   padding_mode mode = padding_mode::constant;
 };
 
-/// The middle height x width, padded where the picture is smaller, as torchvision's CenterCrop.
+/// The middle height x width, padded where the picture is smaller, as torchvision's CenterCrop; or that of a corner.
 struct center_crop {
   int height = 224;
   int width = 224;
   std::array<int, 3> fill = {0, 0, 0};
   padding_mode mode = padding_mode::constant;
+  placement position = placement::center;
 };
 
 /// A random height x width window of the picture padded by `padding` on every side.

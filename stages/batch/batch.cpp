@@ -139,6 +139,26 @@ std::span<const std::byte> batch::bytes(std::string_view name, std::size_t row) 
   throw_no_output(name, state_->layout->names());
 }
 
+picture_geometry batch::placement(std::string_view name, std::size_t row) const {
+  if (row >= state_->rows) {
+    throw error(errc::usage, str_cat("placement('", name, "', ", row, "): the batch has ", state_->rows, " rows"));
+  }
+  std::vector<std::string> pictures;
+  for (const output_place& place : state_->layout->outputs()) {
+    if (!place.spec.picture) continue;
+    if (place.spec.name == name) {
+      if (place.spec.row_shape.size() > 3) {
+        throw error(errc::usage, str_cat("'", name, "' has several pictures in a row, each with a place of its own"));
+      }
+      return state_->geometries[row * state_->layout->picture_count() + place.picture_index];
+    }
+    pictures.push_back(place.spec.name);
+  }
+  throw error(errc::not_found,
+              str_cat("no picture '", name, "' in this batch; it holds ",
+                      pictures.empty() ? "none" : joined(pictures, ", "), did_you_mean(name, pictures)));
+}
+
 std::uint32_t batch::valid_rows() const noexcept { return state_->rows; }
 std::uint32_t batch::padded_rows() const noexcept { return state_->padded; }
 std::uint32_t batch::epoch() const noexcept { return state_->epoch; }

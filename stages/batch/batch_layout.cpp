@@ -55,6 +55,7 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
     add_name(spec.name);
     if (spec.has_offsets()) add_name(spec.offsets());
     output_place& added = outputs_.emplace_back();
+    if (spec.picture) added.picture_index = picture_count_++;
     if (spec.ragged) {
       added.ragged_index = ragged_count_++;
     } else if (spec.is_slot()) {

@@ -34,9 +34,10 @@ class batch_layout {
     output_spec spec;
     std::size_t row_bytes = 0;  ///< of a fixed output, as decode() writes it
     std::size_t offset = 0;  ///< of a fixed output's tensor; of the offsets of one that has_offsets() (i64, rows + 1)
-    std::size_t ragged_index = 0;  ///< which of the ragged outputs it is
-    std::size_t whole = 0;         ///< of a slot, the output that it is part of
-    bool hidden = false;           ///< others are made from it; the trainer does not see it
+    std::size_t ragged_index = 0;   ///< which of the ragged outputs it is
+    std::size_t whole = 0;          ///< of a slot, the output that it is part of
+    std::size_t picture_index = 0;  ///< of a picture: which of them it is
+    bool hidden = false;            ///< others are made from it; the trainer does not see it
     /// Of an output that a device makes: the outputs it is made from, itself first, and where it lies in the memory that only the
     /// device has.
     absl::InlinedVector<std::size_t, 4> made_from;
@@ -58,6 +59,7 @@ class batch_layout {
   [[nodiscard]] std::span<const output_place> outputs() const noexcept { return outputs_; }
   [[nodiscard]] std::uint32_t rows_max() const noexcept { return rows_max_; }
   [[nodiscard]] std::size_t ragged_count() const noexcept { return ragged_count_; }
+  [[nodiscard]] std::size_t picture_count() const noexcept { return picture_count_; }
   /// Bytes of the fixed tensors and of the ragged ones' offsets.
   [[nodiscard]] std::size_t fixed_bytes() const noexcept { return fixed_bytes_; }
   [[nodiscard]] staging_rows staging_of(std::size_t program) const noexcept {
@@ -95,6 +97,7 @@ class batch_layout {
   std::size_t staging_bytes_ = 0;
   std::uint32_t rows_max_ = 0;
   std::size_t ragged_count_ = 0;
+  std::size_t picture_count_ = 0;
   std::size_t fixed_bytes_ = 0;
   std::size_t made_bytes_ = 0;
   std::size_t made_row_bytes_ = 0;

@@ -10,6 +10,7 @@
 #include "stages/observe/run_progress.hpp"
 
 #include <leat/batch.hpp>
+#include <leat/picture_geometry.hpp>
 #include <leat/sampler.hpp>
 
 #include <cstddef>
@@ -89,6 +90,7 @@ struct batch::state : batch_hold {
   std::uint32_t packed_rows = 0;             ///< likewise
   std::vector<std::string> names;
   std::vector<digest> row_digests;
+  std::vector<picture_geometry> geometries;  ///< [row * pictures + picture]: batch_layout::picture_count() of them
   std::optional<digest> content;
   stages::run_progress after;  ///< once it was handed out
 };

@@ -20,9 +20,13 @@
 #include <utility>
 #include <vector>
 
+namespace leat {
+struct picture_geometry;
+}
 namespace leat::pixels {
 class scratch_budget;
-}
+struct placed_picture;
+}  // namespace leat::pixels
 
 namespace leat::stages {
 
@@ -44,6 +48,7 @@ struct row_target {
 ///   encoded   the member's bytes, empty where the field reads none
 ///   present   whether the sample has the member at all
 ///   stop      set when the result is no longer needed: long decodes check it and return `cancelled`
+///   geometry  where a program with a leading facet says how its picture lies in the row
 struct decode_input {
   std::uint64_t sample = 0;
   std::uint64_t draw = 0;
@@ -53,6 +58,7 @@ struct decode_input {
   std::span<const std::byte> encoded;
   bool present = false;
   const std::atomic<bool>* stop = nullptr;
+  picture_geometry* geometry = nullptr;
 };
 
 /// One thread's decoder and scratch for one field.
@@ -101,6 +107,10 @@ class drawing_facet {
  public:
   /// Draws as the member's `number`-th view, from 1, which is what a program does by itself. Before it is shared.
   virtual void set_view(std::uint32_t number) = 0;
+  /// Not empty: it draws by this name, and has no number.
+  [[nodiscard]] virtual std::string_view group() const noexcept { return {}; }
+  /// Where it takes the rows of some samples from: the same for all of a group.
+  [[nodiscard]] virtual std::vector<double> geometry_probes() const { return {}; }
 
  protected:
   ~drawing_facet() = default;
@@ -110,6 +120,7 @@ class drawing_facet {
 struct decode_share {
   const field_program* program = nullptr;
   std::span<row_target> rows;
+  picture_geometry* geometry = nullptr;
 };
 
 /// Several programs of a member share one decode.
@@ -216,6 +227,36 @@ class fetching_facet {
   ~fetching_facet() = default;
 };
 
+/// It makes rows of pictures, which others may follow. decode() fills decode_input::geometry.
+class leading_facet {
+ public:
+  /// Of the rows.
+  [[nodiscard]] virtual int row_height() const noexcept = 0;
+  [[nodiscard]] virtual int row_width() const noexcept = 0;
+  /// More about a row than its geometry says.
+  ///   of   as decode() has filled it, for the same input
+  virtual void place(const decode_input& input, const picture_geometry& of, pixels::placed_picture& out) const = 0;
+
+ protected:
+  ~leading_facet() = default;
+};
+
+/// Its rows follow those of a picture: they are made when all programs have made theirs. decode() makes none.
+class following_facet {
+ public:
+  /// The name of the field that it follows.
+  [[nodiscard]] virtual const std::string& leader() const noexcept = 0;
+  /// Before the program is shared: its outputs become as large as the leader's rows.
+  ///   by   lives as long as the program
+  virtual void follow(const leading_facet& by) = 0;
+  /// As decode(), of a sample whose picture lies so.
+  [[nodiscard]] virtual outcome<void> make(field_scratch& scratch, const decode_input& input,
+                                           const picture_geometry& picture, std::span<row_target> rows) const = 0;
+
+ protected:
+  ~following_facet() = default;
+};
+
 /// It has outputs that are of_batch.
 class finishing_facet {
  public:
@@ -237,6 +278,8 @@ struct program_facets {
   const finishing_facet* finishing = nullptr;
   const fetching_facet* fetching = nullptr;
   packable_facet* packable = nullptr;
+  const leading_facet* leading = nullptr;
+  following_facet* following = nullptr;
 };
 
 /// Facts of a program.
@@ -248,6 +291,7 @@ struct program_facets {
 ///   encoded_bytes_max   samples of more encoded bytes are corrupt, as decode() says: no more room is planned for their ragged rows
 ///   recodes_packs       rows of photo packs are coded again for this libjpeg
 ///   scratch_bytes       what decoding a usual sample takes of the scratch budget, per thread
+///   warning             for loader_plan::warnings; empty: none
 struct program_facts {
   bool required = true;
   bool verbatim = false;
@@ -255,6 +299,7 @@ struct program_facts {
   std::size_t encoded_bytes_max = std::numeric_limits<std::size_t>::max();
   bool recodes_packs = false;
   std::size_t scratch_bytes = 0;
+  std::string warning = {};
 };
 
 /// Shared by the decode threads, and immutable from then on.
@@ -295,8 +340,10 @@ class field_program {
     return facets_.ragged ? facets_.ragged->ragged_bytes(output, encoded_bytes) : encoded_bytes;
   }
   [[nodiscard]] bool random() const noexcept { return facets_.drawing != nullptr; }
+  /// What makes its rows: of a slot another program, else itself.
+  [[nodiscard]] const field_program& maker() const noexcept { return maker_ != nullptr ? *maker_ : *this; }
   [[nodiscard]] bool decodes_with(const field_program& first) const {
-    return facets_.sharing && facets_.sharing->decodes_with(first);
+    return facets_.sharing && facets_.sharing->decodes_with(first.maker());
   }
   [[nodiscard]] std::optional<decodes_left> decodes_left_to_device() const {
     return facets_.leaving ? facets_.leaving->decodes_left_to_device() : std::nullopt;
@@ -312,13 +359,14 @@ class field_program {
  protected:
   explicit field_program(std::vector<output_spec> outputs = {}, std::vector<std::uint16_t> reads = {},
                          program_facts facts = {})
-      : outputs_(std::move(outputs)), reads_(std::move(reads)), facts_(facts) {}
+      : outputs_(std::move(outputs)), reads_(std::move(reads)), facts_(std::move(facts)) {}
 
   // A program's constructor fills them.
   std::vector<output_spec> outputs_;
   std::vector<std::uint16_t> reads_;
   program_facts facts_;
   program_facets facets_;
+  const field_program* maker_ = nullptr;
 };
 
 inline std::unique_ptr<field_scratch> field_program::make_scratch(pixels::scratch_budget&) const {

@@ -31,7 +31,10 @@ namespace leat::stages {
 ///   made_by     null, or what makes its tensor on the device, of rows that decode() writes in another form
 ///   made_from   names of further outputs which that takes: the field's own first. The trainer does not see these
 ///   copied      decode() copies or widens stored bytes, or a number that the dataset knows: it takes as long as writing the row
+///   picture     a batch keeps the geometry of its rows: decode_input::geometry
 ///   label       mixed batches have its partner's beside it
+///   unmixed     pictures that mixed batches cannot have
+///   lies_apart  of pictures of one group: it has a crop of its own, as each of five_crop() has
 ///   slot        its row is part of that of another output, which stands before it: it has no tensor, and is hidden
 ///   row_bytes_max   of a ragged output, not 0: the most bytes of any row, whatever is read for it
 ///   read_into   reads go straight to its rows, which therefore begin on pages
@@ -52,7 +55,10 @@ struct output_spec {
   std::shared_ptr<const device_operation> made_by = {};
   std::vector<std::string> made_from = {};
   bool copied = false;
+  bool picture = false;
   bool label = false;
+  bool unmixed = false;
+  bool lies_apart = false;
   struct slot_of {
     std::string of = {};
     std::size_t number = 0;

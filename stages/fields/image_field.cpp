@@ -19,7 +19,9 @@
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/picture_format.hpp"
 #include "stages/pixels/picture_info.hpp"
+#include "stages/pixels/placed_picture.hpp"
 #include "stages/pixels/plain_jpeg.hpp"
+#include "stages/pixels/png_reader.hpp"
 #include "stages/pixels/recipe.hpp"
 #include "stages/pixels/row_writer.hpp"
 #include "stages/pixels/store.hpp"
@@ -101,7 +103,12 @@ std::vector<transform> steps_of(const image::settings& settings, const std::opti
   return steps;
 }
 
-class image_program final : public field_program, choosing_facet, drawing_facet, sharing_facet, leaving_facet {
+class image_program final : public field_program,
+                            choosing_facet,
+                            drawing_facet,
+                            sharing_facet,
+                            leaving_facet,
+                            leading_facet {
  public:
   image_program(const image::settings& settings, std::vector<std::uint16_t> fields,
                 std::optional<arrays_of_pixels> arrays, finished_by finished)
@@ -116,6 +123,7 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
                  .array = arrays_ ? arrays_->all : std::nullopt,
                  .decimate = settings.decimate.value_or(pipeline_.geometry_is_random())},
         colour_scratch_bytes_(pixels::row_writer::scratch_bytes_most(pipeline_)),
+        group_(settings.group),
         nvjpeg_(settings.decoder == jpeg_decoder::nvjpeg) {
     output_spec output{.name = settings.name, .type = settings.type};
     const std::int64_t height = pipeline_.out_height();
@@ -156,6 +164,7 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
     leaves_packs_ = photos;
     const bool slots = photos || (nvjpeg_ && finished != finished_by::host);
     output.axes = settings.order;
+    output.picture = true;
     const picture_batch how =
         pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width));
     if (by_device && pipeline_.has_colour()) programs_ = layout_of(pipeline_);
@@ -182,9 +191,12 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
     facts_.scratch_bytes = usual_scratch_bytes + colour_scratch_bytes_;
     facts_.recodes_packs = pixels::photo_packs_are_recoded();
     facets_.choosing = this;
-    if (pipeline_.random()) facets_.drawing = this;
+    // One that draws nothing is compared with the others of its group all the same.
+    if (pipeline_.random() || !group_.empty()) facets_.drawing = this;
     facets_.sharing = this;
     facets_.leaving = this;
+    if (!group_.empty()) pipeline_ = pipeline_.as_view(group_);
+    facets_.leading = this;
   }
 
   std::size_t scratch_bytes_beside() const override { return usual_view_scratch_bytes + colour_scratch_bytes_; }
@@ -213,6 +225,7 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
           own.decoder.decode(npy->encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
                              store_, options_of(*npy), row, input.stop);
       if (!result) return result.error();
+      note_geometry(result->drawn, result->from_row(), result->info, input.geometry);
       leave_steps(*result->colour, result->colour_done, result->to_mirror, rows);
       count_steps(*result->colour, result->colour_done);
       return {};
@@ -228,6 +241,15 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
     const datasets::photo_range rows =
         photo_bytes_wanted(*of.photo, pipeline_, {.seed = seed, .epoch = epoch, .draw = draw}, options_);
     return {.head_bytes = of.photo->head_bytes, .first = rows.first, .end = rows.end};
+  }
+
+  /// Before it is shared.
+  void warn(std::string of) { facts_.warning = std::move(of); }
+
+  int row_height() const noexcept override { return pipeline_.out_height(); }
+  int row_width() const noexcept override { return pipeline_.out_width(); }
+  void place(const decode_input& input, const picture_geometry& of, pixels::placed_picture& out) const override {
+    pixels::place(pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, of, out);
   }
 
   std::optional<decodes_left> decodes_left_to_device() const override {
@@ -247,6 +269,26 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
   }
 
   void set_view(std::uint32_t number) override { pipeline_ = pipeline_.as_view(number); }
+  std::string_view group() const noexcept override { return group_; }
+  // By what it makes of some pictures: filters and fill may differ.
+  std::vector<double> geometry_probes() const override {
+    std::vector<double> all{static_cast<double>(pipeline_.out_height()), static_cast<double>(pipeline_.out_width()),
+                            options_.exif_orientation ? 1.0 : 0.0};
+    // So many that steps done with slightly other probabilities differ in one.
+    for (std::uint64_t probe = 0; probe < 256; ++probe) {
+      const pixels::draw_key key{.seed = probe, .epoch = 0, .draw = probe};
+      const auto [width, height] = probe % 2 == 0 ? std::pair(640, 480) : std::pair(333, 500);
+      const pixels::geometry drawn = pipeline_.compile(width, height, key);
+      pixels::warp_matrix from = drawn.from_row();
+      if (!drawn.warp) {
+        pixels::recipe steps;
+        pipeline_.draw_steps(key, steps);
+        from = pixels::followed(from, steps.from_row());
+      }
+      all.insert(all.end(), from.begin(), from.end());
+    }
+    return all;
+  }
   bool decodes_with(const field_program& first) const override {
     const auto* const other = dynamic_cast<const image_program*>(&first);
     return other != nullptr && other->photos_ == nullptr && photos_ == nullptr && other->nvjpeg_ == nvjpeg_ &&
@@ -273,6 +315,8 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
       if (!own.decoder.decode_rows(npy->encoded, own.rows, input.stop)) return false;
       for (std::size_t i = 0; i < all.size(); ++i) {
         const pixels::picture_row& made = own.rows[i];
+        note_geometry(made.drawn, pixels::followed(made.drawn.from_row(), made.colour->from_row()), made.info,
+                      all[i].geometry);
         static_cast<const image_program&>(*all[i].program)
             .leave_steps(*made.colour, made.colour_done, made.to_mirror, all[i].rows);
       }
@@ -344,6 +388,7 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
     pipeline_.draw_colour({.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, own.colour);
     leave_steps(own.colour, 0, to_mirror, rows);
     count_steps(own.colour, 0);
+    note_geometry(input, *info);
     return true;
   }
 
@@ -360,10 +405,24 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
                       write_photo_slot(*plan, photo->layout.pack, rows.front().bytes);
     if (left) {
       leave_steps(own.colour, 0, photo->to_mirror, rows);
+      note_geometry(input, photo->info);
       count_steps(own.colour, 0);
     }
     (left ? left_ : not_left_).fetch_add(1, std::memory_order_relaxed);
     return left;
+  }
+
+  void note_geometry(const pixels::geometry& drawn, const pixels::warp_matrix& from_row,
+                     const pixels::picture_info& info, picture_geometry* to) const {
+    if (to == nullptr) return;
+    *to =
+        pixels::geometry_of(drawn, from_row, info.width, info.height, options_.exif_orientation ? info.orientation : 1);
+  }
+  // Of what the device decodes.
+  void note_geometry(const decode_input& input, const pixels::picture_info& info) const {
+    if (input.geometry == nullptr) return;
+    *input.geometry = pixels::geometry_of(pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
+                                          info.width, info.height, options_.exif_orientation ? info.orientation : 1);
   }
 
   // Says what is left to the device. Throws what a user's lookup throws.
@@ -388,6 +447,7 @@ class image_program final : public field_program, choosing_facet, drawing_facet,
   pixels::store store_;
   pixels::decode_options options_;
   std::size_t colour_scratch_bytes_;
+  const std::string group_;
   const bool nvjpeg_;
   bool leaves_packs_ = false;
   std::string_view passes_stay_ =
@@ -433,7 +493,9 @@ std::string padding_of(const Step& step) {
   return text;
 }
 std::string text_of(const transforms::center_crop& step) {
-  return str_cat("center_crop to ", step.height, " x ", step.width, padding_of(step));
+  constexpr std::string_view corners[] = {"", ", top left", ", top right", ", bottom left", ", bottom right"};
+  return str_cat("center_crop to ", step.height, " x ", step.width, padding_of(step),
+                 corners[static_cast<std::size_t>(step.position)]);
 }
 std::string text_of(const transforms::random_crop& step) {
   return str_cat("random_crop to ", step.height, " x ", step.width, ", padding ", step.padding, padding_of(step));
@@ -488,6 +550,8 @@ class image_model final : public one_program_field {
     // Saved runs without them take arrays as their shape says.
     if (settings_.stored) out.add("stored", *settings_.stored == layout::nchw ? "nchw" : "nhwc");
     if (settings_.white) out.add("white", *settings_.white);
+    // Saved runs without it are numbered.
+    if (!settings_.group.empty()) out.add("together", settings_.group);
     // Saved runs without it are turbo's.
     if (settings_.decoder == jpeg_decoder::nvjpeg) out.add("decoder", "nvjpeg");
   }
@@ -510,7 +574,10 @@ class image_model final : public one_program_field {
     } else {
       std::erase_if(fields, [&](std::uint16_t field) { return arrays_in(dataset, field).has_value(); });
     }
-    return std::make_unique<image_program>(settings_, std::move(fields), std::move(arrays), finished);
+    std::string warning = arrays ? std::string() : numbers_lost(dataset, fields.front());
+    auto made = std::make_unique<image_program>(settings_, std::move(fields), std::move(arrays), finished);
+    if (!warning.empty()) made->warn(std::move(warning));
+    return made;
   }
 
  private:
@@ -544,6 +611,26 @@ class image_model final : public one_program_field {
                },
                samples)
         .empty();
+  }
+  // What becomes of a PNG of numbers: a mask or a depth, most likely. Looks at one sample of a member that is called so.
+  [[nodiscard]] std::string numbers_lost(const datasets::dataset_model& dataset, std::uint16_t field) const {
+    const std::string& member = settings_.member;
+    if (!(member == "png" || member.ends_with(".png")) || lower(dataset, field).is_awaited) return {};
+    std::string_view what;
+    static_cast<void>(look_at_first_values(
+        dataset, field,
+        [&](std::span<const std::byte> bytes) -> std::string {
+          if (pixels::format_of(bytes) != pixels::format::png) return "no PNG";
+          const pixels::png_samples samples = pixels::samples_of(bytes);
+          what = samples.is_palette                            ? "indexes of a palette become its colours"
+                 : samples.bits == 16 && samples.channels == 1 ? "of 16 bits of grey the lower 8 are dropped"
+                                                               : "";
+          return "";
+        },
+        1));
+    if (what.empty()) return {};
+    return str_cat("image '", settings_.name, "' of '", member, "': ", what, "; leat::mask{\"", member,
+                   "\"}.follows(...) keeps the numbers");
   }
   // Texts, numbers, and bytes that are elements of another type. A name promises a kind, and a column of a table has that of its first
   // value: pictures among the next ones are pictures. Other bytes may be any.
@@ -729,6 +816,12 @@ image image::decoder(jpeg_decoder which) const {
 image image::pixels_max(std::int64_t pixels) const {
   image changed = *this;
   changed.settings_.pixels_max = pixels;
+  return changed;
+}
+image image::together(std::string group) const {
+  if (group.empty()) throw error(errc::usage, str_cat("image '", settings_.name, "': together() with no name"));
+  image changed = *this;
+  changed.settings_.group = std::move(group);
   return changed;
 }
 image::operator field() const { return field(std::make_shared<stages::image_model>(settings_)); }

@@ -3,6 +3,7 @@
 #include "datasets/model/model.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
+#include "stages/fields/slots.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
@@ -29,7 +30,12 @@ class slot_program final : public field_program {
     // Its row is a part of one, which neither a read nor a cut of a block goes to.
     facts_.verbatim = false;
     facts_.crop = nullptr;
+    facets_.choosing = inner_->facets().choosing;
     facets_.drawing = inner_->facets().drawing;
+    facets_.sharing = inner_->facets().sharing;
+    facets_.leaving = inner_->facets().leaving;
+    maker_ = inner_.get();
+    facets_.leading = inner_->facets().leading;
   }
 
   std::size_t bytes_copied(std::size_t encoded_bytes) const override { return inner_->bytes_copied(encoded_bytes); }
@@ -48,7 +54,8 @@ class slot_program final : public field_program {
 
 std::string text_of(const output_spec& output) { return str_cat(name(output.type), " ", to_string(output.row_shape)); }
 
-// Binds the fields, whose rows are to be alike.
+}  // namespace
+
 std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name, const std::vector<field>& fields,
                                                        const datasets::dataset_model& dataset) {
   std::vector<std::unique_ptr<field_program>> slots;
@@ -56,6 +63,10 @@ std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name, 
     const std::size_t before = slots.size();
     each.model().bind(dataset, finished_by::host, slots);
     const output_spec& output = slots.back()->outputs().front();
+    if (slots.back()->facets().following != nullptr) {
+      throw error(errc::usage, str_cat("stack '", name, "': the field '", each.name(),
+                                       "' follows a picture; give the loader such fields beside the stack"));
+    }
     if (slots.size() != before + 1 || slots.back()->outputs().size() != 1 || output.ragged ||
         slots.back()->finishes()) {
       throw error(errc::usage, str_cat("stack '", name, "': the field '", each.name(),
@@ -77,9 +88,14 @@ std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name, 
 }
 
 void add_slots(const std::string& name, std::vector<std::unique_ptr<field_program>> slots,
-               std::vector<std::unique_ptr<field_program>>& out) {
+               std::vector<std::unique_ptr<field_program>>& out, bool lie_apart) {
   const output_spec first = slots.front()->outputs().front();
-  output_spec whole{.name = name, .type = first.type, .copied = first.copied};
+  output_spec whole{.name = name,
+                    .type = first.type,
+                    .copied = first.copied,
+                    .picture = first.picture,
+                    .unmixed = first.axes.has_value(),
+                    .lies_apart = lie_apart};
   whole.row_shape.push_back(static_cast<std::int64_t>(slots.size()));
   for (const std::int64_t extent : first.row_shape) whole.row_shape.push_back(extent);
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -88,11 +104,14 @@ void add_slots(const std::string& name, std::vector<std::unique_ptr<field_progra
       slot = first;
       slot.name = str_cat(name, "[", i, "]");
       slot.axes.reset();
+      slot.lies_apart = lie_apart;
       slot.slot = {.of = name, .number = i};
     }
     out.push_back(std::make_unique<slot_program>(std::move(slot), std::move(slots[i])));
   }
 }
+
+namespace {
 
 class stack_model final : public field_model {
  public:

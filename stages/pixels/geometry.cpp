@@ -286,12 +286,16 @@ void geometry_folding::fold(const tr::letterbox& step) noexcept {
 
 void geometry_folding::fold(const tr::pad_to& step) noexcept {
   pad(step.mode, step.fill);
-  const bool is_right = step.position == placement::top_right || step.position == placement::bottom_right;
-  const bool is_low = step.position == placement::bottom_left || step.position == placement::bottom_right;
-  if (step.position == placement::center) {
-    return crop(center(width_, step.width), center(height_, step.height), step.width, step.height);
+  crop_at(step.position, step.width, step.height);
+}
+
+void geometry_folding::crop_at(placement position, int crop_width, int crop_height) noexcept {
+  const bool is_right = position == placement::top_right || position == placement::bottom_right;
+  const bool is_low = position == placement::bottom_left || position == placement::bottom_right;
+  if (position == placement::center) {
+    return crop(center(width_, crop_width), center(height_, crop_height), crop_width, crop_height);
   }
-  crop(is_right ? width_ - step.width : 0, is_low ? height_ - step.height : 0, step.width, step.height);
+  crop(is_right ? width_ - crop_width : 0, is_low ? height_ - crop_height : 0, crop_width, crop_height);
 }
 
 void geometry_folding::pad(padding_mode mode, const std::array<int, 3>& fill) noexcept {
@@ -301,7 +305,7 @@ void geometry_folding::pad(padding_mode mode, const std::array<int, 3>& fill) no
 
 void geometry_folding::fold(const tr::center_crop& step) noexcept {
   if (is_larger(step.height, step.width)) pad(step.mode, step.fill);
-  crop(center(width_, step.width), center(height_, step.height), step.width, step.height);
+  crop_at(step.position, step.width, step.height);
 }
 
 void geometry_folding::fold(const tr::random_crop& step, random_draws draws) noexcept {

@@ -153,6 +153,7 @@ class geometry_folding {
 
  private:
   void crop(std::int64_t x, std::int64_t y, int crop_width, int crop_height) noexcept;
+  void crop_at(placement position, int crop_width, int crop_height) noexcept;
   void scale(std::int64_t to_width, std::int64_t to_height, filter how) noexcept;
   void scale_by(double factor, filter how) noexcept;
   [[nodiscard]] bool is_larger(int height, int width) const noexcept { return height > height_ || width > width_; }

@@ -417,6 +417,7 @@ outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, s
   for (std::size_t i = 0; i < rows.size(); ++i) {
     picture_row& each = rows[i];
     each.drawn = each.steps->compile(width, height, each.key);
+    each.info = *info;
     each.colour_done = state_->draw_colour(*each.steps, each.key, each.options, i).count;
     each.colour = &state_->recipes[i];
     each.decimation = choose_decimation(each.drawn, from.reader, each.options);

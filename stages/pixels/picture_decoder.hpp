@@ -76,6 +76,7 @@ struct picture_row {
   decode_options options;
   std::byte* row = nullptr;
   geometry drawn = {};
+  picture_info info = {};
   int decimation = 1;
   bool to_mirror = false;
   const recipe* colour = nullptr;

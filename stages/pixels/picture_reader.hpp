@@ -22,6 +22,8 @@ namespace leat::pixels {
 ///   library_only   use the format's library only, without our fast path; see picture_reader::gave_up()
 ///   accept_cut     a JPEG that lost its end is grey from there on
 ///   background     what a picture with alpha is laid over; none: its alpha is dropped
+///   as_stored      PNG only: the samples of the file without alpha, of the host's byte order; of a palette its indexes. One byte each,
+///                  or two of 16 bits; others get 8-bit RGB
 ///   array          how pixels lie in the bytes, which are an array's; none: they are a file's
 ///   plain          without the vector and bit instructions that not every processor has, in our JPEG path; for tests
 struct reading {
@@ -31,6 +33,7 @@ struct reading {
   std::optional<rgb_colour> background = std::nullopt;
   std::optional<array_pixels> array = std::nullopt;
   bool plain = false;
+  bool as_stored = false;
 };
 
 /// One thread's reader of one format, which takes its memory from an arena. Between open() and the arena's end() it reads one

@@ -6,6 +6,7 @@
 #include <png.h>
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <csetjmp>
 #include <cstring>
@@ -46,6 +47,8 @@ struct frame {
   const std::atomic<bool>* stop;
   picture_info expected;
   std::optional<rgb_colour> background;  // where the file has alpha
+  bool as_stored;
+  std::size_t pixel_bytes;
   rectangle region;
 
   std::size_t stride;
@@ -188,16 +191,25 @@ void start_step(frame& f) {
     leave(f, stages::outcome_kind::corrupt, "two header chunks that differ");
   }
 
-  png_set_expand(f.png);  // palettes to RGB, grey of few bits to 8
-  png_set_strip_16(f.png);
-  if (!f.background) png_set_strip_alpha(f.png);
-  png_set_gray_to_rgb(f.png);
+  if (f.as_stored) {
+    png_set_packing(f.png);
+    png_set_strip_alpha(f.png);
+    if constexpr (std::endian::native == std::endian::little) png_set_swap(f.png);
+  } else {
+    png_set_expand(f.png);  // palettes to RGB, grey of few bits to 8
+    png_set_strip_16(f.png);
+    if (!f.background) png_set_strip_alpha(f.png);
+    png_set_gray_to_rgb(f.png);
+  }
   const int passes = png_set_interlace_handling(f.png);
   png_read_update_info(f.png, f.info);
-  // Transparency that libpng finds invalid is none.
-  const bool has_alpha = png_get_channels(f.png, f.info) == 4;
-  if (!has_alpha) f.background.reset();
-  f.stride = static_cast<std::size_t>(f.expected.width) * (has_alpha ? 4 : 3);
+  if (!f.as_stored) {
+    // Transparency that libpng finds invalid is none.
+    const bool has_alpha = png_get_channels(f.png, f.info) == 4;
+    if (!has_alpha) f.background.reset();
+    f.pixel_bytes = has_alpha ? 4 : 3;
+  }
+  f.stride = static_cast<std::size_t>(f.expected.width) * f.pixel_bytes;
   if (png_get_rowbytes(f.png, f.info) != f.stride) leave(f, stages::outcome_kind::unsupported, "odd pixel layout");
 
   f.interlaced = passes > 1;
@@ -229,6 +241,15 @@ stages::failure failure_of(const frame& f) {
 
 }  // namespace
 
+png_samples samples_of(std::span<const std::byte> encoded) noexcept {
+  constexpr std::size_t depth_at = 24;
+  if (encoded.size() < depth_at + 2) return {};
+  const auto colours = std::to_integer<unsigned>(encoded[depth_at + 1]);
+  return {.channels = (colours & 3U) == 2 ? 3 : 1,
+          .bits = std::to_integer<int>(encoded[depth_at]),
+          .is_palette = colours == 3};
+}
+
 struct png_reader::state {
   frame f{};
 };
@@ -241,6 +262,7 @@ stages::outcome<void> png_reader::open(std::span<const std::byte> encoded, const
                                        const reading& how) {
   frame& f = state_->f;
   f.background.reset();
+  f.as_stored = how.as_stored;
   f.expected = info;
   f.stop = how.stop;
   f.piece = {};
@@ -250,6 +272,7 @@ stages::outcome<void> png_reader::open(std::span<const std::byte> encoded, const
   if (!opened) return opened;
   f.bytes_left = f.data.bytes();
   if (f.data.has_alpha_samples() || !f.data.transparency().empty()) f.background = how.background;
+  f.pixel_bytes = f.as_stored ? samples_of(encoded).bytes() : f.background ? 4 : 3;
   return {};
 }
 
@@ -257,7 +280,7 @@ std::size_t png_reader::scratch_bytes(const rectangle& region, int /*decimation*
   const picture_info& info = state_->f.expected;
   const auto width = static_cast<std::size_t>(info.width);
   const std::size_t height = info.progressive ? static_cast<std::size_t>(region.height) : 1;
-  const std::size_t pixel_bytes = state_->f.background ? 4 : 3;
+  const std::size_t pixel_bytes = state_->f.pixel_bytes;
   // pngrutil.c: the line and the one before it, at up to 64 bits a pixel, and their margins.
   const std::size_t line = scratch_arena::rounded(width * 8 + 256);
   return modules_bytes + scratch_arena::rounded(block_bytes) + 2 * line +
@@ -280,7 +303,7 @@ stages::outcome<void> png_reader::start(const rectangle& region, int decimation)
 stages::outcome<lines> png_reader::read() {
   frame& f = state_->f;
   assert(f.lines_left > 0);
-  const png_bytep first = f.memory + static_cast<std::size_t>(f.region.x) * (f.background ? 4 : 3);
+  const png_bytep first = f.memory + static_cast<std::size_t>(f.region.x) * f.pixel_bytes;
   const int count = f.interlaced ? f.lines_left : 1;
   if (f.interlaced) {
     f.lines_left = 0;

@@ -8,6 +8,19 @@
 
 namespace leat::pixels {
 
+/// What the header of a PNG says of its samples, alpha left aside.
+///   bits   of each: 1, 2, 4, 8 or 16
+struct png_samples {
+  int channels = 0;
+  int bits = 0;
+  bool is_palette = false;
+
+  /// Of a pixel as reading::as_stored gives it.
+  [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(channels * (bits == 16 ? 2 : 1)); }
+};
+/// `encoded` has the signature of a PNG.
+[[nodiscard]] png_samples samples_of(std::span<const std::byte> encoded) noexcept;
+
 /// One thread's PNG decoder. Grey and palettes become RGB, of 16 bits the upper 8 are taken (as Pillow does), alpha
 /// is laid over the background or dropped, colour profiles are dropped. All memory comes from the arena. The last line is given after the whole file has been
 /// checked: each line depends on all lines before it, and the checksum comes after the last one.

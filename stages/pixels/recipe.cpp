@@ -414,9 +414,10 @@ class step_names {
   std::vector<std::string> seen_;
 };
 
-void set_view(chain_step& step, std::uint32_t number) {
-  step.operation = operation_key(number == 1 ? step.name : str_cat(step.name, "@", number));
-  for (chain_step& each : step.steps) set_view(each, number);
+// "": as it is alone.
+void set_view(chain_step& step, std::string_view name) {
+  step.operation = operation_key(name.empty() ? step.name : str_cat(step.name, "@", name));
+  for (chain_step& each : step.steps) set_view(each, name);
 }
 
 random_draws draws_of(const chain_step& step, const draw_key& key) noexcept {
@@ -1160,10 +1161,12 @@ pipeline::pipeline(std::vector<transform> steps, pixel_rounding how) {
   }
 }
 
-pipeline pipeline::as_view(std::uint32_t number) const {
+pipeline pipeline::as_view(std::uint32_t number) const { return as_view(number == 1 ? "" : str_cat(number)); }
+
+pipeline pipeline::as_view(std::string_view name) const {
   pipeline other = *this;
-  for (chain_step& each : other.geometry_) set_view(each, number);
-  for (chain_step& each : other.colour_) set_view(each, number);
+  for (chain_step& each : other.geometry_) set_view(each, name);
+  for (chain_step& each : other.colour_) set_view(each, name);
   return other;
 }
 

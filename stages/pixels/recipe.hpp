@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace leat::pixels {
@@ -154,6 +155,8 @@ class pipeline {
 
   /// The same chain with the draws of a picture's `number`-th view, from 1. A new pipeline is view 1.
   [[nodiscard]] pipeline as_view(std::uint32_t number) const;
+  /// The same chain with the draws of this name, "random_flip@global/1". Names that are no number meet no numbered view.
+  [[nodiscard]] pipeline as_view(std::string_view name) const;
 
   [[nodiscard]] int out_width() const noexcept { return out_width_; }
   [[nodiscard]] int out_height() const noexcept { return out_height_; }

@@ -155,6 +155,7 @@ void members(tr::center_crop& of, Visit&& visit) {
   visit("size", size_member{of.height, of.width});
   visit("fill", colour_member{of.fill});
   visit("mode", of.mode);
+  visit("position", of.position);
 }
 template <class Visit>
 void members(tr::random_crop& of, Visit&& visit) {

@@ -57,6 +57,9 @@ loader_plan described_plan(const run_spec& run, const memory_plan& memory, const
   if (around.why_no_cache.starts_with("off: ")) {
     plan.warnings.push_back(str_cat("the cache is not used: ", around.why_no_cache.substr(5)));
   }
+  for (const auto& program : run.programs()) {
+    if (!program->facts().warning.empty()) plan.warnings.push_back(program->facts().warning);
+  }
   plan.notes = describe_shared_decodes(run.programs());
   if (std::optional<std::string> told = explain_quota(around.quota, around.cores)) {
     (*around.quota < 1 ? plan.warnings : plan.notes).push_back(*std::move(told));

@@ -248,7 +248,7 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
         // As ragged_bytes() says, whose results are rounded for each row.
         const std::uint64_t largest = counted->largest_bytes(program->reads(), rows);
         const bool is_exact = program->ragged_bytes(o, 1) == 1 && program->ragged_bytes(o, 2) == 2;
-        const std::size_t rounding = is_exact ? 0 : rows * size_bytes(outputs[o].type);
+        const std::size_t rounding = is_exact ? 0 : rows * outputs[o].row_bytes();
         sums[here] = std::min(sums[here], program->ragged_bytes(o, largest) + rounding);
       }
     }

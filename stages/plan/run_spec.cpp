@@ -27,6 +27,7 @@ std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& f
   programs.reserve(fields.size());
   for (const field& each : fields) each.model().bind(dataset, finished, programs);
   number_views(programs);
+  follow_pictures(programs);
   bool is_first = true;
   for (const auto& each : programs) {
     packable_facet* const packable = each->facets().packable;
@@ -42,9 +43,21 @@ std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& f
   return programs;
 }
 
+void refuse_mixed_followers(const std::vector<std::unique_ptr<field_program>>& programs, const batch_mix& mix) {
+  if (mix == batch_mix()) return;
+  for (const auto& each : programs) {
+    if (each->facets().following == nullptr) continue;
+    throw error(errc::usage, str_cat("field '", each->outputs().front().name, "' follows the picture '",
+                                     each->facets().following->leader(),
+                                     "', whose rows are mixed with others' (loader_options::mix): one place of a row "
+                                     "then has two of its values; leave mix out"));
+  }
+}
+
 std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& dataset,
                                             const std::vector<std::unique_ptr<field_program>>& programs,
                                             const batch_mix& mix, std::uint32_t rows_max) {
+  refuse_mixed_followers(programs, mix);
   std::vector<output_spec> outputs;
   std::vector<std::size_t> staging;
   for (const auto& program : programs) {

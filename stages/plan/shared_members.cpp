@@ -1,17 +1,36 @@
 #include "stages/plan/shared_members.hpp"
 
+#include "base/near_miss.hpp"
 #include "base/text.hpp"
+
+#include <leat/error.hpp>
 
 #include <algorithm>
 #include <map>
 
 namespace leat::stages {
+namespace {
+
+const std::string& name_of(const field_program& program) { return program.outputs().front().name; }
+
+}  // namespace
 
 void number_views(std::span<const std::unique_ptr<field_program>> programs) {
   std::map<std::uint16_t, std::uint32_t> views;
+  std::map<std::string_view, const field_program*> groups;
   for (const auto& program : programs) {
     if (!program->random() || program->reads().empty()) continue;
-    program->facets().drawing->set_view(++views[program->reads().front()]);
+    drawing_facet& drawing = *program->facets().drawing;
+    if (drawing.group().empty()) {
+      drawing.set_view(++views[program->reads().front()]);
+      continue;
+    }
+    if (program->outputs().front().lies_apart) continue;
+    const field_program& first = *groups.try_emplace(drawing.group(), program.get()).first->second;
+    if (first.facets().drawing->geometry_probes() == drawing.geometry_probes()) continue;
+    throw error(errc::usage, str_cat("'", first.outputs().front().name, "' and '", program->outputs().front().name,
+                                     "' are together as '", drawing.group(),
+                                     "', and crop, scale, flip or warp differently; give both the same steps"));
   }
 }
 
@@ -23,6 +42,46 @@ std::vector<std::uint16_t> decode_leaders(std::span<const std::unique_ptr<field_
     leaders.push_back(leader);
   }
   return leaders;
+}
+
+void follow_pictures(std::span<const std::unique_ptr<field_program>> programs) {
+  for (const auto& program : programs) {
+    if (program->facets().following == nullptr) continue;
+    const std::string& leader = program->facets().following->leader();
+    const std::string at = str_cat("field '", name_of(*program), "'");
+    if (leader.empty()) {
+      throw error(errc::usage, str_cat(at, " follows no picture; say which field it belongs to: .follows(\"jpg\")"));
+    }
+    if (leader == name_of(*program)) throw error(errc::usage, str_cat(at, " follows itself; name the picture's field"));
+    std::vector<std::string> pictures;
+    for (const auto& each : programs) {
+      if (each->facets().leading != nullptr) pictures.push_back(name_of(*each));
+    }
+    const auto found =
+        std::find_if(programs.begin(), programs.end(), [&](const auto& each) { return name_of(*each) == leader; });
+    const std::string there =
+        pictures.empty() ? "the loader has no picture" : str_cat("pictures are ", joined(pictures, ", "));
+    if (found == programs.end()) {
+      throw error(errc::usage, str_cat(at, " follows '", leader, "', and the loader has no such field; ", there,
+                                       did_you_mean(leader, pictures)));
+    }
+    if ((*found)->facets().leading == nullptr) {
+      throw error(errc::usage, str_cat(at, " follows '", leader, "', which makes no pictures; ", there));
+    }
+    program->facets().following->follow(*(*found)->facets().leading);
+  }
+}
+
+std::vector<std::uint16_t> pictures_followed(std::span<const std::unique_ptr<field_program>> programs) {
+  std::vector<std::uint16_t> followed;
+  for (std::uint16_t p = 0; p < programs.size(); ++p) {
+    followed.push_back(p);
+    const following_facet* const following = programs[p]->facets().following;
+    for (std::uint16_t q = 0; q < programs.size() && following != nullptr; ++q) {
+      if (name_of(*programs[q]) == following->leader()) followed.back() = q;
+    }
+  }
+  return followed;
 }
 
 std::size_t scratch_bytes_of(std::span<const std::unique_ptr<field_program>> programs) {

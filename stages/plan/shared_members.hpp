@@ -11,11 +11,20 @@
 
 namespace leat::stages {
 
-/// Numbers the random programs of each member, so that the second draws as the second view, and so on.
+/// Numbers the random programs of each member, so that the second draws as the second view, and so on, without those that
+/// draw by a name.
+///   throws   error{errc::usage} for two of one name whose geometry differs
 void number_views(std::span<const std::unique_ptr<field_program>> programs);
 
 /// For each program the number of the program that decodes for it: its own, or an earlier one.
 [[nodiscard]] std::vector<std::uint16_t> decode_leaders(std::span<const std::unique_ptr<field_program>> programs);
+
+/// Tells each program that follows a picture which program makes it.
+///   throws   error{errc::usage} for no such field, or none that makes pictures
+void follow_pictures(std::span<const std::unique_ptr<field_program>> programs);
+
+/// For each program the number of the one that it follows, or its own.
+[[nodiscard]] std::vector<std::uint16_t> pictures_followed(std::span<const std::unique_ptr<field_program>> programs);
 
 /// The scratch memory that decoding a usual sample takes, per thread.
 [[nodiscard]] std::size_t scratch_bytes_of(std::span<const std::unique_ptr<field_program>> programs);

@@ -69,11 +69,15 @@ std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<co
   state->epoch = batch.plan.epoch;
   state->index = batch.plan.index;
   state->ids.reserve(batch.rows());
+  const std::size_t pictures = state->layout->picture_count();
+  state->geometries.reserve(batch.rows() * pictures);
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     sample_in_flight& sample = batch.samples[row];
     if (sample.corrupt) continue;
     state->ids.push_back(sample.pick().sample);
     if (row >= batch.rows() - batch.plan.padded) ++state->padded;
+    const auto geometries = std::span(batch.geometries).subspan(row * pictures, pictures);
+    state->geometries.insert(state->geometries.end(), geometries.begin(), geometries.end());
     if (digests) state->row_digests.push_back(batch.row_digests[row]);
     if (names) state->names.push_back(std::move(batch.names[row]));
   }

@@ -32,6 +32,7 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
       layout_(layout),
       leaders_(decode_leaders(programs)),
       followers_(programs.size(), 0),
+      pictures_(pictures_followed(programs)),
       settings_(settings),
       threads_(threads) {
   std::size_t outputs = 0;
@@ -143,10 +144,12 @@ std::optional<value_fault> decoder::expand(const sample_in_flight& sample, std::
 }
 
 // The rows of all that are decoded with `leader`, where one pass over the picture makes them.
-bool decoder::decode_together(std::size_t leader, const decode_input& input, thread_state& own) const {
+bool decoder::decode_together(std::size_t leader, const decode_input& input, batch_in_flight& batch, std::uint32_t row,
+                              thread_state& own) const {
   own.together.clear();
   for (std::size_t p = leader; p < programs_.size(); ++p) {
-    if (leaders_[p] == leader) own.together.push_back({programs_[p].get(), rows_of(p, own)});
+    if (leaders_[p] != leader) continue;
+    own.together.push_back({&programs_[p]->maker(), rows_of(p, own), geometry_of(batch, row, p)});
   }
   return programs_[leader]->facets().sharing->decode_together(*own.scratch[leader], input, own.together);
 }
@@ -154,14 +157,16 @@ bool decoder::decode_together(std::size_t leader, const decode_input& input, thr
 decode_input decoder::input_of(const sample_in_flight& sample, std::size_t program, const thread_state& own,
                                const std::atomic<bool>& stop) const {
   const pick& row = sample.pick();
+  batch_in_flight& batch = *sample.owner;
   return {.sample = row.sample,
           .draw = row.draw,
           .epoch = row.epoch,
           .seed = settings_.seed,
           .dataset = &dataset_,
           .encoded = own.encoded[program],
-          .present = sample.owner->plan.field_of(sample.row, program) != batch_plan::no_field,
-          .stop = &stop};
+          .present = batch.plan.field_of(sample.row, program) != batch_plan::no_field,
+          .stop = &stop,
+          .geometry = geometry_of(batch, sample.row, program)};
 }
 
 void decoder::count_made(batch_in_flight& batch, std::uint32_t row, std::size_t program, std::size_t encoded_bytes,
@@ -275,22 +280,16 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
     if (takes_bytes_as_they_are(program) && input.present && input.encoded.data() == rows.front().bytes.data()) {
       continue;  // read into it
     }
-    if (followers_[p] != 0 && decode_together(p, input, own)) {
+    if (followers_[p] != 0 && decode_together(p, input, batch, sample.row, own)) {
       made.resize(programs_.size(), false);
       for (std::size_t q = p; q < programs_.size(); ++q) made[q] = made[q] || leaders_[q] == p;
       continue;
     }
     const outcome<void> result = program.decode(*own.scratch[leaders_[p]], input, rows);
-    if (!result) {
-      (result.kind() == outcome_kind::no_memory ? sample.in_trouble().out_of_memory : sample.corrupt) = true;
-      sample.in_trouble().field_at_fault = field;
-      sample.trouble->reason = str_cat(program.outputs().front().name, ": ", result.reason());
-      sample.trouble->kind = result.error().counted_as();
-      sample.trouble->bytes_needed = result.error().bytes_needed;
-      return;
-    }
+    if (!result) return refuse(sample, p, result.error());
     count_made(batch, sample.row, p, input.encoded.size(), own);
   }
+  if (!make_following(sample, own, stop)) return;
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     const decode_input input = input_of(sample, p, own, stop);
     std::optional<std::string> wrong = programs_[p]->check(input, std::span(own.rows).subspan(first_output_[p]));
@@ -303,6 +302,34 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
     sample.trouble->reason = std::move(*wrong);
     return;
   }
+}
+
+void decoder::refuse(sample_in_flight& sample, std::size_t program, const failure& why) const {
+  (why.kind == outcome_kind::no_memory ? sample.in_trouble().out_of_memory : sample.corrupt) = true;
+  sample.in_trouble().field_at_fault = sample.owner->plan.field_of(sample.row, program);
+  sample.trouble->reason = str_cat(programs_[program]->outputs().front().name, ": ", why.reason);
+  sample.trouble->kind = why.counted_as();
+  sample.trouble->bytes_needed = why.bytes_needed;
+}
+
+picture_geometry* decoder::geometry_of(batch_in_flight& batch, std::uint32_t row, std::size_t program) const {
+  const batch_layout::output_place& place = layout_.outputs()[first_output_[program]];
+  if (!place.spec.picture || batch.geometries.empty()) return nullptr;
+  return &batch.geometries[row * layout_.picture_count() + place.picture_index];
+}
+
+bool decoder::make_following(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    if (pictures_[p] == p) continue;
+    const picture_geometry* const picture = geometry_of(*sample.owner, sample.row, pictures_[p]);
+    const outcome<void> made = programs_[p]->facets().following->make(*own.scratch[p], input_of(sample, p, own, stop),
+                                                                      *picture, rows_of(p, own));
+    if (!made) {
+      refuse(sample, p, made.error());
+      return false;
+    }
+  }
+  return true;
 }
 
 // The row is still in this core's cache.

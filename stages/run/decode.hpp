@@ -68,6 +68,11 @@ class decoder {
   };
 
   void decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
+  /// Of the programs that follow a picture, when all others have made theirs. False where the sample is corrupt.
+  [[nodiscard]] bool make_following(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
+  void refuse(sample_in_flight& sample, std::size_t program, const failure& why) const;
+  /// Where the geometry of the program's picture is; null where it makes none.
+  [[nodiscard]] picture_geometry* geometry_of(batch_in_flight& batch, std::uint32_t row, std::size_t program) const;
   /// Of values whose head was read apart from the rest: brings it to where it belongs, as far before the rest as in the file.
   static void join_pieces(batch_in_flight& batch, const sample_in_flight& sample);
   void place_rows(const sample_in_flight& sample, thread_state& own) const;
@@ -87,7 +92,8 @@ class decoder {
   void note_used(batch_in_flight& batch, std::uint32_t row, std::size_t program, thread_state& own) const;
   void count_made(batch_in_flight& batch, std::uint32_t row, std::size_t program, std::size_t encoded_bytes,
                   thread_state& own) const;
-  [[nodiscard]] bool decode_together(std::size_t leader, const decode_input& input, thread_state& own) const;
+  [[nodiscard]] bool decode_together(std::size_t leader, const decode_input& input, batch_in_flight& batch,
+                                     std::uint32_t row, thread_state& own) const;
   void add_digest(sample_in_flight& sample, thread_state& own);
   [[nodiscard]] std::span<const std::byte> made_row(std::size_t output, thread_state& own) const;
   /// A sample's name, file and offset, for messages.
@@ -105,8 +111,9 @@ class decoder {
   const batch_layout& layout_;
   const std::vector<std::uint16_t>
       leaders_;  // of each program: the program whose decode also makes its rows, if one pass can make both
-  std::vector<std::uint16_t> followers_;   // of each program: how many others its decode makes
-  std::vector<std::size_t> first_output_;  // of each program
+  std::vector<std::uint16_t> followers_;       // of each program: how many others its decode makes
+  std::vector<std::size_t> first_output_;      // of each program
+  const std::vector<std::uint16_t> pictures_;  // of each program: the one that it follows, or itself
   decode_settings settings_;
   std::vector<thread_state> threads_;
   std::atomic<std::uint64_t> digest_ns_{0};

@@ -70,6 +70,7 @@ bookkeeping bookkeeping_of(const run_spec& run, const loader_options& options, c
                   .programs = run.programs().size(),
                   .ragged = layout.ragged_count(),
                   .blocks = blocks,
+                  .pictures = layout.picture_count(),
                   .digests = options.digests,
                   .names = options.names,
                   .packed = run.packing() != nullptr};

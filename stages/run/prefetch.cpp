@@ -146,6 +146,7 @@ bool prefetch::choose_rows(batch_in_flight& batch) {
   line_.run.planner().begin(batch.plan);
   batch.begin();
   if (!line_.run.planner().in_steps()) plan_rows(batch, 0, batch.rows());
+  batch.geometries.resize(batch.rows() * line_.run.layout()->picture_count());
   if (line_.options.names) batch.names.resize(batch.rows());
   if (line_.options.digests) batch.row_digests.resize(batch.rows());
   batch.samples_missing.store(batch.rows(), std::memory_order_relaxed);

@@ -9,6 +9,7 @@
 #include <leat/loading.hpp>
 #include <leat/open_arrays.hpp>
 #include <leat/open_records.hpp>
+#include <leat/open_tar.hpp>
 #include <leat/open_tokens.hpp>
 #include <leat/own_samples.hpp>
 #include <leat/samples.hpp>

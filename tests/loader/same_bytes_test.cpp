@@ -19,6 +19,7 @@
 #include <leat/open_folder.hpp>
 #include <leat/open_tar.hpp>
 #include <leat/photo_pack.hpp>
+#include <leat/targets.hpp>
 
 #include <gtest/gtest.h>
 
@@ -373,7 +374,7 @@ TEST(same_bytes, with_a_picture_that_takes_the_scratch_of_several_threads_under_
   }
 }
 
-// A third base, under some of the columns: pictures with colour, and a member that two fields see.
+// A third base, under some of the columns: pictures with colour, a member that two fields see, and points that follow one of them.
 TEST(same_bytes, with_augmented_pictures_under_some_columns) {
   const auto fields = [] {
     std::vector<field> of = testing::all_fields();
@@ -387,6 +388,7 @@ TEST(same_bytes, with_augmented_pictures_under_some_columns) {
                           .as(type)
                           .random_erasing(type == dtype::f32 ? 0.5 : 0));
     }
+    of.emplace_back(points("dot").from("json").follows("a").key("box").visibility());
     return of;
   };
   setup use;
@@ -397,6 +399,34 @@ TEST(same_bytes, with_augmented_pictures_under_some_columns) {
     if (number++ % 5 != 0) continue;
     SCOPED_TRACE(each.name);
     const testing::watchdog dog("same_bytes augmented " + each.name);
+    setup changed;
+    each.change(changed);
+    try {
+      expect_same(run(changed, fields()), expected);
+    } catch (const error& failure) {
+      if (failure.code() != errc::unsupported) throw;  // a fallback that this machine lacks
+    }
+  }
+}
+
+// A fourth base, likewise: views in one output, of several scales, beside a field that is numbered.
+TEST(same_bytes, with_views_under_some_columns) {
+  const auto fields = [] {
+    std::vector<field> of = testing::all_fields();
+    const image view = image().from("jpg").random_flip().normalize(imagenet);
+    of.push_back(views(view.random_resized_crop(24, {0.4, 1}), 2, "global"));
+    of.push_back(views(view.random_resized_crop(10, {0.05, 0.4}), 5, "local"));
+    of.push_back(ten_crop(image("tested").from("jpg").resize(16).as(dtype::u8), 12));
+    return of;
+  };
+  setup use;
+  const seen_run expected = run(use, fields());
+  EXPECT_NE(expected.batches, base().batches);
+  std::size_t number = 0;
+  for (const column& each : columns()) {
+    if (number++ % 5 != 2) continue;
+    SCOPED_TRACE(each.name);
+    const testing::watchdog dog("same_bytes views " + each.name);
     setup changed;
     each.change(changed);
     try {

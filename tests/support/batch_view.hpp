@@ -49,11 +49,14 @@ class batch_view {
           std::int64_t bounds[2];
           std::memcpy(bounds, each.offsets + row * sizeof(std::int64_t), sizeof bounds);
           const bool sane = bounds[0] >= 0 && bounds[1] >= bounds[0] && bounds[1] <= each.values.shape[0];
-          const std::size_t element_bytes = size_bytes(each.values.type);
+          dimensions shape = each.values.shape;
+          shape[0] = 1;
+          const std::size_t element_bytes = static_cast<std::size_t>(shape.elements()) * size_bytes(each.values.type);
           const auto begin = sane ? static_cast<std::size_t>(bounds[0]) : 0;
           const auto count = sane ? static_cast<std::size_t>(bounds[1] - bounds[0]) : 0;
           const std::span<const std::byte> bytes(data + begin * element_bytes, count * element_bytes);
-          parts.push_back({each.name, each.values.type, {static_cast<std::int64_t>(count)}, bytes});
+          shape[0] = static_cast<std::int64_t>(count);
+          parts.push_back({each.name, each.values.type, shape, bytes});
         } else if (each.lengths) {
           std::int64_t count = 0;
           const auto* const lengths = static_cast<const std::byte*>(outputs_[*each.lengths].values.data);

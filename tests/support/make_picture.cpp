@@ -394,4 +394,45 @@ std::vector<std::byte> make_png(const rgb_picture& picture, const png_options& o
   return out;
 }
 
+std::vector<std::byte> make_mask_png(int width, int height, const std::vector<std::uint16_t>& numbers, int depth,
+                                     bool palette, bool interlaced) {
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  std::vector<std::byte> out;
+  if (setjmp(png_jmpbuf(png)) != 0) std::abort();
+  png_set_write_fn(
+      png, &out,
+      [](png_structp p, png_bytep data, png_size_t size) {
+        auto* const to = static_cast<std::vector<std::byte>*>(png_get_io_ptr(p));
+        const auto* const begin = reinterpret_cast<const std::byte*>(data);
+        to->insert(to->end(), begin, begin + size);
+      },
+      [](png_structp) {});
+  png_set_IHDR(png, info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), depth,
+               palette ? PNG_COLOR_TYPE_PALETTE : PNG_COLOR_TYPE_GRAY,
+               interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
+  std::array<png_color, 256> colours{};
+  for (std::size_t i = 0; i < colours.size(); ++i) {
+    colours[i] = {static_cast<png_byte>(255 - i), static_cast<png_byte>(i * 7), static_cast<png_byte>(i * i + 100)};
+  }
+  if (palette) png_set_PLTE(png, info, colours.data(), 1 << depth);
+  png_write_info(png, info);
+  if (depth < 8) png_set_packing(png);
+  std::vector<std::vector<png_byte>> lines(static_cast<std::size_t>(height));
+  std::size_t at = 0;
+  for (std::vector<png_byte>& line : lines) {
+    for (int x = 0; x < width; ++x, ++at) {
+      if (depth == 16) line.push_back(static_cast<png_byte>(numbers[at] >> 8));
+      line.push_back(static_cast<png_byte>(numbers[at] & 0xFF));
+    }
+  }
+  std::vector<png_bytep> rows;
+  for (std::vector<png_byte>& line : lines) rows.push_back(line.data());
+  png_write_image(png, rows.data());
+  png_write_end(png, info);
+  png_destroy_write_struct(&png, &info);
+  return out;
+}
+
 }  // namespace leat::testing

@@ -84,4 +84,10 @@ struct png_options {
 /// `seen` is set to what the file holds as 8-bit RGB, alpha dropped.
 std::vector<std::byte> make_png(const rgb_picture& picture, const png_options& options, rgb_picture& seen);
 
+/// Numbers of pixels, line after line, as a PNG stores them.
+///   depth     1, 2, 4, 8 or 16 bits
+///   palette   they are indexes into colours, of which none is grey; depth at most 8
+std::vector<std::byte> make_mask_png(int width, int height, const std::vector<std::uint16_t>& numbers, int depth,
+                                     bool palette, bool interlaced = false);
+
 }  // namespace leat::testing

@@ -304,6 +304,15 @@ for batch, rows in ((0, 5), (1, 5), (2, 2)):
   EXPECT_EQ(std::system(("python3 '" + script + "' '" + npy + "'").c_str()), 0);
 }
 
+TEST(epoch, views_are_one_output_with_an_axis) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string npy = (directory.path() / "npy").string();
+  run_json(photos, {"--npy", npy, "--dtype", "u8", "--views", "3"});
+  EXPECT_THAT(text_of(npy + "/0-0-jpg.npy").substr(0, 128), HasSubstr("(5,3,3,32,32)"));
+  EXPECT_NE(digest_of(photos, {"--views", "1"}), digest_of(photos));
+}
+
 TEST(epoch, a_corrupt_sample_ends_the_run_unless_told_otherwise) {
   const photo_folder photos;
   cut(photos.files()[7]);
@@ -850,7 +859,7 @@ TEST(epoch, packs_texts_and_says_which_share_of_positions_is_tokens) {
   EXPECT_THAT(none.err, HasSubstr("packed:LENGTH"));
   const ended without = run({"epoch", lines, "--pack", "64"});
   EXPECT_EQ(without.exit_code, 2);
-  EXPECT_THAT(without.err, HasSubstr("no field of the loader makes tokens"));
+  EXPECT_THAT(without.err, HasSubstr("no field of the loader has tokens"));
   EXPECT_THAT(by_stream.out + by_stream.err, HasSubstr(" pieces in "));
   const ended few = run({"epoch", lines, "--tokenizer", words, "--pack", "64", "--batch-size", "900", "--drop-last"});
   EXPECT_THAT(few.err, HasSubstr("--drop-last leaves out all rows, since a batch has 900"));

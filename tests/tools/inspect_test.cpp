@@ -251,7 +251,8 @@ TEST(inspect, pictures_are_counted_by_their_content) {
       {"looked_at", 17},
       {"formats", {{"unknown", 1}, {"JPEG", 12}, {"PNG", 1}, {"BMP", 1}, {"TIFF", 1}, {"Photoshop", 1}}},
       {"refused", 3},
-      {"grey_of_16_bits", 1}};
+      {"grey_of_16_bits", 1},
+      {"palettes", 0}};
   EXPECT_EQ(found.at("pictures"), expected);
   ASSERT_EQ(found.at("notes").size(), 2U);
   EXPECT_THAT(found["notes"][0].get<std::string>(), HasSubstr("1 picture beside the class folders"));
@@ -259,7 +260,7 @@ TEST(inspect, pictures_are_counted_by_their_content) {
 
   const ended page = run({"inspect", photos.path().string()});
   EXPECT_THAT(page.out, HasSubstr("12 JPEG, 1 PNG, 1 BMP\n"));
-  EXPECT_THAT(page.out, HasSubstr("1 PNG is of 16-bit grey: the upper byte of each pixel is taken\n"));
+  EXPECT_THAT(page.out, HasSubstr("1 PNG is of 16-bit grey: the upper byte of each pixel is taken; a mask (--mask)"));
   EXPECT_THAT(page.out,
               HasSubstr("not read: 1 of no known format, 1 TIFF, 1 Photoshop: corrupt samples when they are loaded"));
   EXPECT_THAT(page.out, HasSubstr("loose.jpg"));
@@ -273,8 +274,9 @@ TEST(inspect, pictures_are_counted_by_their_content) {
   // Those of a table are what they are expanded.
   for (const char* name : {"bare", "packed"}) {
     const std::string table = std::string(LEAT_TEST_DATA) + "/parquet/pictures-" + name + ".parquet";
-    EXPECT_EQ(run({"inspect", table, "--json"}).json().at("pictures"),
-              json({{"looked_at", 20}, {"formats", {{"JPEG", 20}}}, {"refused", 0}, {"grey_of_16_bits", 0}}))
+    EXPECT_EQ(
+        run({"inspect", table, "--json"}).json().at("pictures"),
+        json({{"looked_at", 20}, {"formats", {{"JPEG", 20}}}, {"refused", 0}, {"grey_of_16_bits", 0}, {"palettes", 0}}))
         << name;
   }
 }

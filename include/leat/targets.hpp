@@ -1,0 +1,239 @@
+// Targets: what belongs to a picture and moves with it. A mask, boxes and points follow an image field through its crops,
+// scalings, flips, padding and warps.
+//
+//     loader{shards, {.batch_size = 32},
+//            image{"jpg"}.random_resized_crop(512).random_flip().normalize(imagenet),
+//            mask{"seg.png"}.follows("jpg"),
+//            boxes{"json"}.follows("jpg").key("boxes").labels("classes").min_area(4)};
+//
+// A target follows the picture by the name of its field, wherever both stand. It draws nothing: the picture's matrix says
+// where each place of the row lies in the picture as it is stored (leat::picture_geometry), and targets are of that
+// picture. If the picture turns itself upright (image::exif_orientation()), its targets turn too. No bit of a picture
+// changes because something follows it. Targets are made on the host; the picture may be finished on a device.
+//
+//   throws   (when the loader is built) error{errc::usage}: follows() was not called; the loader has no such field; the
+//            field is no picture, or the target itself; rows are mixed (loader_options::mix); a target within a stack
+#pragma once
+
+#include <leat/compiler.hpp>
+#include <leat/field.hpp>
+#include <leat/picture_geometry.hpp>
+#include <leat/tensor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#pragma GCC visibility push(default)
+namespace leat {
+
+/// A number for each pixel of a picture: classes, instances, depths. Always looked up by the nearest pixel.
+///   reads     PNG: grey or palette of 1 to 16 bits, the stored number (of a palette the index, not the colour); RGB
+///             after colors(). Alpha and transparency are not looked at. .npy members and rows of a tensor: whole
+///             numbers, [height, width] or with one channel. Of the size of the picture as it is stored
+///   output    `name`: [rows, height, width] of the picture's row. u8; u16 where the first sample's PNG has 16 bits; of
+///             arrays u8, u16, i32 or i64, other whole numbers as i64; as() says another
+///   outside   what lies outside of the picture, or is filled in the picture's row, is ignore(). Pixels that
+///             random_erasing has erased keep their numbers
+///   corrupt   a mask of another size than its picture, unless scaled(); a number that the type has not; a colour that
+///             colors() has not; RGB without colors(); other formats; damage
+class mask {
+ public:
+  explicit mask(std::string name) { settings_.name = settings_.member = std::move(name); }
+  /// Reads this member of a sample.
+  [[nodiscard]] mask from(std::string member) const {
+    return with([&](settings& to) { to.member = std::move(member); });
+  }
+  /// The name of the image field that it follows. Of views() `name` is the first view, `name[1]` the second.
+  [[nodiscard]] mask follows(std::string picture) const {
+    return with([&](settings& to) { to.picture = std::move(picture); });
+  }
+  /// Default: 255; of u16 65535.
+  [[nodiscard]] mask ignore(std::int64_t number) const {
+    return with([&](settings& to) { to.ignore = number; });
+  }
+  /// u8, u16, i32 or i64.
+  [[nodiscard]] mask as(dtype type) const {
+    return with([&](settings& to) { to.type = type; });
+  }
+  /// RGB: colour i of the list becomes i.
+  [[nodiscard]] mask colors(std::vector<std::array<std::uint8_t, 3>> of_classes) const {
+    return with([&](settings& to) { to.colors = std::move(of_classes); });
+  }
+  /// It may have another size than its picture, and covers it all the same.
+  [[nodiscard]] mask scaled() const {
+    return with([](settings& to) { to.scaled = true; });
+  }
+
+  operator field() const;  // NOLINT: a mask is a field.
+
+  struct settings {
+    std::string name;
+    std::string member;
+    std::string picture;
+    std::optional<std::int64_t> ignore;
+    std::optional<dtype> type;
+    std::vector<std::array<std::uint8_t, 3>> colors;
+    bool scaled = false;
+  };
+  [[nodiscard]] const settings& get() const noexcept { return settings_; }
+
+ private:
+  template <class Change>
+  [[nodiscard]] mask with(const Change& change) const {
+    mask changed = *this;
+    change(changed.settings_);
+    return changed;
+  }
+
+  settings settings_;
+};
+
+/// How boxes are stored, in pixels of the stored picture.
+///   xyxy     left, top, right, bottom
+///   xywh     left, top, width, height: COCO
+///   cxcywh   the middle, width, height
+///   yolo     text of lines "class cx cy width height", each a share of the picture's side
+enum class box_format : std::uint8_t { xyxy, xywh, cxcywh, yolo };
+
+/// Boxes of things in a picture.
+///   reads     JSON: a list of lists of 4 numbers, or one list of all numbers; with key() the member of an object that
+///             is such a list. After in(box_format::yolo) text of lines; an empty one has no boxes
+///   made      what lies outside of the part of the picture that crops have left is cut off; the corners go by the
+///             matrix; the upright hull of them is cut to the row. What has no area then is dropped
+///   output    `name`: f32 [boxes of all rows, 4], left, top, right, bottom in pixels of the row; `name`.offsets: i64
+///             [rows + 1], the first box of each row. `name`.kept: i64, the number of each in its sample, from 0; after
+///             labels() or of yolo `name`.labels: i64. Each of these has offsets, the same ones
+///   corrupt   no JSON, no such key; numbers that are not finite, or no multiple of 4; a right edge left of the left one,
+///             a lower above the upper, a negative size; other than as many labels as boxes
+class boxes {
+ public:
+  explicit boxes(std::string name) { settings_.name = settings_.member = std::move(name); }
+  /// Reads this member of a sample.
+  [[nodiscard]] boxes from(std::string member) const {
+    return with([&](settings& to) { to.member = std::move(member); });
+  }
+  /// The name of the image field that they follow. Of views() `name` is the first view, `name[1]` the second.
+  [[nodiscard]] boxes follows(std::string picture) const {
+    return with([&](settings& to) { to.picture = std::move(picture); });
+  }
+  [[nodiscard]] boxes key(std::string json_key) const {
+    return with([&](settings& to) { to.key = std::move(json_key); });
+  }
+  /// The key of a list of whole numbers in the same object, one for each box.
+  [[nodiscard]] boxes labels(std::string json_key) const {
+    return with([&](settings& to) { to.labels = std::move(json_key); });
+  }
+  /// Default: xyxy.
+  [[nodiscard]] boxes in(box_format how) const {
+    return with([&](settings& to) { to.how = how; });
+  }
+  /// Boxes of fewer square pixels of the row are dropped. Default: 0, and what has no area is dropped.
+  [[nodiscard]] boxes min_area(double pixels) const {
+    return with([&](settings& to) { to.min_area = pixels; });
+  }
+  /// Boxes of which a smaller share is left than this are dropped: its area in the row, by what it would have uncut.
+  [[nodiscard]] boxes min_visible(double share) const {
+    return with([&](settings& to) { to.min_visible = share; });
+  }
+  /// Samples of more bytes are corrupt, and no memory is planned for them. Without it the largest sample decides how
+  /// much memory a batch takes.
+  [[nodiscard]] boxes bytes_max(std::size_t most) const {
+    return with([&](settings& to) { to.bytes_max = most; });
+  }
+
+  operator field() const;  // NOLINT: boxes are a field.
+
+  struct settings {
+    std::string name;
+    std::string member;
+    std::string picture;
+    std::string key;
+    std::string labels;
+    box_format how = box_format::xyxy;
+    double min_area = 0;
+    double min_visible = 0;
+    std::optional<std::size_t> bytes_max;
+  };
+  [[nodiscard]] const settings& get() const noexcept { return settings_; }
+
+ private:
+  template <class Change>
+  [[nodiscard]] boxes with(const Change& change) const {
+    boxes changed = *this;
+    change(changed.settings_);
+    return changed;
+  }
+
+  settings settings_;
+};
+
+/// Key points. None is dropped, so that a point's number says what it is.
+///   reads     JSON as boxes do: x and y of each point; after visibility() x, y and how visible it is (COCO: 0 not
+///             labelled, 1 hidden, 2 visible)
+///   output    `name`: f32 [points of all rows, 2 or 3], in pixels of the row; `name`.offsets. With visibility() a point
+///             that is 0, or lies outside of the row or of what it shows of the picture, is (0, 0, 0). Without it a point
+///             outside has its place there, or NaN behind a warp's horizon
+///   corrupt   as boxes
+class points {
+ public:
+  explicit points(std::string name) { settings_.name = settings_.member = std::move(name); }
+  /// Reads this member of a sample.
+  [[nodiscard]] points from(std::string member) const {
+    return with([&](settings& to) { to.member = std::move(member); });
+  }
+  /// The name of the image field that they follow.
+  [[nodiscard]] points follows(std::string picture) const {
+    return with([&](settings& to) { to.picture = std::move(picture); });
+  }
+  [[nodiscard]] points key(std::string json_key) const {
+    return with([&](settings& to) { to.key = std::move(json_key); });
+  }
+  [[nodiscard]] points visibility() const {
+    return with([](settings& to) { to.visibility = true; });
+  }
+  /// Points that change places when the picture is mirrored: left and right eye. The numbers are of one object of `of`
+  /// points; the points of a sample are such objects, one after another.
+  [[nodiscard]] points flip_pairs(std::int64_t of, std::vector<std::pair<int, int>> pairs) const {
+    return with([&](settings& to) {
+      to.object_points = of;
+      to.flip_pairs = std::move(pairs);
+    });
+  }
+  /// Samples of more bytes are corrupt, and no memory is planned for them. Without it the largest sample decides how
+  /// much memory a batch takes.
+  [[nodiscard]] points bytes_max(std::size_t most) const {
+    return with([&](settings& to) { to.bytes_max = most; });
+  }
+
+  operator field() const;  // NOLINT: points are a field.
+
+  struct settings {
+    std::string name;
+    std::string member;
+    std::string picture;
+    std::string key;
+    bool visibility = false;
+    std::int64_t object_points = 0;
+    std::vector<std::pair<int, int>> flip_pairs;
+    std::optional<std::size_t> bytes_max;
+  };
+  [[nodiscard]] const settings& get() const noexcept { return settings_; }
+
+ private:
+  template <class Change>
+  [[nodiscard]] points with(const Change& change) const {
+    points changed = *this;
+    change(changed.settings_);
+    return changed;
+  }
+
+  settings settings_;
+};
+
+}  // namespace leat
+#pragma GCC visibility pop

@@ -1,0 +1,229 @@
+// boxes: boxes of things in a picture, which follow it.
+#include "base/text.hpp"
+#include "stages/batch/field_model.hpp"
+#include "stages/fields/bind.hpp"
+#include "stages/fields/following.hpp"
+#include "stages/fields/target_numbers.hpp"
+
+#include <leat/error.hpp>
+#include <leat/targets.hpp>
+
+#include <array>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace leat {
+namespace stages {
+namespace {
+
+constexpr std::size_t box_numbers = 4;
+constexpr std::size_t box_bytes = box_numbers * sizeof(float);
+// "0,0,1,1," in a list, which may have no lists in it.
+constexpr std::size_t text_bytes_least = 8;
+constexpr std::array<std::string_view, 4> format_names{"xyxy", "xywh", "cxcywh", "yolo"};
+
+// What a thread keeps for boxes.
+class boxes_scratch final : public field_scratch {
+ public:
+  std::vector<double> numbers;
+  std::vector<std::int64_t> labels;
+};
+
+class boxes_program final : public following_program {
+ public:
+  boxes_program(const boxes::settings& settings, const datasets::dataset_model& dataset, std::uint16_t field,
+                std::optional<dtype> stored)
+      : following_program(settings.picture, dataset, field, outputs_of(settings)),
+        settings_(settings),
+        stored_(stored) {
+    facts_.encoded_bytes_max = bytes_max_or_any(settings.bytes_max, settings.name);
+  }
+
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
+    return std::make_unique<boxes_scratch>();
+  }
+
+ private:
+  static bool has_labels(const boxes::settings& settings) {
+    return !settings.labels.empty() || settings.how == box_format::yolo;
+  }
+  static std::vector<output_spec> outputs_of(const boxes::settings& settings) {
+    std::vector<output_spec> outputs{
+        {.name = settings.name, .type = dtype::f32, .row_shape = {box_numbers}, .ragged = true},
+        {.name = settings.name + ".kept", .type = dtype::i64, .ragged = true}};
+    if (has_labels(settings))
+      outputs.push_back({.name = settings.name + ".labels", .type = dtype::i64, .ragged = true});
+    return outputs;
+  }
+  std::size_t made_bytes(std::size_t output, std::size_t encoded_bytes) const override {
+    const std::size_t most =
+        stored_ ? encoded_bytes / (box_numbers * size_bytes(*stored_)) : (encoded_bytes + 1) / text_bytes_least;
+    return most * outputs_[output].row_bytes();
+  }
+
+  outcome<void> make_rows(field_scratch& scratch, const decode_input&, std::span<const std::byte> encoded,
+                          const pixels::placed_picture& where, std::span<row_target> rows) const override {
+    if (encoded.size() > facts_.encoded_bytes_max) {
+      return corrupt(too_many_bytes(encoded.size(), facts_.encoded_bytes_max));
+    }
+    auto& own = static_cast<boxes_scratch&>(scratch);
+    outcome<void> found = read(encoded, own);
+    if (!found) return found;
+    const std::size_t count = own.numbers.size() / box_numbers;
+    if (!settings_.labels.empty() && own.labels.size() != count) {
+      return corrupt(str_cat("has ", count, " boxes, and ", own.labels.size(), " labels in '", settings_.labels, "'"));
+    }
+    const std::size_t room = rows[0].bytes.size() / box_bytes;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const outcome<pixels::box> stored = box_of(own.numbers, i, where.geometry);
+      if (!stored) return stored.error();
+      const pixels::placed_box placed = pixels::place_box(where, *stored);
+      const double area = placed.in_row.area();
+      const std::array<float, box_numbers> made{
+          static_cast<float>(placed.in_row.left), static_cast<float>(placed.in_row.top),
+          static_cast<float>(placed.in_row.right), static_cast<float>(placed.in_row.bottom)};
+      if (!(made[2] > made[0] && made[3] > made[1]) || area < settings_.min_area ||
+          area < settings_.min_visible * placed.whole_area) {
+        continue;
+      }
+      if (kept == room) return corrupt(str_cat("has more boxes than the ", room, " that its row has room for"));
+      std::memcpy(rows[0].bytes.data() + kept * box_bytes, made.data(), box_bytes);
+      write(rows[1], kept, static_cast<std::int64_t>(i));
+      if (has_labels(settings_)) write(rows[2], kept, own.labels[i]);
+      ++kept;
+    }
+    rows[0].used = kept * box_bytes;
+    for (row_target& each : rows.subspan(1)) each.used = kept * sizeof(std::int64_t);
+    return {};
+  }
+
+  static void write(row_target& row, std::size_t at, std::int64_t number) {
+    std::memcpy(row.bytes.data() + at * sizeof number, &number, sizeof number);
+  }
+
+  outcome<void> read(std::span<const std::byte> encoded, boxes_scratch& own) const {
+    const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+    if (settings_.how == box_format::yolo) return read_lines(text, own);
+    inner_lists lists;
+    outcome<void> made =
+        stored_ ? read_elements(encoded, *stored_, own.numbers) : read_list(text, settings_.key, own.numbers, &lists);
+    if (!made) return made;
+    if (lists.count != 0 && own.numbers.size() != 0 && lists.length != box_numbers) {
+      return corrupt(str_cat("has boxes of ", lists.length, " numbers; a box has 4"));
+    }
+    if (own.numbers.size() % box_numbers != 0) {
+      return corrupt(str_cat("has ", own.numbers.size(), " numbers; a box has 4"));
+    }
+    return settings_.labels.empty() ? outcome<void>() : read_list(text, settings_.labels, own.labels, nullptr);
+  }
+
+  // "class cx cy width height", a box a line.
+  outcome<void> read_lines(std::string_view text, boxes_scratch& own) const {
+    own.numbers.clear();
+    own.labels.clear();
+    for (std::size_t number = 1; !text.empty(); ++number) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      const std::string_view line = text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      std::array<double, box_numbers + 1> read{};
+      row_writer<double> to{.at = reinterpret_cast<std::byte*>(read.data()), .room = read.size()};
+      if (const auto wrong = read_text(line, to)) return corrupt(str_cat("line ", number, ": ", *wrong));
+      if (to.count == 0) continue;
+      if (to.count != read.size()) {
+        return corrupt(str_cat("line ", number, " has ", to.count, " numbers; a box has a class and 4"));
+      }
+      const std::optional<std::int64_t> label = converted<std::int64_t>(read[0]);
+      if (!label) return corrupt(str_cat("line ", number, ": the class ", read[0], " is no whole number"));
+      own.labels.push_back(*label);
+      own.numbers.insert(own.numbers.end(), read.begin() + 1, read.end());
+    }
+    return {};
+  }
+
+  // In pixels of the stored picture.
+  outcome<pixels::box> box_of(std::span<const double> numbers, std::size_t i, const picture_geometry& picture) const {
+    const std::span<const double> all = numbers.subspan(i * box_numbers, box_numbers);
+    if (auto wrong = not_finite(all, i, "box")) return corrupt(std::move(*wrong));
+    double a = all[0];
+    double b = all[1];
+    double c = all[2];
+    double d = all[3];
+    if (settings_.how == box_format::xyxy) {
+      if (c < a) return corrupt(element_text("box", i, all) + " has its right edge left of its left one");
+      if (d < b) return corrupt(element_text("box", i, all) + " has its lower edge above its upper one");
+      return pixels::box{a, b, c, d};
+    }
+    if (c < 0 || d < 0) return corrupt(element_text("box", i, all) + " has a negative size");
+    if (settings_.how == box_format::yolo) {
+      constexpr double most = 1.01;  // Rounded shares are taken.
+      if (a < 1 - most || b < 1 - most || a > most || b > most || c > most || d > most) {
+        return corrupt(element_text("box", i, all) + " is not in shares of the picture's sides, which are 0 to 1");
+      }
+      a *= picture.picture_width;
+      c *= picture.picture_width;
+      b *= picture.picture_height;
+      d *= picture.picture_height;
+    }
+    if (settings_.how != box_format::xywh) {
+      a -= c / 2;
+      b -= d / 2;
+    }
+    return pixels::box{a, b, a + c, b + d};
+  }
+
+  boxes::settings settings_;
+  std::optional<dtype> stored_;  // none: text
+};
+
+class boxes_model final : public one_program_field {
+ public:
+  explicit boxes_model(boxes::settings settings) : settings_(std::move(settings)) {}
+
+  const std::string& name() const noexcept override { return settings_.name; }
+  void describe(description& out) const override {
+    out.add("kind", "boxes");
+    out.add("member", settings_.member);
+    out.add("follows", settings_.picture);
+    out.add("format", format_names[static_cast<std::size_t>(settings_.how)]);
+    if (!settings_.key.empty()) out.add("key", settings_.key);
+    if (!settings_.labels.empty()) out.add("labels", settings_.labels);
+    if (settings_.min_area != 0) out.add("min_area", settings_.min_area);
+    if (settings_.min_visible != 0) out.add("min_visible", settings_.min_visible);
+    if (settings_.bytes_max) out.add("bytes_max", std::uint64_t{*settings_.bytes_max});
+  }
+  std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by) const override {
+    if (!(settings_.min_area >= 0)) refuse(str_cat("min_area(", settings_.min_area, "): square pixels, from 0 on"));
+    if (!(settings_.min_visible >= 0 && settings_.min_visible <= 1)) {
+      refuse(str_cat("min_visible(", settings_.min_visible, "): a share, from 0 to 1"));
+    }
+    const bool is_yolo = settings_.how == box_format::yolo;
+    if (is_yolo && !settings_.key.empty()) refuse("key() is of JSON, and yolo's boxes are lines; leave it out");
+    if (!settings_.labels.empty() && (is_yolo || settings_.key.empty())) {
+      refuse(is_yolo ? "labels() is of JSON, and yolo's lines have their classes in front; leave it out"
+                     : "labels() is a key of the object that has the boxes; say their key() too");
+    }
+    const std::uint16_t field = field_of_target(dataset, settings_.member, settings_.name);
+    const field_info& info = dataset.fields()[field];
+    if (info.kind == field_kind::picture) throw_wrong_kind(info, settings_.name);
+    const std::optional<dtype> stored = stored_type_of(info);
+    if (stored && (!has_numbers(*stored) || is_yolo || !settings_.key.empty())) throw_wrong_kind(info, settings_.name);
+    return std::make_unique<boxes_program>(settings_, dataset, field, stored);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw error(errc::usage, str_cat("boxes '", settings_.name, "': ", why));
+  }
+
+  boxes::settings settings_;
+};
+
+}  // namespace
+}  // namespace stages
+
+boxes::operator field() const { return field(std::make_shared<stages::boxes_model>(settings_)); }
+
+}  // namespace leat

@@ -1,0 +1,80 @@
+// A mask that follows a picture: numbers of a PNG or an array, of which each pixel of the row gets the nearest one.
+#pragma once
+
+#include "base/outcome.hpp"
+#include "stages/pixels/placed_picture.hpp"
+#include "stages/pixels/png_reader.hpp"
+#include "stages/pixels/scratch.hpp"
+
+#include <leat/tensor.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace leat::pixels {
+
+/// Colours that stand for classes. Immutable.
+class colour_classes {
+ public:
+  ///   throws   error{errc::usage} for a colour that is there twice
+  explicit colour_classes(const std::vector<std::array<std::uint8_t, 3>>& of);
+  [[nodiscard]] bool empty() const noexcept { return sorted_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return sorted_.size(); }
+  /// -1: none.
+  [[nodiscard]] int find(const std::uint8_t* rgb) const noexcept;
+
+ private:
+  struct entry {
+    std::uint32_t colour;
+    int number;
+  };
+  std::vector<entry> sorted_;
+};
+
+/// Numbers that lie in memory, [height, width], line after line.
+struct mask_array {
+  dtype type = dtype::u8;
+  int width = 0;
+  int height = 0;
+};
+
+///   type       of the row: u8, u16, i32 or i64
+///   ignore     of pixels that show nothing of the picture, a value of the type
+///   colours    of RGB
+///   array      the bytes are these numbers; none: they are a PNG file
+///   scaled     sizes may differ
+struct mask_reading {
+  dtype type = dtype::u8;
+  std::int64_t ignore = 255;
+  const colour_classes* colours = nullptr;
+  std::optional<mask_array> array = std::nullopt;
+  bool scaled = false;
+};
+
+/// Whether a mask can have this type.
+[[nodiscard]] bool is_mask_type(dtype type) noexcept;
+
+/// One thread's reader of masks, and its scratch memory.
+class mask_reader {
+ public:
+  explicit mask_reader(scratch_budget& budget) : arena_(budget), png_(arena_) {}
+
+  /// Fills a row.
+  ///   row       of where.geometry's row, dense; unspecified unless the outcome is ok
+  ///   returns   corrupt: another size than the picture's, damage, a number that the type has not, a colour that is none of
+  ///             `colours`; unsupported: another format, RGB without colours; over_budget, no_memory, cancelled as picture_decoder
+  outcome<void> read(std::span<const std::byte> encoded, const placed_picture& where, const mask_reading& how,
+                     std::span<std::byte> row, const std::atomic<bool>* stop);
+
+ private:
+  scratch_arena arena_;
+  png_reader png_;
+  std::vector<pixel_run> runs_;  // of one mask
+};
+
+}  // namespace leat::pixels

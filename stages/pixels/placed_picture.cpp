@@ -1,0 +1,188 @@
+#include "stages/pixels/placed_picture.hpp"
+
+#include "stages/pixels/orientation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace leat::pixels {
+namespace {
+
+// From a place in the upright picture to one in the stored picture of width x height.
+warp_matrix turn_of(int exif, int width, int height) noexcept {
+  const orientation turn(exif);
+  const auto line = [](bool far, int side, bool second) -> std::array<double, 3> {
+    const double step = far ? -1 : 1;
+    return {second ? 0 : step, second ? step : 0, far ? static_cast<double>(side) : 0};
+  };
+  const std::array<double, 3> x = line(turn.mirrored, width, turn.transposed);
+  const std::array<double, 3> y = line(turn.upended, height, !turn.transposed);
+  return {x[0], x[1], x[2], y[0], y[1], y[2], 0, 0, 1};
+}
+
+double determinant(const warp_matrix& m) noexcept {
+  return m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) + m[2] * (m[3] * m[7] - m[4] * m[6]);
+}
+
+constexpr double horizon = 1e-9;  // divisors that are not above it lie behind
+
+std::optional<std::array<double, 2>> looked_at(const warp_matrix& m, double x, double y) noexcept {
+  const auto [px, py, w] = seen_from(m, x, y);
+  if (!(w > horizon)) return std::nullopt;
+  return std::array{px / w, py / w};
+}
+
+// Of a matrix that only scales, mirrors, moves and exchanges axes.
+box moved(const warp_matrix& m, const box& of) noexcept {
+  const auto [x1, y1, w1] = seen_from(m, of.left, of.top);
+  const auto [x2, y2, w2] = seen_from(m, of.right, of.bottom);
+  return {std::min(x1, x2), std::min(y1, y2), std::max(x1, x2), std::max(y1, y2)};
+}
+
+// Those i of the line for whose middles a * (i + 0.5) + b is not below 0.
+void cut(double a, double b, pixel_run& run) noexcept {
+  if (a == 0) {
+    if (b < 0) run.end = run.begin;
+    return;
+  }
+  const double root = std::clamp(-b / a - 0.5, -1.0, 1e9);
+  if (a > 0) {
+    run.begin = std::max(run.begin, static_cast<int>(std::ceil(root)));
+  } else {
+    run.end = std::min(run.end, static_cast<int>(std::floor(root)) + 1);
+  }
+}
+
+}  // namespace
+
+box common(const box& a, const box& b) noexcept {
+  return {std::max(a.left, b.left), std::max(a.top, b.top), std::min(a.right, b.right), std::min(a.bottom, b.bottom)};
+}
+
+picture_geometry geometry_of(const geometry& drawn, const warp_matrix& from_row, int width, int height,
+                             int turned) noexcept {
+  picture_geometry made{.picture_width = width,
+                        .picture_height = height,
+                        .row_width = drawn.out_width,
+                        .row_height = drawn.out_height,
+                        .turned = turned};
+  made.matrix = turned == 1 ? from_row : followed(turn_of(turned, width, height), from_row);
+  made.mirrored = determinant(made.matrix) < 0;
+  return made;
+}
+
+picture_geometry geometry_of(const pipeline& steps, const draw_key& key, int width, int height, int turned) noexcept {
+  const auto [upright_width, upright_height] = orientation(turned).size(width, height);
+  const geometry drawn = steps.compile(upright_width, upright_height, key);
+  recipe passes;
+  steps.draw_colour(key, passes);
+  return geometry_of(drawn, followed(drawn.from_row(), passes.from_row()), width, height, turned);
+}
+
+void place(const pipeline& steps, const draw_key& key, const picture_geometry& of, placed_picture& out) noexcept {
+  out.geometry = of;
+  out.to_row = inverse(of.matrix);
+  out.bound_count = 0;
+  const auto [width, height] = orientation(of.turned).size(of.picture_width, of.picture_height);
+  const geometry drawn = steps.compile(width, height, key);
+  recipe passes;
+  steps.draw_colour(key, passes);
+  const box row{0, 0, static_cast<double>(of.row_width), static_cast<double>(of.row_height)};
+  // From the row back: each warp looks into the row before it.
+  warp_matrix from = identity_matrix;
+  bool in_mix = false;
+  for (std::size_t i = passes.count; i > 0; --i) {
+    const colour_pass& pass = passes.passes[i - 1];
+    if (pass.what == pass_kind::mix_add && pass.number == 1) in_mix = true;
+    if (pass.what == pass_kind::mix_begin) in_mix = false;
+    if (pass.what != pass_kind::warp || in_mix) continue;
+    from = followed(pass.from, from);
+    out.bounds[out.bound_count++] = {from, row};
+  }
+  box inside{0, 0, static_cast<double>(width), static_cast<double>(height)};
+  box seen = inside;
+  if (!drawn.warp) {
+    inside = {static_cast<double>(drawn.box.x), static_cast<double>(drawn.box.y),
+              static_cast<double>(drawn.box.x + drawn.box.width), static_cast<double>(drawn.box.y + drawn.box.height)};
+    seen = common(inside, moved(drawn.from_row(), row));
+  }
+  out.bounds[out.bound_count++] = {followed(drawn.from_row(), from), inside};
+  out.seen = moved(turn_of(of.turned, of.picture_width, of.picture_height), seen);
+}
+
+pixel_run shown_in_line(const placed_picture& where, int y) noexcept {
+  pixel_run run{0, where.geometry.row_width};
+  const double middle = y + 0.5;
+  for (const placed_picture::bound& each : where.all_bounds()) {
+    const warp_matrix& m = each.from_row;
+    const double x0 = m[1] * middle + m[2];
+    const double y0 = m[4] * middle + m[5];
+    const double w0 = m[7] * middle + m[8];
+    cut(m[6], w0 - horizon, run);
+    cut(m[0] - each.inside.left * m[6], x0 - each.inside.left * w0, run);
+    cut(each.inside.right * m[6] - m[0], each.inside.right * w0 - x0, run);
+    cut(m[3] - each.inside.top * m[6], y0 - each.inside.top * w0, run);
+    cut(each.inside.bottom * m[6] - m[3], each.inside.bottom * w0 - y0, run);
+  }
+  return run.begin < run.end ? run : pixel_run{};
+}
+
+bool is_shown(const placed_picture& where, double x, double y) noexcept {
+  const auto inside = [](const box& of, double px, double py) {
+    return px >= of.left && px <= of.right && py >= of.top && py <= of.bottom;
+  };
+  const picture_geometry& of = where.geometry;
+  if (!inside({0, 0, static_cast<double>(of.row_width), static_cast<double>(of.row_height)}, x, y)) return false;
+  const auto bounds = where.all_bounds();
+  return std::all_of(bounds.begin(), bounds.end(), [&](const placed_picture::bound& each) {
+    const auto at = looked_at(each.from_row, x, y);
+    return at && inside(each.inside, (*at)[0], (*at)[1]);
+  });
+}
+
+std::optional<std::array<double, 2>> place_in_row(const placed_picture& where, double x, double y) noexcept {
+  return where.to_row ? looked_at(*where.to_row, x, y) : std::nullopt;
+}
+
+namespace {
+
+// The upright hull of where the corners go. What of the box lies behind the horizon has none.
+box hull_in_row(const warp_matrix& to_row, const box& of) noexcept {
+  constexpr double most = std::numeric_limits<double>::infinity();
+  box hull{most, most, -most, -most};
+  const auto add = [&](double x, double y, double w) {
+    hull = {std::min(hull.left, x / w), std::min(hull.top, y / w), std::max(hull.right, x / w),
+            std::max(hull.bottom, y / w)};
+  };
+  const double xs[] = {of.left, of.right, of.right, of.left};
+  const double ys[] = {of.top, of.top, of.bottom, of.bottom};
+  std::array<double, 3> before = seen_from(to_row, xs[3], ys[3]);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::array<double, 3> here = seen_from(to_row, xs[i], ys[i]);
+    if ((before[2] > horizon) != (here[2] > horizon)) {
+      const double share = (horizon - before[2]) / (here[2] - before[2]);
+      add(before[0] + share * (here[0] - before[0]), before[1] + share * (here[1] - before[1]), horizon);
+    }
+    if (here[2] > horizon) add(here[0], here[1], here[2]);
+    before = here;
+  }
+  return hull;
+}
+
+}  // namespace
+
+placed_box place_box(const placed_picture& where, const box& of) noexcept {
+  placed_box made;
+  if (!where.to_row) return made;
+  made.whole_area = hull_in_row(*where.to_row, of).area();
+  const box left = common(of, where.seen);
+  if (left.area() == 0) return made;
+  const picture_geometry& row = where.geometry;
+  made.in_row = common(hull_in_row(*where.to_row, left),
+                       {0, 0, static_cast<double>(row.row_width), static_cast<double>(row.row_height)});
+  if (made.in_row.area() == 0) made.in_row = {};
+  return made;
+}
+
+}  // namespace leat::pixels

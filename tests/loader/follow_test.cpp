@@ -1,0 +1,409 @@
+// Masks, boxes and points that follow a picture through the loader: whose they are, what is refused, and that a picture is what it is
+// without them.
+#include "base/text.hpp"
+#include "tests/loader/running.hpp"
+#include "tests/support/make_picture.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/support/watchdog.hpp"
+
+#include <leat/loading.hpp>
+#include <leat/open.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/photo_pack.hpp>
+#include <leat/targets.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using testing::fake_dataset;
+using testing::fake_sample;
+using ::testing::HasSubstr;
+using testing::loader;
+using testing::loader_options;
+using testing::seen_run;
+using testing::small_options;
+using testing::watchdog;
+
+constexpr int width = 40;
+constexpr int height = 30;
+
+// Its number in each quarter: 4 * sample + quarter, modulo 200.
+std::vector<std::uint16_t> classes_of(std::size_t sample) {
+  std::vector<std::uint16_t> numbers;
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      numbers.push_back(
+          static_cast<std::uint16_t>((4 * sample + (y >= height / 2 ? 2 : 0) + (x >= width / 2 ? 1 : 0)) % 200));
+    }
+  }
+  return numbers;
+}
+
+// Sample i has i % 4 boxes, of label 10 * i + number; and a point in its middle.
+std::string json_of(std::size_t sample) {
+  std::string boxes;
+  std::string labels;
+  for (std::size_t i = 0; i < sample % 4; ++i) {
+    const char* const comma = i == 0 ? "" : ", ";
+    boxes += str_cat(comma, "[", 2 + i, ", ", 3 + i, ", ", 20 + i, ", ", 25.5, "]");
+    labels += str_cat(comma, 10 * sample + i);
+  }
+  return str_cat("{\"id\": \"a [b] \\\"c\\\"\", \"boxes\": [", boxes, "], \"classes\": [", labels,
+                 "], \"keypoints\": [20, 15, 2, 0, 0, 0]}");
+}
+
+std::vector<fake_sample> make_scenes(std::size_t count) {
+  std::vector<fake_sample> samples(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    samples[i].members = {
+        {"jpg", testing::make_jpeg(testing::make_texture(i, width, height), {.orientation = static_cast<int>(i % 9)})},
+        {"seg.png", testing::make_mask_png(width, height, classes_of(i), 8, i % 2 == 0)},
+        {"json", testing::to_bytes(json_of(i))},
+        {"cls", testing::to_bytes(std::to_string(1000 + i))}};
+  }
+  return samples;
+}
+
+image photo() {
+  return image("jpg").random_resized_crop(24).random_flip().rotate(-20, 20).exif_orientation().normalize(imagenet);
+}
+std::vector<field> followers() {
+  return {mask("seg.png").follows("jpg"), boxes("json").follows("jpg").key("boxes").labels("classes").min_area(2),
+          points("keypoints").from("json").follows("jpg").key("keypoints").visibility()};
+}
+// The picture in the middle of what follows it: order does not matter.
+std::vector<field> all_of_them() {
+  std::vector<field> all = followers();
+  all.insert(all.begin() + 1, photo());
+  all.emplace_back(label("cls"));
+  return all;
+}
+
+std::vector<std::vector<std::byte>> rows_of(const dataset& set, loader_options options, const std::string& output,
+                                            std::vector<field> fields) {
+  std::vector<std::vector<std::byte>> rows;
+  options.digests = false;
+  loader all(set, options, std::move(fields));
+  for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+    while (const std::optional<batch> got = all.next_blocking()) {
+      for (std::uint32_t row = 0; row < got->valid_rows(); ++row) rows.push_back(testing::row_of(*got, output, row));
+    }
+  }
+  return rows;
+}
+
+TEST(following, leaves_the_picture_as_it_is) {
+  const watchdog dog("followers beside a picture");
+  const fake_dataset set(make_scenes(19));
+  EXPECT_EQ(rows_of(set, small_options(), "jpg", all_of_them()), rows_of(set, small_options(), "jpg", {photo()}));
+}
+
+TEST(following, gives_the_same_batches_with_any_threads_and_where_a_device_finishes_pictures) {
+  const watchdog dog("followers in any order");
+  const std::vector<fake_sample> samples = make_scenes(21);
+  const fake_dataset set(samples);
+  const seen_run expected = testing::run_all(set, small_options(), all_of_them());
+  ASSERT_FALSE(expected.failed) << expected.message;
+  ASSERT_EQ(expected.batches.size(), 6U);
+  for (const std::uint32_t threads : {1U, 5U}) {
+    for (const bool on_device : {true, false}) {
+      loader_options options = small_options();
+      options.decode_threads = threads;
+      options.finish_on_device = on_device;
+      const fake_dataset again(samples, {.layout = testing::fake_layout::columns});
+      const seen_run got = testing::run_all(again, options, all_of_them());
+      ASSERT_FALSE(got.failed) << got.message;
+      EXPECT_EQ(got.batches, expected.batches);
+    }
+  }
+  // Bytes that a call makes.
+  const dataset made = from_function(samples.size(),
+                                     [&](std::uint64_t i) {
+                                       return std::vector<std::vector<std::byte>>{
+                                           samples[i].members[0].bytes, samples[i].members[1].bytes,
+                                           samples[i].members[2].bytes, samples[i].members[3].bytes};
+                                     },
+                                     {{"jpg", 1 << 16}, {"seg.png", 1 << 16}, {"json", 1 << 12}, {"cls", 8}});
+  const seen_run got = testing::run_all(made, small_options(), all_of_them());
+  ASSERT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.batches, expected.batches);
+}
+
+// A device may decode them: what follows is made of their heads.
+TEST(following, goes_by_the_heads_of_photo_packs) {
+  const watchdog dog("followers of packs");
+  std::vector<fake_sample> samples = make_scenes(19);
+  const fake_dataset jpegs(samples);
+  for (fake_sample& each : samples) each.members[0].bytes = pack_photo(each.members[0].bytes);
+  const fake_dataset packs(samples);
+  const std::vector<field> fields{image("jpg").random_resized_crop(24).random_flip().exif_orientation(),
+                                  mask("seg.png").follows("jpg")};
+  EXPECT_EQ(rows_of(packs, small_options(), "seg.png", fields), rows_of(jpegs, small_options(), "seg.png", fields));
+}
+
+TEST(following, is_replayed_and_resumed) {
+  const watchdog dog("followers, replayed");
+  const fake_dataset set(make_scenes(21));
+  const loader_options options = small_options();
+  loader train(set, options, all_of_them());
+  const auto run = testing::run_epochs(train, 2);
+  const loader other(set, options, all_of_them());
+  for (const testing::seen_batch& each : run) {
+    EXPECT_EQ(other.batch_at(each.epoch, each.index).content_digest()->hex(), each.content);
+  }
+  loader begun(set, options, all_of_them());
+  static_cast<void>(begun.next_blocking());
+  loader_options resumed = options;
+  resumed.resume = begun.state();
+  loader rest(set, resumed, all_of_them());
+  const auto seen = testing::run_epochs(rest, 2);
+  EXPECT_EQ(seen, std::vector(run.begin() + 1, run.end()));
+}
+
+// In batches of a picture whose colours are the mask's: each row says whose it is, in each of its outputs.
+TEST(following, keeps_rows_together_where_others_are_skipped_or_substituted) {
+  const watchdog dog("corrupt masks");
+  std::vector<fake_sample> samples = make_scenes(24);
+  samples[3].find("seg.png")->bytes.resize(60);
+  samples[9].find("seg.png")->bytes = testing::make_mask_png(20, 20, std::vector<std::uint16_t>(400), 8, false);
+  samples[14].find("json")->bytes =
+      testing::to_bytes("{\"boxes\": [[1, 2, 3, NaN]], \"classes\": [1], \"keypoints\": []}");
+  samples[17].remove("seg.png");
+  for (const corrupt_policy policy : {corrupt_policy::skip, corrupt_policy::substitute}) {
+    loader_options options = testing::one_epoch_in_order();
+    options.on_corrupt = policy;
+    const testing::temporary_directory directory;
+    options.journal = directory.path() / "journal";
+    const fake_dataset set(samples);
+    loader all(set, options, image("jpg").center_crop(20), mask("seg.png").follows("jpg"),
+               boxes("json").follows("jpg").key("boxes").labels("classes"), label("cls"));
+    std::size_t rows = 0;
+    while (const std::optional<batch> got = all.next_blocking()) {
+      const auto labels = testing::values_of<std::int64_t>(*got, "cls");
+      const auto masks = testing::values_of<std::uint8_t>(*got, "seg.png");
+      const auto offsets = testing::values_of<std::int64_t>(*got, "json.offsets");
+      const auto things = testing::values_of<std::int64_t>(*got, "json.labels");
+      for (std::uint32_t row = 0; row < got->valid_rows(); ++row, ++rows) {
+        const std::int64_t sample = labels[row] - 1000;
+        EXPECT_EQ(masks[row * 400], 4 * sample % 200);
+        EXPECT_EQ(masks[row * 400 + 399], (4 * sample + 3) % 200);
+        EXPECT_EQ(offsets[row + 1] - offsets[row], sample % 4);
+        for (std::int64_t i = offsets[row]; i < offsets[row + 1]; ++i)
+          EXPECT_EQ(things[static_cast<std::size_t>(i)] / 10, sample);
+        EXPECT_EQ(got->placement("jpg", row).picture_width, width);
+        EXPECT_EQ(got->placement("jpg", row).matrix, (std::array<double, 9>{1, 0, 10, 0, 1, 5, 0, 0, 1}));
+      }
+    }
+    EXPECT_EQ(rows, policy == corrupt_policy::skip ? 20U : 24U);
+    const std::string journal = testing::whole_file(options.journal);
+    EXPECT_THAT(journal, HasSubstr("seg.png: PNG: premature end of file"));
+    EXPECT_THAT(journal, HasSubstr("seg.png: a mask of 20 x 20 pixels, and its picture has 40 x 30"));
+    EXPECT_THAT(journal, HasSubstr("json: box 0 (1, 2, 3, nan) has a number that is not finite"));
+  }
+}
+
+// numpy: the crop of (10, 5, 30, 25), as it is; [x - 10, y - 5] and clamped.
+TEST(following, moves_boxes_and_points_into_the_row) {
+  const watchdog dog("boxes and points");
+  const std::vector<fake_sample> samples = make_scenes(4);
+  const fake_dataset set(samples);
+  loader all(set, testing::one_epoch_in_order(), image("jpg").center_crop(20),
+             boxes("json").follows("jpg").key("boxes").labels("classes").min_visible(0.5),
+             points("keypoints").from("json").follows("jpg").key("keypoints").visibility());
+  const std::optional<batch> got = all.next_blocking();
+  // Of 18 x 22.5 there are 10 x 20 left, of 18 x 21.5 11 x 20, of 18 x 20.5 12 x 20: 0.494, 0.568, 0.650.
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.offsets"), (std::vector<std::int64_t>{0, 0, 0, 1, 3}));
+  EXPECT_EQ(testing::values_of<float>(*got, "json"), (std::vector<float>{0, 0, 11, 20, 0, 0, 11, 20, 0, 0, 12, 20}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.kept"), (std::vector<std::int64_t>{1, 1, 2}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.labels"), (std::vector<std::int64_t>{21, 31, 32}));
+  EXPECT_EQ((*got)["json"].shape, (dimensions{3, 4}));
+  EXPECT_EQ((*got)["keypoints"].shape, (dimensions{8, 3}));
+  const auto places = testing::values_of<float>(*got, "keypoints");
+  EXPECT_EQ(std::vector(places.begin(), places.begin() + 6), (std::vector<float>{10, 10, 2, 0, 0, 0}));
+}
+
+// One box in four notations.
+TEST(following, reads_boxes_in_any_notation) {
+  const watchdog dog("notations");
+  std::vector<fake_sample> samples(1);
+  samples[0].members = {{"jpg", testing::make_jpeg(testing::make_texture(1, width, height), {})},
+                        {"xyxy", testing::to_bytes("[8, 6, 24, 12]")},
+                        {"xywh", testing::to_bytes("[[8, 6, 16, 6]]")},
+                        {"cxcywh", testing::to_bytes(" [16, 9,16,6] ")},
+                        {"yolo", testing::to_bytes("7 0.4 0.3 0.4 0.2\r\n\n3 0.5 0.5 1 1")}};
+  const fake_dataset set(samples);
+  const auto of = [](const char* name, box_format how) { return boxes(name).follows("jpg").in(how); };
+  loader_options options = testing::one_epoch_in_order();
+  options.batch_size = 1;
+  loader all(set, options, image("jpg").resize(height, width), of("xyxy", box_format::xyxy),
+             of("xywh", box_format::xywh), of("cxcywh", box_format::cxcywh), of("yolo", box_format::yolo));
+  const std::optional<batch> got = all.next_blocking();
+  const std::vector<float> expected{8, 6, 24, 12};
+  for (const char* const name : {"xyxy", "xywh", "cxcywh"}) EXPECT_EQ(testing::values_of<float>(*got, name), expected);
+  EXPECT_THAT(testing::values_of<float>(*got, "yolo"),
+              ::testing::Pointwise(::testing::FloatEq(), {8, 6, 24, 12, 0, 0, 40, 30}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "yolo.labels"), (std::vector<std::int64_t>{7, 3}));
+}
+
+// What a list is refused for.
+TEST(following, says_what_is_wrong_with_a_target) {
+  const watchdog dog("bad targets");
+  const std::vector<std::byte> jpeg = testing::make_jpeg(testing::make_texture(1, width, height), {});
+  const auto reason = [&](const std::string& json, const field& target) {
+    std::vector<fake_sample> samples(1);
+    samples[0].members = {{"jpg", jpeg}, {"json", testing::to_bytes(json)}};
+    loader_options options = testing::one_epoch_in_order();
+    options.batch_size = 1;
+    const seen_run run = testing::run_all(fake_dataset(samples), options, {image("jpg").center_crop(8), target});
+    return run.failed == errc::corrupt ? run.message : "no such error: " + run.message;
+  };
+  const boxes plain = boxes("json").follows("jpg").key("b");
+  EXPECT_THAT(reason("{\"b\": [[1, 2, 3", plain), HasSubstr("json: no JSON: "));
+  EXPECT_THAT(reason("", plain), HasSubstr("json: no JSON: no object begins here, at byte 0"));
+  EXPECT_THAT(reason("{\"a\": 1}", plain), HasSubstr("json: the JSON has no member 'b'"));
+  EXPECT_THAT(reason("{\"b\": 1}", plain), HasSubstr("json: member 'b' is no list of numbers"));
+  EXPECT_THAT(reason("{\"b\": [\"x\"]}", plain), HasSubstr("json: member 'b': element 0 is '\"x\"]', no number"));
+  EXPECT_THAT(reason("{\"b\": [[1, 2, 3]]}", plain), HasSubstr("json: has boxes of 3 numbers; a box has 4"));
+  EXPECT_THAT(reason("{\"b\": [1, 2, 3, 4, 5]}", plain), HasSubstr("json: has 5 numbers; a box has 4"));
+  EXPECT_THAT(reason("{\"b\": [[1, 2, 3, 4], [9, 1, 5, 2]]}", plain),
+              HasSubstr("json: box 1 (9, 1, 5, 2) has its right edge left of its left one"));
+  EXPECT_THAT(reason("{\"b\": [[1, 5, 3, 4]]}", plain), HasSubstr("has its lower edge above its upper one"));
+  EXPECT_THAT(reason("{\"b\": [[1, 2, -3, 4]]}", plain.in(box_format::xywh)), HasSubstr("has a negative size"));
+  EXPECT_THAT(reason("{\"b\": [1, 2, 1e999, 4]}", plain), HasSubstr("element 2 is"));
+  EXPECT_THAT(reason("{\"b\": [1, 2, 3, 4], \"l\": [1, 2]}", plain.labels("l")),
+              HasSubstr("has 1 boxes, and 2 labels in 'l'"));
+  EXPECT_THAT(reason("{\"b\": [1, 2, 3, 4], \"l\": [1.5]}", plain.labels("l")),
+              HasSubstr("member 'l': element 0 is '1.5]'"));
+  EXPECT_THAT(reason("{\"b\": [1, 2, 3, 4]}", plain.bytes_max(10)), HasSubstr("bytes_max() says at most 10"));
+  EXPECT_THAT(reason("1 12 9 8 4", boxes("json").follows("jpg").in(box_format::yolo)),
+              HasSubstr("is not in shares of the picture's sides"));
+  EXPECT_THAT(reason("1 0.5 0.5 1", boxes("json").follows("jpg").in(box_format::yolo)),
+              HasSubstr("json: line 1 has 4 numbers; a box has a class and 4"));
+  const points dots = points("json").follows("jpg").key("p");
+  EXPECT_THAT(reason("{\"p\": [1, 2, 3]}", dots), HasSubstr("has 3 numbers; a point has 2, and 3 with visibility()"));
+  EXPECT_THAT(reason("{\"p\": [1, 2]}", dots.flip_pairs(2, {{0, 1}})),
+              HasSubstr("has 1 points; objects of flip_pairs() have 2"));
+}
+
+TEST(following, exchanges_points_of_pairs_where_a_picture_is_mirrored) {
+  const watchdog dog("pairs of points");
+  std::vector<fake_sample> samples(1);
+  samples[0].members = {{"jpg", testing::make_jpeg(testing::make_texture(1, width, height), {})},
+                        {"json", testing::to_bytes("[[1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]]")}};
+  const fake_dataset set(samples);
+  loader_options options = testing::one_epoch_in_order();
+  options.batch_size = 1;
+  loader all(set, options, image("jpg").resize(height, width).random_flip(1),
+             points("json").follows("jpg").flip_pairs(3, {{0, 2}}));
+  const std::optional<batch> got = all.next_blocking();
+  EXPECT_EQ(testing::values_of<float>(*got, "json"), (std::vector<float>{35, 6, 37, 4, 39, 2, 29, 12, 31, 10, 33, 8}));
+  EXPECT_TRUE(got->placement("jpg", 0).mirrored);
+}
+
+// Arrays of pixels and of numbers; and lists of a table, which lie in blocks that samples share.
+TEST(following, takes_arrays_and_lists_of_tables) {
+  const watchdog dog("tensors and tables");
+  const testing::temporary_directory directory;
+  constexpr std::int64_t rows = 5;
+  std::vector<std::uint8_t> pixels(rows * 6 * 4 * 3);
+  std::vector<std::int32_t> numbers(rows * 6 * 4);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = static_cast<std::int32_t>(i) - 7;
+    for (std::size_t c = 0; c < 3; ++c) pixels[3 * i + c] = static_cast<std::uint8_t>(i);
+  }
+  const auto of = [](dtype type, const dimensions& shape, void* data) {
+    return tensor{type, shape, dense_strides(shape), data, host};
+  };
+  const dataset tensors = from_tensors({{"image", of(dtype::u8, {rows, 6, 4, 3}, pixels.data())},
+                                        {"mask", of(dtype::i32, {rows, 6, 4}, numbers.data())}},
+                                       nullptr);
+  std::ofstream table(directory.path() / "boxes.jsonl");
+  for (int i = 0; i < rows; ++i) table << "{\"things\": [" << i % 2 << ", 1, 3, 5, 0, 0, " << 1 + i % 2 << ", 1]}\n";
+  table.close();
+  const dataset both = zip({tensors, open((directory.path() / "boxes.jsonl").string())});
+  loader_options options = testing::one_epoch_in_order();
+  options.batch_size = rows;
+  loader all(both, options, image("image").random_flip(1), mask("mask").follows("image"),
+             boxes("things").follows("image"));
+  const std::optional<batch> got = all.next_blocking();
+  const auto masks = testing::values_of<std::int32_t>(*got, "mask");
+  for (std::size_t line = 0; line < numbers.size(); line += 4) {
+    for (std::size_t x = 0; x < 4; ++x) ASSERT_EQ(masks[line + x], numbers[line + 3 - x]) << line;
+  }
+  const auto things = testing::values_of<float>(*got, "things");
+  ASSERT_EQ(things.size(), std::size_t{rows} * 8);
+  EXPECT_EQ(std::vector(things.begin() + 8, things.begin() + 16), (std::vector<float>{1, 1, 3, 5, 2, 0, 4, 1}));
+}
+
+TEST(following, loads_with_the_least_budget_that_is_named) {
+  const watchdog dog("the least budget of followers");
+  const fake_dataset set(make_scenes(21));
+  loader_options options = small_options();
+  const seen_run expected = testing::run_all(set, options, all_of_them());
+  options.host_bytes_max = loader(set, options, all_of_them()).plan().host_bytes_least;
+  const seen_run got = testing::run_all(set, options, all_of_them());
+  ASSERT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.batches, expected.batches);
+}
+
+TEST(following, is_what_a_plan_advises_for_a_picture_of_numbers) {
+  const fake_dataset set(make_scenes(2));
+  const auto warned = [&](const image& of) { return loader(set, small_options(), of.center_crop(8)).plan().warnings; };
+  EXPECT_THAT(warned(image("seg.png")),
+              ::testing::Contains(HasSubstr("image 'seg.png' of 'seg.png': indexes of a palette "
+                                            "become its colours; leat::mask{\"seg.png\"}")));
+  EXPECT_THAT(warned(image("jpg")), ::testing::Not(::testing::Contains(HasSubstr("leat::mask"))));
+}
+
+TEST(following, has_a_place_for_pictures_alone) {
+  const watchdog dog("placement");
+  const fake_dataset set(make_scenes(2));
+  loader all(set, testing::one_epoch_in_order(), image("jpg").center_crop(8), label("cls"));
+  const std::optional<batch> got = all.next_blocking();
+  EXPECT_EQ(got->placement("jpg", 1).row_width, 8);
+  EXPECT_EQ(testing::message_of(errc::not_found, [&] { static_cast<void>(got->placement("cls", 0)); }),
+            "no picture 'cls' in this batch; it holds jpg");
+}
+
+TEST(following, is_refused_where_there_is_no_such_picture) {
+  const fake_dataset set(make_scenes(2));
+  const auto said = [&](std::vector<field> fields, const std::function<void(loader_options&)>& change = {}) {
+    loader_options options = small_options();
+    if (change) change(options);
+    return testing::message_of(errc::usage, [&] { loader(set, options, std::move(fields)); });
+  };
+  const image picture = image("jpg").center_crop(8);
+  EXPECT_EQ(said({picture, mask("seg.png")}),
+            "field 'seg.png' follows no picture; say which field it belongs to: .follows(\"jpg\")");
+  EXPECT_EQ(said({picture, mask("seg.png").follows("jpeg")}),
+            "field 'seg.png' follows 'jpeg', and the loader has no such field; pictures are jpg; did you mean 'jpg'?");
+  EXPECT_EQ(said({picture, mask("seg.png").follows("seg.png")}),
+            "field 'seg.png' follows itself; name the picture's field");
+  EXPECT_EQ(said({picture, label("cls"), mask("seg.png").follows("cls")}),
+            "field 'seg.png' follows 'cls', which makes no pictures; pictures are jpg");
+  EXPECT_EQ(said({mask("seg.png").follows("json"), boxes("json").follows("seg.png")}),
+            "field 'seg.png' follows 'json', which makes no pictures; the loader has no picture");
+  EXPECT_THAT(said({picture, mask("seg.png").follows("jpg")}, [](loader_options& o) { o.mix = cutmix(); }),
+              HasSubstr("field 'seg.png' follows the picture 'jpg', whose rows are mixed"));
+  EXPECT_THAT(said({picture, stack("s", {mask("seg.png").follows("jpg")})}), HasSubstr("follows a picture"));
+  EXPECT_THAT(said({picture, mask("seg.png").follows("jpg").as(dtype::f32)}), HasSubstr("it has u8, u16, i32 or i64"));
+  EXPECT_THAT(said({picture, mask("seg.png").follows("jpg").ignore(-1)}), HasSubstr("ignore(-1) is none of u8"));
+  EXPECT_THAT(said({picture, mask("json").follows("jpg").from("cls")}), HasSubstr("holds numbers"));
+  EXPECT_THAT(said({picture, boxes("json").follows("jpg").labels("c")}), HasSubstr("say their key() too"));
+}
+
+}  // namespace
+}  // namespace leat

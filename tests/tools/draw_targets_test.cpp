@@ -1,0 +1,91 @@
+// Masks and boxes: which fields the command makes of them, and how they are drawn over a picture.
+#include "tools/draw_targets.hpp"
+
+#include "tests/support/make_picture.hpp"
+#include "tests/support/tar_writer.hpp"
+#include "tests/support/temporary_directory.hpp"
+#include "tests/tools/command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <fstream>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace leat::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Pictures of 37 x 37, of which an eval crop of 32 takes what begins at (2, 2).
+std::string write_shard(const temporary_directory& directory) {
+  tar_writer writer;
+  for (const char* const key : {"a", "b", "c"}) {
+    writer.add_file(std::string(key) + ".jpg", make_jpeg(make_texture(1, 37, 37), {}));
+    writer.add_file(std::string(key) + ".seg.png",
+                    make_mask_png(37, 37, std::vector<std::uint16_t>(37 * 37, 3), 2, true));
+    writer.add_file(std::string(key) + ".json", std::string("{\"boxes\": [[8, 8.5, 24, 60]], \"classes\": [5]}"));
+  }
+  const std::vector<std::byte> archive = writer.finish();
+  const std::string path = (directory.path() / "shard.tar").string();
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(archive.data()), static_cast<std::streamsize>(archive.size()));
+  return path;
+}
+
+TEST(targets, follow_the_picture_in_an_epoch_and_on_a_page) {
+  const temporary_directory directory;
+  const std::string shard = write_shard(directory);
+  const std::vector<std::string> targets{"--mask", "seg.png", "--boxes", "json:boxes:classes", "--size", "32"};
+  std::vector<std::string> epoch{"epoch", shard, "--json"};
+  epoch.insert(epoch.end(), targets.begin(), targets.end());
+  const ended loaded = run(epoch);
+  EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
+  EXPECT_EQ(loaded.json().at("samples"), 3);
+
+  const std::string page = (directory.path() / "sheet.html").string();
+  std::vector<std::string> show{"show", shard, "--transform", "eval", "-o", page};
+  show.insert(show.end(), targets.begin(), targets.end());
+  const ended shown = run(show);
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(text_of(page), HasSubstr("5: 6, 6.5 to 22, 32"));
+
+  const ended wrong = run({"epoch", shard, "--mask", "seg.pgn"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err,
+              HasSubstr("--mask 'seg.pgn': no such field; there is jpg, seg.png, json; did you mean 'seg.png'?"));
+  EXPECT_THAT(run({"epoch", shard, "--boxes", "json:"}).err, HasSubstr("it is NAME, NAME:KEY or NAME:KEY:LABELS"));
+  // Without the option it is a picture, of which inspect says what becomes of it.
+  EXPECT_THAT(run({"inspect", shard}).out,
+              HasSubstr("3 PNGs have a palette: its colours are taken; a mask (--mask) keeps the indexes"));
+}
+
+TEST(targets, are_drawn_over_the_picture) {
+  tools::rgb_picture picture{4, 3, std::vector<std::uint8_t>(36, 100)};
+  const std::vector<std::uint8_t> numbers{0, 0, 0, 255, 1, 1, 2, 0, 0, 0, 0, 0};
+  tools::draw_mask(dtype::u8, std::as_bytes(std::span(numbers)), picture);
+  const auto at = [&](std::size_t i) {
+    return std::vector<int>{picture.rgb[3 * i], picture.rgb[3 * i + 1], picture.rgb[3 * i + 2]};
+  };
+  const std::vector<int> plain{100, 100, 100};
+  for (const std::size_t i : {0U, 1U, 2U, 3U, 7U, 8U, 11U}) EXPECT_EQ(at(i), plain) << i;
+  EXPECT_EQ(at(4), at(5));
+  EXPECT_NE(at(4), plain);
+  EXPECT_NE(at(6), at(4));
+
+  picture.rgb.assign(36, 100);
+  const std::vector<float> places{1, 0, 4, 3};
+  const auto boxes = tools::boxes_in(std::as_bytes(std::span(places)), {});
+  tools::draw_boxes(boxes, picture);
+  for (const std::size_t i : {0U, 4U, 6U, 8U}) EXPECT_EQ(at(i), plain) << i;  // beside it, and in it
+  for (const std::size_t i : {1U, 2U, 3U, 5U, 7U, 9U, 10U, 11U}) EXPECT_NE(at(i), plain) << i;
+  EXPECT_EQ(tools::text_of(boxes), "1, 0 to 4, 3");
+  EXPECT_EQ(tools::text_of({}), "none");
+}
+
+}  // namespace
+}  // namespace leat::testing
