@@ -50,7 +50,7 @@ void draw_mask(dtype type, std::span<const std::byte> numbers, rgb_picture& over
   const std::size_t pixels = std::size_t{over.width} * over.height;
   if (numbers.size() != pixels * bytes) return;
   // What leat::mask ignores, unless it is told otherwise.
-  constexpr std::uint64_t ignored = 255;
+  const std::uint64_t ignored = type == dtype::u16 ? 65'535 : 255;
   for (std::size_t i = 0; i < pixels; ++i) {
     const std::uint64_t number = number_at(numbers.data() + i * bytes, bytes);
     if (number == 0 || number == ignored) continue;

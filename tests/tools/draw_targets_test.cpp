@@ -77,6 +77,13 @@ TEST(targets, are_drawn_over_the_picture) {
   EXPECT_NE(at(4), plain);
   EXPECT_NE(at(6), at(4));
 
+  // Of u16 leat::mask ignores 65535.
+  picture.rgb.assign(36, 100);
+  const std::vector<std::uint16_t> wide{0, 255, 65535, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  tools::draw_mask(dtype::u16, std::as_bytes(std::span(wide)), picture);
+  EXPECT_NE(at(1), plain);
+  EXPECT_EQ(at(2), plain);
+
   picture.rgb.assign(36, 100);
   const std::vector<float> places{1, 0, 4, 3};
   const auto boxes = tools::boxes_in(std::as_bytes(std::span(places)), {});
