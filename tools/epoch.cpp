@@ -64,8 +64,6 @@ namespace {
 namespace asio = boost::asio;
 using clock = std::chrono::steady_clock;
 
-double seconds_since(clock::time_point began) { return std::chrono::duration<double>(clock::now() - began).count(); }
-
 // What a person reads: beside the lines where those have standard output.
 void tell(const epoch_arguments& arguments, const std::string& text) {
   if (arguments.batches == "-") {

@@ -48,8 +48,6 @@ struct tune_arguments {
   double minutes = 10;
 };
 
-double seconds_since(clock::time_point began) { return std::chrono::duration<double>(clock::now() - began).count(); }
-
 double minutes_of(const std::string& option, const std::string& given) {
   double minutes = 0;
   const char* const end_given = given.data() + given.size();

@@ -104,21 +104,21 @@ dataset open_voc(const std::string& folder, const std::string& split) {
   table.flag_names = {"difficult", "truncated"};
   table.pictures =
       split.empty() ? stems_of_annotations(annotations) : stems_in(str_cat(folder, "/ImageSets/Main/", split, ".txt"));
+  const auto read = [&](const std::string& stem, std::uint32_t sample, std::vector<datasets::boxed_object>& objects) {
+    const std::string path = str_cat(annotations, "/", stem, ".xml");
+    datasets::read_voc(path, whole_file(path), sample, table.classes, objects);
+  };
+  for (std::uint32_t sample = 0; sample < table.pictures.size(); ++sample) {
+    read(table.pictures[sample], sample, table.objects);
+  }
   if (!split.empty()) {
     // Splits of a folder number classes alike, whichever of them they hold.
     std::vector<std::string> in_split = table.pictures;
     std::sort(in_split.begin(), in_split.end());
-    std::vector<datasets::boxed_object> passed_over;
     for (const std::string& stem : stems_of_annotations(annotations)) {
-      if (std::binary_search(in_split.begin(), in_split.end(), stem)) continue;
-      const std::string path = str_cat(annotations, "/", stem, ".xml");
-      datasets::read_voc(path, whole_file(path), 0, table.classes, passed_over);
-      passed_over.clear();
+      std::vector<datasets::boxed_object> passed_over;
+      if (!std::binary_search(in_split.begin(), in_split.end(), stem)) read(stem, 0, passed_over);
     }
-  }
-  for (std::uint32_t sample = 0; sample < table.pictures.size(); ++sample) {
-    const std::string path = str_cat(annotations, "/", table.pictures[sample], ".xml");
-    datasets::read_voc(path, whole_file(path), sample, table.classes, table.objects);
   }
   sort_classes(table);
   return join(pictures_in(str_cat(folder, "/JPEGImages")), datasets::dataset_of_boxes(std::move(table)), by("path"));

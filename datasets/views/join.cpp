@@ -1,5 +1,4 @@
 // Two datasets, paired by a key: subsets of both, side by side.
-#include "base/hasher.hpp"
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
 #include "base/xxh64.hpp"
@@ -7,6 +6,7 @@
 #include "datasets/files/parallel.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/tables/read_part.hpp"
+#include "datasets/views/defective_view.hpp"
 #include "datasets/views/renamed.hpp"
 
 #include <leat/description.hpp>
@@ -222,73 +222,47 @@ class pairing {
 };
 
 // What is said about the pairs, and samples that have none, over the two sides side by side.
-class join_model final : public dataset_model, defects_facet, columns_facet {
+class join_model final : public defective_view, columns_facet {
  public:
   ///   left_columns   of all columns the first ones, which samples without a partner have, too
   ///   lacking        samples without a partner, ascending
   join_model(std::shared_ptr<const dataset_model> whole, const join_key& key, std::size_t left_columns,
              std::vector<std::string> notes, std::vector<std::uint64_t> lacking)
-      : whole_(std::move(whole)), key_(key), left_columns_(left_columns), lacking_(std::move(lacking)) {
-    begin_as(*whole_);
+      : defective_view(std::move(whole), std::move(lacking)), key_(key), left_columns_(left_columns) {
     for (std::string& each : notes) notes_.push_back(std::move(each));
-    if (lacking_.empty()) return;
-    facets_.defects = this;
-    facets_.columns = this;
-    defects_ = whole_->defects() + lacking_.size();
-    for (const std::uint64_t each : lacking_) defects_ -= whole_->defect_of(each).has_value();
+    if (!defective().empty()) facets_.columns = this;
   }
 
-  std::uint64_t size() const noexcept override { return whole_->size(); }
-  void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override {
-    whole_->parts(sample, needs, out);
-  }
-  std::string name(std::uint64_t sample) const override { return whole_->name(sample); }
-  std::uint64_t defects() const noexcept override { return defects_; }
-  std::optional<defect> defect_of(std::uint64_t sample) const override {
-    if (!is_lacking(sample)) return whole_->defect_of(sample);
-    return defect{.source = std::numeric_limits<std::uint32_t>::max(),
-                  .file = 0,
-                  .offset = 0,
-                  .reason = str_cat("no partner by ", key_.left, " in the joined dataset"),
-                  .kind = corrupt_kinds::incomplete};
-  }
-  std::span<const std::string> column_names() const noexcept override { return whole_->columns(); }
+  std::span<const std::string> column_names() const noexcept override { return whole().columns(); }
   // Where there is no partner another sample stands in its place, whose numbers these are not.
   std::optional<column_value> column(std::uint64_t sample, std::size_t column) const override {
-    if (column >= left_columns_ && is_lacking(sample)) return std::nullopt;
-    return whole_->column(sample, column);
+    if (column >= left_columns_ && is_defective(sample)) return std::nullopt;
+    return whole().column(sample, column);
   }
-  dtype column_type(std::size_t column) const override { return whole_->column_type(column); }
+  dtype column_type(std::size_t column) const override { return whole().column_type(column); }
   std::uint64_t column_gaps(std::size_t column) const override {
-    if (column < left_columns_) return whole_->column_gaps(column);
-    std::uint64_t gaps = whole_->column_gaps(column) + lacking_.size();
-    for (const std::uint64_t each : lacking_) gaps -= whole_->column(each, column) ? 0 : 1;
+    if (column < left_columns_) return whole().column_gaps(column);
+    std::uint64_t gaps = whole().column_gaps(column) + defective().size();
+    for (const std::uint64_t each : defective()) gaps -= whole().column(each, column) ? 0 : 1;
     return gaps;
   }
   void describe(description& out) const override {
     out.add("join", str_cat(key_.left, " = ", key_.right));
-    whole_->describe(out);
-    if (lacking_.empty()) return;
-    hasher hash;
-    for (const std::uint64_t each : lacking_) hash.add(each);
-    out.add("without partner", str_cat(lacking_.size(), " samples, digest ", hash.finish().hex()));
-  }
-  dataset_memory memory() const override {
-    dataset_memory held = whole_->memory();
-    held.columns += lacking_.capacity() * sizeof(std::uint64_t);
-    return held;
+    whole().describe(out);
+    if (!defective().empty()) out.add("without partner", which());
   }
 
  private:
-  [[nodiscard]] bool is_lacking(std::uint64_t sample) const noexcept {
-    return std::binary_search(lacking_.begin(), lacking_.end(), sample);
+  defect wrong_with(std::uint64_t) const override {
+    return {.source = no_source,
+            .file = 0,
+            .offset = 0,
+            .reason = str_cat("no partner by ", key_.left, " in the joined dataset"),
+            .kind = corrupt_kinds::incomplete};
   }
 
-  std::shared_ptr<const dataset_model> whole_;
   join_key key_;
   std::size_t left_columns_;
-  std::vector<std::uint64_t> lacking_;
-  std::uint64_t defects_ = 0;
 };
 
 std::string note_of(std::string_view side, std::uint64_t count, const dataset& samples,

@@ -211,8 +211,10 @@ class packable_facet {
   ///   by            lives as long as the program
   ///   with_places   it makes the outputs that say where pieces lie: one program of a loader does
   virtual void pack(const rank_packing& by, bool with_places) = 0;
-  /// Whether an order that does not pack is refused.
-  [[nodiscard]] virtual bool has_to_be_packed() const { return false; }
+  /// The order does not pack.
+  ///   throws    error{errc::usage} where it has to
+  ///   default   each row is a sample's
+  virtual void leave_unpacked() const {}
 
  protected:
   ~packable_facet() = default;

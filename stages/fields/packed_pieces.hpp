@@ -5,9 +5,9 @@
 #include "stages/fields/long_texts.hpp"
 #include "stages/order/packing.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,7 +31,7 @@ class packed_pieces {
 
   /// The tensor of tokens; and where they lie, which is said by one field of a loader.
   void add_outputs(std::vector<output_spec>& to, bool with_places) const;
-  /// One more number for each token, which finish() is not told of.
+  /// One more number for each token, which finish() leaves to the field.
   void add_output_of_batch(std::vector<output_spec>& to, std::string name) const;
 
   /// Of a sample that lies in a row or two, what is read with its neighbours costs less than what is kept for all its rows.

@@ -80,7 +80,11 @@ class sequence_program final : public field_program, ragged_facet, packable_face
     facets_.finishing = this;
     if (packed_->may_fetch()) facets_.fetching = this;
   }
-  bool has_to_be_packed() const override { return true; }
+  void leave_unpacked() const override {
+    throw error(errc::usage, str_cat("sequence '", settings_.name,
+                                     "': packed() is for an order that packs; give packed(length) as the order, or "
+                                     "leave it out"));
+  }
   bool fetches(std::uint64_t sample) const override { return packed_->fetches(sample); }
   void finish(finished_rows& all) const override { packed_->finish(all, with_places_); }
 

@@ -17,7 +17,6 @@
 namespace leat::stages {
 
 /// Reads the list of a key, or the whole text where `key` is empty.
-///   what      names the list in reasons: "boxes"
 ///   to        gets its numbers, those of lists in it one after another
 ///   lists     of lists in the list
 ///   returns   corrupt: no JSON, no such key, something else than such a list, a number that the type has not

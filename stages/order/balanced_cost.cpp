@@ -65,12 +65,15 @@ class dealt_sampler : public sampler, public dealing {
   pick substitute(std::uint32_t epoch, std::uint64_t batch, std::uint64_t n) const override {
     return of_->substitute(epoch, batch, n);
   }
-  shares slowest(std::uint32_t epoch, std::uint64_t batch) const override {
+  double slowest(std::uint32_t epoch, std::uint64_t batch) const override {
     const std::vector<double> costs = costs_of(epoch, batch);
-    std::vector<std::uint32_t> as_they_come(costs.size());
-    std::iota(as_they_come.begin(), as_they_come.end(), 0U);
-    return {.dealt = slowest_share(costs, deal_rows(costs, costs_.ranks), costs_.ranks),
-            .as_they_come = slowest_share(costs, as_they_come, costs_.ranks)};
+    return slowest_share(costs, deal_rows(costs, costs_.ranks), costs_.ranks);
+  }
+  double slowest_as_they_come(std::uint32_t epoch, std::uint64_t batch) const override {
+    const std::vector<double> costs = costs_of(epoch, batch);
+    std::vector<std::uint32_t> rows(costs.size());
+    std::iota(rows.begin(), rows.end(), 0U);
+    return slowest_share(costs, rows, costs_.ranks);
   }
 
  protected:

@@ -20,12 +20,10 @@ namespace leat::stages {
 /// An order that deals rows. Thread: const calls from any number of threads.
 class dealing {
  public:
-  struct shares {
-    double dealt = 1;
-    double as_they_come = 1;
-  };
-  /// Of one global batch.
-  [[nodiscard]] virtual shares slowest(std::uint32_t epoch, std::uint64_t batch) const = 0;
+  /// slowest_share() of one global batch.
+  [[nodiscard]] virtual double slowest(std::uint32_t epoch, std::uint64_t batch) const = 0;
+  /// What it would be, were its rows not dealt.
+  [[nodiscard]] virtual double slowest_as_they_come(std::uint32_t epoch, std::uint64_t batch) const = 0;
 
  protected:
   ~dealing() = default;

@@ -26,15 +26,15 @@ std::optional<std::string> describe_dealing(const run_spec& run) {
   constexpr std::uint64_t looked_at_max = 16;
   const std::uint64_t looked_at = std::min(run.batches(0), looked_at_max);
   if (looked_at == 0) return std::nullopt;
-  dealing::shares sum{.dealt = 0, .as_they_come = 0};
+  double dealt = 0;
+  double as_they_come = 0;
   for (std::uint64_t batch = 0; batch < looked_at; ++batch) {
-    const dealing::shares one = deals->slowest(0, batch);
-    sum.dealt += one.dealt;
-    sum.as_they_come += one.as_they_come;
+    dealt += deals->slowest(0, batch);
+    as_they_come += deals->slowest_as_they_come(0, batch);
   }
   const auto mean = [&](double of) { return with_decimals(of / static_cast<double>(looked_at), 3); };
-  return str_cat("rows are dealt by what they cost: the slowest of ", run.world().size, " ranks has ", mean(sum.dealt),
-                 " of the mean, and ", mean(sum.as_they_come), " as they come (", count_text(looked_at),
+  return str_cat("rows are dealt by what they cost: the slowest of ", run.world().size, " ranks has ", mean(dealt),
+                 " of the mean, and ", mean(as_they_come), " as they come (", count_text(looked_at),
                  " batches of epoch 0)");
 }
 

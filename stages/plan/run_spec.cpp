@@ -34,10 +34,8 @@ std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& f
     if (packable == nullptr) continue;
     if (packed != nullptr) {
       packable->pack(*packed, std::exchange(is_first, false));
-    } else if (packable->has_to_be_packed()) {
-      throw error(errc::usage, str_cat("sequence '", each->outputs().front().name,
-                                       "': packed() is for an order that packs; give packed(length) as the order, or "
-                                       "leave it out"));
+    } else {
+      packable->leave_unpacked();
     }
   }
   return programs;

@@ -26,7 +26,9 @@ void number_views(std::span<const std::unique_ptr<field_program>> programs) {
       continue;
     }
     if (program->outputs().front().lies_apart) continue;
-    const field_program& first = *groups.try_emplace(drawing.group(), program.get()).first->second;
+    const auto [at, is_first] = groups.try_emplace(drawing.group(), program.get());
+    if (is_first) continue;
+    const field_program& first = *at->second;
     if (first.facets().drawing->geometry_probes() == drawing.geometry_probes()) continue;
     throw error(errc::usage, str_cat("'", first.outputs().front().name, "' and '", program->outputs().front().name,
                                      "' are together as '", drawing.group(),

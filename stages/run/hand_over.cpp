@@ -197,7 +197,7 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
     ragged_padding_bytes_.fetch_add(rows.room_bytes - rows.own_bytes, std::memory_order_relaxed);
   }
   if (const dealing* const deals = run_.deals()) {
-    slowest_rank_cost_.fetch_add(deals->slowest(item.epoch, item.index).dealt, std::memory_order_relaxed);
+    slowest_rank_cost_.fetch_add(deals->slowest(item.epoch, item.index), std::memory_order_relaxed);
     dealt_batches_.fetch_add(1, std::memory_order_relaxed);
   }
   const std::uint64_t end_ns = now_ns();

@@ -286,11 +286,9 @@ rgb_picture decode_whole_jpeg(const std::vector<std::byte>& encoded, int decimat
   return out;
 }
 
-std::vector<std::byte> make_png(const rgb_picture& picture, const png_options& options, rgb_picture& seen) {
-  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
-  png_infop info = png_create_info_struct(png);
-  std::vector<std::byte> out;
-  if (setjmp(png_jmpbuf(png)) != 0) std::abort();
+namespace {
+
+void write_to(std::vector<std::byte>& out, png_structp png) {
   png_set_write_fn(
       png, &out,
       [](png_structp p, png_bytep data, png_size_t size) {
@@ -299,6 +297,16 @@ std::vector<std::byte> make_png(const rgb_picture& picture, const png_options& o
         to->insert(to->end(), begin, begin + size);
       },
       [](png_structp) {});
+}
+
+}  // namespace
+
+std::vector<std::byte> make_png(const rgb_picture& picture, const png_options& options, rgb_picture& seen) {
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  std::vector<std::byte> out;
+  if (setjmp(png_jmpbuf(png)) != 0) std::abort();
+  write_to(out, png);
 
   int type = PNG_COLOR_TYPE_RGB;
   std::size_t channels = 3;
@@ -400,14 +408,7 @@ std::vector<std::byte> make_mask_png(int width, int height, const std::vector<st
   png_infop info = png_create_info_struct(png);
   std::vector<std::byte> out;
   if (setjmp(png_jmpbuf(png)) != 0) std::abort();
-  png_set_write_fn(
-      png, &out,
-      [](png_structp p, png_bytep data, png_size_t size) {
-        auto* const to = static_cast<std::vector<std::byte>*>(png_get_io_ptr(p));
-        const auto* const begin = reinterpret_cast<const std::byte*>(data);
-        to->insert(to->end(), begin, begin + size);
-      },
-      [](png_structp) {});
+  write_to(out, png);
   png_set_IHDR(png, info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), depth,
                palette ? PNG_COLOR_TYPE_PALETTE : PNG_COLOR_TYPE_GRAY,
                interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
