@@ -30,6 +30,7 @@ class field_model;  // stages/batch/field_model.hpp: what a field becomes inside
 namespace leat {
 
 class dataset;
+struct picture_geometry;
 
 /// Any field. image, label, text, bytes, sequence, graph, array, stack, columns, tokens, custom and collated convert to
 /// it.
@@ -141,6 +142,14 @@ class image {
   [[nodiscard]] image normalize(const normalization& statistics) const;
   [[nodiscard]] image as(dtype type) const;
   [[nodiscard]] image as(layout order) const;
+  /// 1: grey, as torchvision's Grayscale(1): the last step makes the picture grey, and one plane of it is kept; normalize()
+  /// takes the first mean and deviation. 3 (default): RGB.
+  ///   output   [rows, 1, height, width]
+  [[nodiscard]] image channels(int count) const {
+    image changed = *this;
+    changed.settings_.channels = count;
+    return changed;
+  }
   /// Turns the picture upright first, as its EXIF or XMP says, like Pillow's ImageOps.exif_transpose. Default: off, as
   /// in torchvision.
   [[nodiscard]] image exif_orientation(bool on = true) const;
@@ -202,6 +211,7 @@ class image {
     pixel_rounding rounding = pixel_rounding::exact;
     std::int64_t pixels_max = 178'956'970;
     std::string group = {};  ///< together(); empty: it is numbered
+    int channels = 3;
   };
   [[nodiscard]] const settings& get() const noexcept { return settings_; }
 
@@ -608,11 +618,13 @@ struct custom_output {
 
 /// What the function of a custom field with several members or outputs gets of a sample.
 ///   members   the encoded bytes of each, in the order of from(); not valid after the function returns
+///   picture   after follows(): where the picture's row lies, <leat/picture_geometry.hpp>; else nullptr
 ///   random    numbers of this sample and field alone: the same in every run
 struct custom_sample {
   std::span<const std::span<const std::byte>> members;
   sample_context context;
   draws random;
+  const picture_geometry* picture = nullptr;
 };
 
 /// A row of one of its outputs.
@@ -642,6 +654,14 @@ class custom {
   /// Reads these members together. A sample that lacks one of them is corrupt.
   ///   throws   error{errc::usage} for none, or for several where the function takes one
   [[nodiscard]] custom from(std::initializer_list<std::string> members) const;
+  /// The name of an image field: custom_sample::picture tells the function where that picture's row lies, so that what it
+  /// makes follows, as a mask does (<leat/targets.hpp>).
+  ///   throws   (when the loader is built) as a mask; error{errc::usage} where the function takes one member
+  [[nodiscard]] custom follows(std::string picture) const {
+    custom changed = *this;
+    changed.picture_ = std::move(picture);
+    return changed;
+  }
   /// A name for what the function makes, "mel spectrogram, v3", which you change whenever it writes other bytes.
   /// Without it a run can neither be saved nor resumed.
   [[nodiscard]] custom described_as(std::string name) const;
@@ -650,6 +670,7 @@ class custom {
  private:
   std::vector<custom_output> outputs_;
   std::vector<std::string> members_;
+  std::string picture_;
   std::string described_as_;
   function decode_;
   function_of_rows decode_rows_;

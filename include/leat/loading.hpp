@@ -67,6 +67,13 @@ enum class decode_on : std::uint8_t { host, device, automatic };
 /// Whether a loader changes its own settings while it runs: loader_options::tune.
 enum class tuning : std::uint8_t { off, on };
 
+/// The NUMA node of a loader's threads and memory, on a machine that has several: loader_options::numa.
+///   automatic   that of the device, else that of the drive on which the dataset lies; where neither is known, as off
+///   off         the kernel decides
+/// numa_node(n) is node n.
+enum class numa : int { automatic = -1, off = -2 };
+[[nodiscard]] constexpr numa numa_node(int number) noexcept { return static_cast<numa>(number); }
+
 /// What a loader keeps of what its threads and batches did, and when.
 struct timeline_options {
   /// Memory for it, in bytes: 8_MiB keeps the latest 262,144 spans, for loader::write_timeline(). It is a part of the
@@ -145,6 +152,11 @@ struct loader_options {
   /// within a part of the budget.
   std::uint32_t prefetch_batches = 0;
 
+  /// The NUMA node of the loader's threads and memory. It is chosen among the cores that the process may use. The
+  /// constructor throws error{errc::usage} for a node that is not there or has none of these cores. stats().placement
+  /// says what was done. Default: automatic.
+  leat::numa numa = numa::automatic;
+
   /// How long next() waits while you hold all the batches that the loader has memory for. Then it throws
   /// error{errc::usage}, which names them. 0: without limit. Default: 10 s.
   std::chrono::milliseconds held_patience = std::chrono::seconds(10);
@@ -169,6 +181,13 @@ struct loader_options {
   std::uint64_t unreadable_max = 16;
   /// A file that gets one JSON line per corrupt sample, with its reason, in the order of delivery. Default: none.
   std::string journal = {};
+
+  /// A file that proves which rows the run had: 16 bytes for each row that was handed out, by its name and its digest.
+  /// `leat receipt` shows by it that a sample was in the run, or was not. Needs digests, and names. Default: none.
+  std::string receipts = {};
+  /// A file of the reads for samples: when, how many bytes, how long; no data and no names. `leat replay-io` tells by it
+  /// how the run would have been on another drive. 24 bytes for each read. Default: none.
+  std::string record = {};
 
   /// Mixes the rows of a batch: mixup(0.2) or cutmix(1.0). Default: no mixing. Row digests are made before mixing,
   /// the digest of the batch after it.

@@ -237,6 +237,7 @@ struct loader_stats {
   std::uint64_t batches_out = 0;    ///< batches that the consumer holds
 
   reader_report reader;
+  fallback placement;  ///< "node N" or "off", and why: loader_options::numa
   /// This libjpeg-turbo's inner structure is not known, so rows of photo packs are coded again for it: slower, with the
   /// same pixels. Said where a field is of pictures.
   bool photo_packs_recoded = false;
