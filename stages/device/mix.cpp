@@ -132,9 +132,10 @@ void add_mix_outputs(std::vector<output_spec>& outputs, const batch_mix& how) {
       added.push_back({.name = partner_name(each), .type = each.type, .row_shape = each.row_shape});
     }
     if (each.unmixed) {
-      throw error(errc::usage, str_cat(name_of(how), " of '", each.name,
-                                       "': several pictures in one output are not mixed; give each a field of its own, "
-                                       "or leave mix out"));
+      const std::string_view why = each.axes
+                                       ? "grey pictures are not mixed; take three channels"
+                                       : "several pictures in one output are not mixed; give each a field of its own";
+      throw error(errc::usage, str_cat(name_of(how), " of '", each.name, "': ", why, ", or leave mix out"));
     }
     if (!each.axes) continue;
     const picture_batch picture = picture_of(each);

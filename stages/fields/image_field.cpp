@@ -115,7 +115,7 @@ class image_program final : public field_program,
       : field_program({}, std::move(fields)),
         arrays_(std::move(arrays)),
         pipeline_(steps_of(settings, arrays_), settings.rounding),
-        store_(pixels::store::from(settings.type, settings.order, settings.statistics)),
+        store_(pixels::store::from(settings.type, settings.order, settings.statistics, settings.channels)),
         options_{.exif_orientation = settings.exif_orientation,
                  .pixels_max = settings.pixels_max,
                  .accept_cut = settings.truncated == truncated_jpeg::accept,
@@ -134,7 +134,9 @@ class image_program final : public field_program,
                                        " pixels: a picture may have ", picture_elements_max / 3,
                                        " of them; give it a smaller size"));
     }
-    output.row_shape = settings.order == layout::nchw ? dimensions{3, height, width} : dimensions{height, width, 3};
+    const std::int64_t channels = settings.channels;
+    output.row_shape =
+        settings.order == layout::nchw ? dimensions{channels, height, width} : dimensions{height, width, channels};
     const transforms::random_erasing* const erasing = pipeline_.erasing();
     if (erasing != nullptr && erasing->noise && settings.type == dtype::u8) {
       throw error(errc::usage, str_cat("image '", settings.name,
@@ -165,6 +167,7 @@ class image_program final : public field_program,
     const bool slots = photos || (nvjpeg_ && finished != finished_by::host);
     output.axes = settings.order;
     output.picture = true;
+    output.unmixed = channels == 1;
     const picture_batch how =
         pictures_of(store_, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width));
     if (by_device && pipeline_.has_colour()) programs_ = layout_of(pipeline_);
@@ -552,11 +555,18 @@ class image_model final : public one_program_field {
     if (settings_.white) out.add("white", *settings_.white);
     // Saved runs without it are numbered.
     if (!settings_.group.empty()) out.add("together", settings_.group);
+    // Saved runs without it have three.
+    if (settings_.channels != 3) out.add("channels", settings_.channels);
     // Saved runs without it are turbo's.
     if (settings_.decoder == jpeg_decoder::nvjpeg) out.add("decoder", "nvjpeg");
   }
   bool needs_nvjpeg() const noexcept override { return settings_.decoder == jpeg_decoder::nvjpeg; }
   std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by finished) const override {
+    if (settings_.channels != 1 && settings_.channels != 3) {
+      throw error(errc::usage, str_cat("image '", settings_.name, "': channels(", settings_.channels,
+                                       "): give 1, which is grey, or 3, which is RGB"));
+    }
+    if (settings_.channels == 1) refuse_nvjpeg("of grey pictures, which are made on the host");
     std::vector<std::string_view> names{settings_.member};
     if (settings_.member == "jpg") {
       const std::span<const std::string_view> any = datasets::picture_names();
@@ -570,12 +580,14 @@ class image_model final : public one_program_field {
     std::optional<arrays_of_pixels> arrays = arrays_in(dataset, fields.front());
     if (arrays) {
       fields.resize(1);
-      refuse_nvjpeg();
+      refuse_nvjpeg("of arrays, which are decoded already");
     } else {
       std::erase_if(fields, [&](std::uint16_t field) { return arrays_in(dataset, field).has_value(); });
     }
     std::string warning = arrays ? std::string() : numbers_lost(dataset, fields.front());
-    auto made = std::make_unique<image_program>(settings_, std::move(fields), std::move(arrays), finished);
+    // Devices finish three channels.
+    auto made = std::make_unique<image_program>(settings_, std::move(fields), std::move(arrays),
+                                                settings_.channels == 1 ? finished_by::host : finished);
     if (!warning.empty()) made->warn(std::move(warning));
     return made;
   }
@@ -641,11 +653,11 @@ class image_model final : public one_program_field {
     const bool is_other = info.kind == field_kind::text || info.kind == field_kind::label;
     return is_other && dataset.size() != 0 && !has_encoded_pictures(dataset, field, samples);
   }
-  void refuse_nvjpeg() const {
+  void refuse_nvjpeg(std::string_view why) const {
     if (settings_.decoder != jpeg_decoder::nvjpeg) return;
     throw error(errc::usage,
-                str_cat("image '", settings_.name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
-                        " of arrays, which are decoded already; leave it out"),
+                str_cat("image '", settings_.name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"), " ", why,
+                        "; leave it out"),
                 option_id::jpeg_decoder);
   }
 

@@ -229,6 +229,7 @@ void row_writer::plan_sweep() {
     }
   }
   to_row_ = true;
+  if (store_.channels == 1) flush_table();  // Grey is made of what the table has made of all channels.
   if (has_table_) make_element_table(store_, table_, elements_);
 }
 
@@ -469,7 +470,7 @@ void row_writer::erase() noexcept {
   const bool planar = store_.order == layout::nchw;
   const auto width = static_cast<std::size_t>(width_);
   const auto plane = width * static_cast<std::size_t>(height_);
-  for (std::size_t c = 0; c < 3; ++c) {
+  for (std::size_t c = 0; c < static_cast<std::size_t>(store_.channels); ++c) {
     for (int y = box.y; y < box.y + box.height; ++y) {
       normal_draws noise(
           {passes_->key.seed, passes_->key.epoch, passes_->key.draw, line_key(step.operation, static_cast<int>(c), y)});

@@ -66,6 +66,28 @@ void interleave_line(const store& how, const std::uint8_t* line, std::size_t pix
   }
 }
 
+// Pillow's convert("L"). Grey stays what it is: the weights sum to 2^16.
+inline std::uint8_t grey_of(std::uint32_t red, std::uint32_t green, std::uint32_t blue) noexcept {
+  return static_cast<std::uint8_t>((red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16);
+}
+
+template <class Element, class Make>
+void store_grey(const std::uint8_t* planes, std::size_t count, Element* to, const Make& make) noexcept {
+  for (std::size_t i = 0; i < count; ++i) to[i] = make(grey_of(planes[i], planes[count + i], planes[2 * count + i]));
+}
+
+void store_grey_line(const store& how, const std::uint8_t* line, std::size_t pixels, std::byte* to) noexcept {
+  if (how.type == dtype::u8) {
+    store_grey(line, pixels, reinterpret_cast<std::uint8_t*>(to), [](std::uint8_t v) { return v; });
+  } else if (how.type == dtype::f32) {
+    store_grey(line, pixels, reinterpret_cast<float*>(to),
+               [scale = how.scale[0], bias = how.bias[0]](std::uint8_t v) { return stored(v, scale, bias); });
+  } else {
+    store_grey(line, pixels, reinterpret_cast<std::uint16_t*>(to),
+               [bits = how.half_bits[0].data()](std::uint8_t v) { return bits[v]; });
+  }
+}
+
 std::byte* line_of_row(const store& how, std::size_t channel, int y, int height, std::size_t pixels,
                        std::byte* row) noexcept {
   const std::size_t element = size_bytes(how.type);
@@ -95,10 +117,12 @@ void store_by(const store& how, const Element* elements, const std::uint8_t* lin
 
 }  // namespace
 
-store store::from(dtype type, layout order, const std::optional<normalization>& statistics) {
+store store::from(dtype type, layout order, const std::optional<normalization>& statistics, int channels) {
+  assert(channels == 1 || channels == 3);
   store result;
   result.type = type;
-  result.order = order;
+  result.order = channels == 1 ? layout::nchw : order;
+  result.channels = channels;
   if (type == dtype::u8) {
     if (statistics) {
       throw error(errc::usage,
@@ -149,6 +173,7 @@ void store_line(const store& how, layout line_order, const std::uint8_t* line, i
     }
     return;
   }
+  if (how.channels == 1) return store_grey_line(how, line, pixels, line_of_row(how, 0, y, height, pixels, row));
   for (std::size_t c = 0; c < 3; ++c) {
     const std::uint8_t* const from = line + c * pixels;
     std::byte* const to = line_of_row(how, c, y, height, pixels, row);
@@ -179,7 +204,7 @@ void make_element_table(const store& how, const table& by, void* elements) noexc
 
 void store_line_by(const store& how, const void* elements, const std::uint8_t* line, int y, int height, int width,
                    std::byte* row) noexcept {
-  assert(y >= 0 && y < height);
+  assert(y >= 0 && y < height && how.channels == 3);
   const auto pixels = static_cast<std::size_t>(width);
   if (how.type == dtype::u8) {
     store_by(how, static_cast<const std::uint8_t*>(elements), line, y, height, pixels, row);

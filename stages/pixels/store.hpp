@@ -16,21 +16,26 @@
 namespace leat::pixels {
 
 /// One field's store. A value; scale and bias are computed in double and rounded once.
+///   channels   3, or 1: red, green and blue become grey as by Pillow's convert("L"), and rows are one plane (order is nchw)
 struct store {
   dtype type = dtype::f32;
   layout order = layout::nchw;
+  int channels = 3;
   std::array<float, 3> scale = {1, 1, 1};
   std::array<float, 3> bias = {0, 0, 0};
   /// Bits of the f16 or bf16 of every channel and pixel value; zero for other types.
   std::array<std::array<std::uint16_t, 256>, 3> half_bits = {};
 
   /// Floats are u8 / 255, or (u8 / 255 - mean) / deviation with `statistics`; u8 is the pixel itself.
+  /// Of one channel, which is one plane in either order, with the statistics of the first.
   /// Throws error{errc::usage} for u8 with statistics, for a deviation that is not positive, for other types.
-  [[nodiscard]] static store from(dtype type, layout order, const std::optional<normalization>& statistics);
+  [[nodiscard]] static store from(dtype type, layout order, const std::optional<normalization>& statistics,
+                                  int channels = 3);
 
   /// Bytes of one dense row.
   [[nodiscard]] std::size_t row_bytes(int height, int width) const noexcept {
-    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * 3 * size_bytes(type);
+    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * static_cast<std::size_t>(channels) *
+           size_bytes(type);
   }
 };
 
@@ -51,7 +56,7 @@ void store_line(const store& how, layout line_order, const std::uint8_t* line, i
 ///   elements   element_table_bytes(), aligned to the element's size
 void make_element_table(const store& how, const table& by, void* elements) noexcept;
 
-/// Stores one planar line of a picture by such a table.
+/// Stores one planar line of a picture by such a table; of three channels.
 void store_line_by(const store& how, const void* elements, const std::uint8_t* line, int y, int height, int width,
                    std::byte* row) noexcept;
 
