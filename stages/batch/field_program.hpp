@@ -229,6 +229,18 @@ class fetching_facet {
   ~fetching_facet() = default;
 };
 
+/// Which of the fields in reads() it reads depends on the pick, and on what the sample has.
+class picking_facet {
+ public:
+  /// One that the sample lacks is a missing one.
+  ///   parts   of the sample: of all of these fields, and of others
+  [[nodiscard]] virtual std::uint16_t field_of(const pick& row, std::uint64_t seed,
+                                               std::span<const datasets::part> parts) const = 0;
+
+ protected:
+  ~picking_facet() = default;
+};
+
 /// It makes rows of pictures, which others may follow. decode() fills decode_input::geometry.
 class leading_facet {
  public:
@@ -279,6 +291,7 @@ struct program_facets {
   const checking_facet* checking = nullptr;
   const finishing_facet* finishing = nullptr;
   const fetching_facet* fetching = nullptr;
+  const picking_facet* picking = nullptr;
   packable_facet* packable = nullptr;
   const leading_facet* leading = nullptr;
   following_facet* following = nullptr;
@@ -293,6 +306,8 @@ struct program_facets {
 ///   encoded_bytes_max   samples of more encoded bytes are corrupt, as decode() says: no more room is planned for their ragged rows
 ///   recodes_packs       rows of photo packs are coded again for this libjpeg
 ///   scratch_bytes       what decoding a usual sample takes of the scratch budget, per thread
+///   scratch_of_previous   it decodes with the scratch of the program before it: one of the same field, and one by one
+///   names_member        what it says of a corrupt sample names the member that it read
 ///   warning             for loader_plan::warnings; empty: none
 struct program_facts {
   bool required = true;
@@ -301,6 +316,8 @@ struct program_facts {
   std::size_t encoded_bytes_max = std::numeric_limits<std::size_t>::max();
   bool recodes_packs = false;
   std::size_t scratch_bytes = 0;
+  bool scratch_of_previous = false;
+  bool names_member = false;
   std::string warning = {};
 };
 

@@ -1,10 +1,11 @@
-// Several fields whose rows lie beside one another in one output: stack, columns, views.
+// Several fields whose rows lie beside one another in one output: stack, columns, views, clip.
 #pragma once
 
 #include "datasets/model/model.hpp"
 #include "stages/batch/field_program.hpp"
 
 #include <leat/field.hpp>
+#include <leat/tensor.hpp>
 
 #include <memory>
 #include <string>
@@ -18,9 +19,14 @@ namespace leat::stages {
 [[nodiscard]] std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name,
                                                                      const std::vector<field>& fields,
                                                                      const datasets::dataset_model& dataset);
-/// The first has the output [slots, shape...], and the others write into its rows.
 ///   lie_apart   pictures that draw alike, each with a crop of its own
+///   axes        of the slots, which are as many as these have elements; empty: one
+struct slots_layout {
+  bool lie_apart = false;
+  dimensions axes = {};
+};
+/// The first has the output [axes..., shape...], and the others write into its rows.
 void add_slots(const std::string& name, std::vector<std::unique_ptr<field_program>> slots,
-               std::vector<std::unique_ptr<field_program>>& out, bool lie_apart = false);
+               std::vector<std::unique_ptr<field_program>>& out, const slots_layout& how = {});
 
 }  // namespace leat::stages

@@ -34,8 +34,9 @@ class slot_program final : public field_program {
     facets_.drawing = inner_->facets().drawing;
     facets_.sharing = inner_->facets().sharing;
     facets_.leaving = inner_->facets().leaving;
-    maker_ = inner_.get();
+    maker_ = &inner_->maker();
     facets_.leading = inner_->facets().leading;
+    facets_.picking = inner_->facets().picking;
   }
 
   std::size_t bytes_copied(std::size_t encoded_bytes) const override { return inner_->bytes_copied(encoded_bytes); }
@@ -88,15 +89,16 @@ std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name, 
 }
 
 void add_slots(const std::string& name, std::vector<std::unique_ptr<field_program>> slots,
-               std::vector<std::unique_ptr<field_program>>& out, bool lie_apart) {
+               std::vector<std::unique_ptr<field_program>>& out, const slots_layout& how) {
   const output_spec first = slots.front()->outputs().front();
   output_spec whole{.name = name,
                     .type = first.type,
                     .copied = first.copied,
                     .picture = first.picture,
                     .unmixed = first.axes.has_value(),
-                    .lies_apart = lie_apart};
-  whole.row_shape.push_back(static_cast<std::int64_t>(slots.size()));
+                    .lies_apart = how.lie_apart};
+  const auto count = static_cast<std::int64_t>(slots.size());
+  for (const std::int64_t extent : how.axes.empty() ? dimensions{count} : how.axes) whole.row_shape.push_back(extent);
   for (const std::int64_t extent : first.row_shape) whole.row_shape.push_back(extent);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     output_spec slot = whole;
@@ -104,7 +106,7 @@ void add_slots(const std::string& name, std::vector<std::unique_ptr<field_progra
       slot = first;
       slot.name = str_cat(name, "[", i, "]");
       slot.axes.reset();
-      slot.lies_apart = lie_apart;
+      slot.lies_apart = how.lie_apart;
       slot.slot = {.of = name, .number = i};
     }
     out.push_back(std::make_unique<slot_program>(std::move(slot), std::move(slots[i])));

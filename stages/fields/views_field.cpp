@@ -44,7 +44,7 @@ class views_model final : public field_model {
                           " decodes on a device, and these are made on the host; leave it out"),
                   option_id::jpeg_decoder);
     }
-    add_slots(name_, bind_slots(name_, fields_, dataset), out, lie_apart_);
+    add_slots(name_, bind_slots(name_, fields_, dataset), out, {.lie_apart = lie_apart_});
   }
 
  private:

@@ -22,8 +22,8 @@ namespace {
 // Less than that is given away rather than counted.
 constexpr std::size_t ragged_bytes_little = std::size_t{4} << 20;
 
-std::string missing_field(const datasets::dataset_model& dataset, const field_program& program, std::uint64_t sample) {
-  std::string text = str_cat("no field '", dataset.fields()[program.reads().front()].name, "' in this sample; it has");
+std::string missing_field(const datasets::dataset_model& dataset, std::uint16_t field, std::uint64_t sample) {
+  std::string text = str_cat("no field '", dataset.fields()[field].name, "' in this sample; it has");
   datasets::part_list parts;
   dataset.parts(sample, parts);
   std::string_view separator = " ";
@@ -105,6 +105,24 @@ void add_pieces(batch_plan& plan, std::uint32_t row, const placed_part& part, st
   make_room(plan, static_cast<std::uint32_t>(plan.reads.size() - 1), part.where.offset + part.where.stored_bytes);
 }
 
+// The fields of a program of which the first that the sample has is read.
+class fields_wanted {
+ public:
+  fields_wanted(const field_program& program, const pick& row, std::uint64_t seed,
+                std::span<const datasets::part> parts)
+      : all_(program.reads()) {
+    const picking_facet* const picking = program.facets().picking;
+    if (picking != nullptr) picked_ = picking->field_of(row, seed, parts);
+  }
+  [[nodiscard]] std::span<const std::uint16_t> in_order() const noexcept {
+    return picked_ ? std::span<const std::uint16_t>(&*picked_, 1) : all_;
+  }
+
+ private:
+  std::span<const std::uint16_t> all_;
+  std::optional<std::uint16_t> picked_;
+};
+
 row_step step_of(datasets::part_form form) noexcept {
   switch (form) {
     case datasets::part_form::stored:
@@ -131,6 +149,7 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
   std::uint16_t output = 0;
   for (const auto& program : programs_) {
     straight_.push_back(reads_into_rows(dataset_, *program));
+    picks_ = picks_ || program->facets().picking != nullptr;
     first_output_.push_back(output);
     output = static_cast<std::uint16_t>(output + program->outputs().size());
     for (const std::uint16_t field : program->reads()) {
@@ -209,7 +228,15 @@ void planner::places(const pick& row, std::vector<extent>& out) const {
   draw(needs, row);
   datasets::part_list parts;
   dataset_.parts(row.sample, needs, parts);
-  for (const datasets::part& each : parts) add(each.where);
+  std::vector<bool> picked(picks_ ? dataset_.fields().size() : 0);
+  for (const auto& program : programs_) {
+    if (!picks_) break;
+    const fields_wanted wanted(*program, row, how_.seed, {parts.data(), parts.size()});
+    for (const std::uint16_t field : wanted.in_order()) picked[field] = true;
+  }
+  for (const datasets::part& each : parts) {
+    if (!picks_ || picked[each.field]) add(each.where);
+  }
   for (const auto& program : programs_) {
     if (program->facts().crop == nullptr) continue;
     for (const std::uint16_t field : program->reads()) {
@@ -429,7 +456,8 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
     const field_program& program = *programs_[p];
     std::uint64_t bytes = 0;
     std::uint16_t& chosen = fields[p];
-    for (const std::uint16_t field : program.reads()) {
+    const fields_wanted wanted(program, row, how_.seed, {parts.data(), parts.size()});
+    for (const std::uint16_t field : wanted.in_order()) {
       const auto number_of_program = static_cast<std::uint16_t>(p);
       std::span<const datasets::part> of_row(parts.data(), parts.size());
       datasets::part_list cropped;
@@ -463,7 +491,7 @@ void planner::plan_row(batch_plan& plan, std::uint32_t number, const pick& row, 
       break;
     }
     if (chosen == batch_plan::no_field && program.required()) {
-      return corrupt(missing_field(dataset_, program, row.sample), corrupt_kinds::incomplete);
+      return corrupt(missing_field(dataset_, wanted.in_order().front(), row.sample), corrupt_kinds::incomplete);
     }
     bytes = std::min<std::uint64_t>(bytes, program.facts().encoded_bytes_max);
     for (std::size_t o = 0; o < program.outputs().size(); ++o, ++output) {

@@ -154,6 +154,7 @@ class planner {
   const settings how_;
   std::uint64_t value_bytes_max_ = no_limit;
   bool in_blocks_ = false;
+  bool picks_ = false;                         // some program picks of its fields
   std::vector<bool> straight_;                 // of each program: reads_into_rows()
   std::vector<std::uint16_t> first_output_;    // of each program
   std::vector<std::size_t> ragged_bytes_max_;  // of any sample, for each ragged output; of a padded one with padding

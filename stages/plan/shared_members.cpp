@@ -38,9 +38,13 @@ void number_views(std::span<const std::unique_ptr<field_program>> programs) {
 
 std::vector<std::uint16_t> decode_leaders(std::span<const std::unique_ptr<field_program>> programs) {
   std::vector<std::uint16_t> leaders;
+  const auto leads = [&](std::uint16_t leader, std::uint16_t p) {
+    return leaders[leader] == leader && programs[leader]->facets().sharing != nullptr &&
+           programs[p]->decodes_with(*programs[leader]);
+  };
   for (std::uint16_t p = 0; p < programs.size(); ++p) {
     std::uint16_t leader = 0;
-    while (leader < p && (leaders[leader] != leader || !programs[p]->decodes_with(*programs[leader]))) ++leader;
+    while (leader < p && !leads(leader, p)) ++leader;
     leaders.push_back(leader);
   }
   return leaders;
@@ -84,6 +88,14 @@ std::vector<std::uint16_t> pictures_followed(std::span<const std::unique_ptr<fie
     }
   }
   return followed;
+}
+
+std::vector<std::uint16_t> scratch_owners(std::span<const std::unique_ptr<field_program>> programs) {
+  std::vector<std::uint16_t> owners = decode_leaders(programs);
+  for (std::uint16_t p = 0; p < owners.size(); ++p) {
+    owners[p] = owners[p] != p ? owners[owners[p]] : programs[p]->facts().scratch_of_previous ? owners[p - 1] : p;
+  }
+  return owners;
 }
 
 std::size_t scratch_bytes_of(std::span<const std::unique_ptr<field_program>> programs) {

@@ -26,6 +26,10 @@ void follow_pictures(std::span<const std::unique_ptr<field_program>> programs);
 /// For each program the number of the one that it follows, or its own.
 [[nodiscard]] std::vector<std::uint16_t> pictures_followed(std::span<const std::unique_ptr<field_program>> programs);
 
+/// For each program the number of the program whose scratch it decodes with: of those that decode for themselves their own, or an
+/// earlier one's.
+[[nodiscard]] std::vector<std::uint16_t> scratch_owners(std::span<const std::unique_ptr<field_program>> programs);
+
 /// The scratch memory that decoding a usual sample takes, per thread.
 [[nodiscard]] std::size_t scratch_bytes_of(std::span<const std::unique_ptr<field_program>> programs);
 

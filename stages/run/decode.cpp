@@ -31,6 +31,7 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
       programs_(programs),
       layout_(layout),
       leaders_(decode_leaders(programs)),
+      scratch_of_(scratch_owners(programs)),
       followers_(programs.size(), 0),
       pictures_(pictures_followed(programs)),
       settings_(settings),
@@ -43,7 +44,7 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
   }
   for (thread_state& own : threads_) {
     for (std::size_t p = 0; p < programs_.size(); ++p) {
-      own.scratch.push_back(leaders_[p] == p ? programs_[p]->make_scratch(budget) : nullptr);
+      own.scratch.push_back(scratch_of_[p] == p ? programs_[p]->make_scratch(budget) : nullptr);
     }
     own.produced.resize(programs_.size());
     own.encoded.resize(programs_.size());
@@ -151,7 +152,7 @@ bool decoder::decode_together(std::size_t leader, const decode_input& input, bat
     if (leaders_[p] != leader) continue;
     own.together.push_back({&programs_[p]->maker(), rows_of(p, own), geometry_of(batch, row, p)});
   }
-  return programs_[leader]->facets().sharing->decode_together(*own.scratch[leader], input, own.together);
+  return programs_[leader]->facets().sharing->decode_together(*own.scratch[scratch_of_[leader]], input, own.together);
 }
 
 decode_input decoder::input_of(const sample_in_flight& sample, std::size_t program, const thread_state& own,
@@ -215,7 +216,7 @@ void decoder::make_of_block(block_in_flight& block, const block_in_flight::use& 
     own.encoded[p] = value;
     place_rows(sample, own);
     const decode_input input = input_of(sample, p, own, stop);
-    const outcome<void> result = programs_[p]->decode(*own.scratch[leaders_[p]], input, rows_of(p, own));
+    const outcome<void> result = programs_[p]->decode(*own.scratch[scratch_of_[p]], input, rows_of(p, own));
     if (!result) return fault(result.error(), nullptr);
     count_made(batch, use.row, p, input.encoded.size(), own);
     batch.encoded[use.row * programs_.size() + p] = {&made_of_block_mark, 0};
@@ -285,7 +286,7 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
       for (std::size_t q = p; q < programs_.size(); ++q) made[q] = made[q] || leaders_[q] == p;
       continue;
     }
-    const outcome<void> result = program.decode(*own.scratch[leaders_[p]], input, rows);
+    const outcome<void> result = program.decode(*own.scratch[scratch_of_[p]], input, rows);
     if (!result) return refuse(sample, p, result.error());
     count_made(batch, sample.row, p, input.encoded.size(), own);
   }
@@ -306,8 +307,14 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
 
 void decoder::refuse(sample_in_flight& sample, std::size_t program, const failure& why) const {
   (why.kind == outcome_kind::no_memory ? sample.in_trouble().out_of_memory : sample.corrupt) = true;
-  sample.in_trouble().field_at_fault = sample.owner->plan.field_of(sample.row, program);
-  sample.trouble->reason = str_cat(programs_[program]->outputs().front().name, ": ", why.reason);
+  const std::uint16_t field = sample.owner->plan.field_of(sample.row, program);
+  const field_program& of = *programs_[program];
+  sample.in_trouble().field_at_fault = field;
+  sample.trouble->reason = str_cat(of.outputs().front().name, ": ", why.reason);
+  if (of.facts().names_member && field != batch_plan::no_field) {
+    sample.trouble->reason =
+        str_cat(of.outputs().front().name, " of '", dataset_.fields()[field].name, "': ", why.reason);
+  }
   sample.trouble->kind = why.counted_as();
   sample.trouble->bytes_needed = why.bytes_needed;
 }

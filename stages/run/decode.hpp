@@ -57,9 +57,8 @@ class decoder {
 
  private:
   struct thread_state {
-    std::vector<std::unique_ptr<field_scratch>>
-        scratch;                                      // one per program that decodes; null for those another one does
-    std::vector<row_target> rows;                     // one per output
+    std::vector<std::unique_ptr<field_scratch>> scratch;  // one per program; null for those that have another one's
+    std::vector<row_target> rows;                         // one per output
     std::vector<std::vector<std::byte>> produced;     // one per program: bytes that a call makes, or that were expanded
     std::vector<std::span<const std::byte>> encoded;  // one per program: they, or what was read
     std::vector<decode_share> together;
@@ -111,9 +110,10 @@ class decoder {
   const batch_layout& layout_;
   const std::vector<std::uint16_t>
       leaders_;  // of each program: the program whose decode also makes its rows, if one pass can make both
-  std::vector<std::uint16_t> followers_;       // of each program: how many others its decode makes
-  std::vector<std::size_t> first_output_;      // of each program
-  const std::vector<std::uint16_t> pictures_;  // of each program: the one that it follows, or itself
+  const std::vector<std::uint16_t> scratch_of_;  // of each program: whose scratch it decodes with
+  std::vector<std::uint16_t> followers_;         // of each program: how many others its decode makes
+  std::vector<std::size_t> first_output_;        // of each program
+  const std::vector<std::uint16_t> pictures_;    // of each program: the one that it follows, or itself
   decode_settings settings_;
   std::vector<thread_state> threads_;
   std::atomic<std::uint64_t> digest_ns_{0};

@@ -45,11 +45,16 @@ bookkeeping bookkeeping_of(const run_spec& run, const loader_options& options, c
   bool leased = plan.in_steps();
   std::size_t blocks = 0;
   std::uint64_t blocks_of_sample = 0;
+  std::size_t picked = 0;  // values that programs pick, each another one
   std::size_t in_two = 0;  // values that may be read in two pieces
   for (const auto& program : run.programs()) {
     if (program->reads().empty()) continue;
     const std::uint16_t first = program->reads().front();
-    fetched[first] = lower(dataset, first).is_fetched;
+    if (program->facets().picking != nullptr) {
+      ++picked;
+    } else {
+      fetched[first] = lower(dataset, first).is_fetched;
+    }
     std::uint64_t in_row = 0;
     for (const std::uint16_t field : program->reads()) {
       in_row = std::max(in_row, blocks_wanted(dataset.fields()[field], *program));
@@ -64,7 +69,7 @@ bookkeeping bookkeeping_of(const run_spec& run, const loader_options& options, c
     leased = leased && !reads_into_rows(dataset, *program);
     if (reads_in_pieces(dataset, *program) && in_two < fetched.size()) ++in_two;
   }
-  const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true)) + in_two;
+  const auto reads = static_cast<std::size_t>(std::count(fetched.begin(), fetched.end(), true)) + picked + in_two;
   bookkeeping all{.rows = layout.rows_max(),
                   .reads = reads * layout.rows_max(),
                   .programs = run.programs().size(),
@@ -214,16 +219,21 @@ memory_needs needs_of(const run_spec& run, const loader_options& options, const 
   std::uint64_t blocks_of_rows = 0;
   std::uint64_t read_bytes_total = 0;
   std::vector<bool> counted(dataset.fields().size(), false);
+  std::vector<bool> seen(dataset.fields().size(), false);
   for (const auto& program : run.programs()) {
     if (reads_into_rows(dataset, *program)) continue;
+    // It reads any one of its fields, whatever the others read.
+    const bool picks = program->facets().picking != nullptr;
     std::uint64_t largest = 0;
     for (const std::uint16_t f : program->reads()) {
-      if (counted[f]) continue;
-      counted[f] = true;
+      if (counted[f] && !picks) continue;
+      counted[f] = counted[f] || !picks;
+      const bool is_new = !seen[f];
+      seen[f] = true;
       const field_info& info = dataset.fields()[f];
       // A block has a lease of its own, for what is read and what it becomes.
       const lowered_field how = lower(dataset, f);
-      if (how.in_blocks) {
+      if (how.in_blocks && is_new) {
         blocks_of_rows += blocks_wanted(info, *program);
         needs.block_bytes_max = std::max<std::size_t>(
             needs.block_bytes_max, io::aligned_bytes(1, std::min(info.stored_block_bytes_max, value_bytes_max)) +
@@ -232,7 +242,7 @@ memory_needs needs_of(const run_spec& run, const loader_options& options, const 
       // What is awaited takes a lease of bytes_max, whatever is left out.
       const std::uint64_t of_read = how.is_awaited ? how.read_bytes_max : std::min(how.read_bytes_max, value_bytes_max);
       largest = std::max(largest, of_read);
-      read_bytes_total += info.bytes_total;
+      if (is_new) read_bytes_total += info.bytes_total;
     }
     read_bytes_max += largest;
     expanded_bytes += expanded_bytes_of(dataset, *program, value_bytes_max);

@@ -6,11 +6,13 @@
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/verbatim_field.hpp"
 
+#include <leat/clip.hpp>
 #include <leat/field.hpp>
 
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,8 +32,8 @@ struct planned {
     std::vector<output_spec> outputs;
     for (const field& each : fields) {
       each.model().bind(*set.get().model(), stages::finished_by::host, programs);
-      outputs.insert(outputs.end(), programs.back()->outputs().begin(), programs.back()->outputs().end());
     }
+    for (const auto& each : programs) outputs.insert(outputs.end(), each->outputs().begin(), each->outputs().end());
     layout = std::make_unique<batch_layout>(outputs, static_cast<std::uint32_t>(samples.size()));
     plan = std::make_unique<planner>(*set.get().model(), programs, *layout, how);
     for (std::uint64_t i = 0; i < samples.size(); ++i) batch.picks.push_back({.sample = i, .draw = i});
@@ -135,6 +137,30 @@ TEST(plan, takes_the_first_field_that_the_sample_has) {
   EXPECT_EQ(chosen(0), "jpg");
   EXPECT_EQ(chosen(1), "png");
   EXPECT_EQ(chosen(2), "jpg");
+}
+
+TEST(plan, reads_the_frames_of_a_clip_alone_whichever_these_are) {
+  std::vector<std::pair<std::string, std::size_t>> frames;
+  for (int frame = 0; frame < 9; ++frame) frames.emplace_back(std::to_string(frame) + ".jpg", 50);
+  const std::vector<fake_sample> samples(20, sample_of(frames));
+  const planned p(samples,
+                  {clip(image("clip").from("*.jpg").resize(4, 4), {.frames = 3, .stride = 2, .random_start = true})});
+  std::set<std::uint64_t> begins;
+  for (std::uint32_t row = 0; row < samples.size(); ++row) {
+    const std::vector<batch_plan::part> parts = p.parts_of(row);
+    std::vector<extent> places;
+    p.plan->places(p.batch.picks[row], places);
+    ASSERT_EQ(parts.size(), 3U);
+    ASSERT_EQ(places.size(), 3U);
+    const std::uint64_t from = p.set.where(row, "0.jpg").offset;
+    const std::uint64_t step = p.set.where(row, "2.jpg").offset - from;
+    for (std::size_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(places[k].offset, parts[k].offset);
+      EXPECT_EQ(parts[k].offset, parts[0].offset + k * step);
+    }
+    begins.insert(parts[0].offset - from);
+  }
+  EXPECT_EQ(begins.size(), 5U) << "of 0 to 4";
 }
 
 TEST(plan, reads_nothing_for_members_without_bytes) {
