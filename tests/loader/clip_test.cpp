@@ -3,10 +3,13 @@
 #include "tests/support/failures.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/make_picture.hpp"
+#include "tests/support/tar_writer.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/clip.hpp>
 #include <leat/loading.hpp>
+#include <leat/open_tar.hpp>
 #include <leat/targets.hpp>
 
 #include <gmock/gmock.h>
@@ -14,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -177,6 +181,46 @@ TEST(clip, has_axes_of_frames_and_of_cameras_in_the_order_in_which_they_are_writ
   loader one(set, one_epoch(), clip(of.from("left.*.jpg").as(layout::nhwc), {.frames = 3}));
   const std::optional<batch> got = one.next_blocking();
   EXPECT_EQ((*got)["clip"].shape, (dimensions{8, 3, 8, 8, 3}));
+}
+
+TEST(clip, of_eight_cameras_in_a_shard_is_the_pictures_of_each) {
+  const watchdog dog("a rig in a shard");
+  const testing::temporary_directory directory;
+  testing::tar_writer tar;
+  const auto member = [](int camera, int frame) {
+    return "cam" + std::to_string(camera) + "." + std::to_string(frame) + ".jpg";
+  };
+  for (std::uint64_t sample = 0; sample < 3; ++sample) {
+    for (int camera = 0; camera < 8; ++camera) {
+      for (int frame = 8; frame < 12; ++frame) {
+        const std::uint64_t seed = 1000 * sample + 100 * static_cast<std::uint64_t>(camera);
+        tar.add_file("drive/" + std::to_string(sample) + "." + member(camera, frame),
+                     picture_of(seed + static_cast<std::uint64_t>(frame)));
+      }
+    }
+  }
+  const std::vector<std::byte> bytes = tar.finish();
+  const std::string path = (directory.path() / "rigs.tar").string();
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  const dataset set = open_tar(path);
+  const image of = image("clip").from("cam{0..7}.*.jpg").random_resized_crop(8);
+  std::vector<field> fields{clip(of, {.frames = 4})};
+  for (int camera = 0; camera < 8; ++camera) {
+    for (int frame = 8; frame < 12; ++frame) {
+      fields.emplace_back(image(member(camera, frame)).random_resized_crop(8).together("clip"));
+    }
+  }
+  loader train(set, testing::one_epoch_in_order(), fields);
+  const std::optional<batch> got = train.next_blocking();
+  ASSERT_EQ((*got)["clip"].shape, (dimensions{3, 8, 4, 3, 8, 8}));
+  for (std::size_t row = 0; row < 3; ++row) {
+    const std::vector<std::byte> whole = testing::row_of(*got, "clip", row);
+    for (std::size_t slot = 0; slot < 32; ++slot) {
+      const std::string name = member(static_cast<int>(slot / 4), 8 + static_cast<int>(slot % 4));
+      ASSERT_EQ(slot_of(whole, slot, 32), testing::row_of(*got, name, row)) << name;
+    }
+  }
 }
 
 TEST(clip, begins_at_a_drawn_frame_of_those_that_a_sample_has) {
