@@ -17,7 +17,11 @@ const std::string& name_of(const field_program& program) { return program.output
 
 void number_views(std::span<const std::unique_ptr<field_program>> programs) {
   std::map<std::uint16_t, std::uint32_t> views;
-  std::map<std::string_view, const field_program*> groups;
+  struct group {
+    const field_program* first = nullptr;
+    std::vector<double> probes;  // of the first, once there is another
+  };
+  std::map<std::string_view, group> groups;
   for (const auto& program : programs) {
     if (!program->random() || program->reads().empty()) continue;
     drawing_facet& drawing = *program->facets().drawing;
@@ -26,11 +30,14 @@ void number_views(std::span<const std::unique_ptr<field_program>> programs) {
       continue;
     }
     if (program->outputs().front().lies_apart) continue;
-    const auto [at, is_first] = groups.try_emplace(drawing.group(), program.get());
-    if (is_first) continue;
-    const field_program& first = *at->second;
-    if (first.facets().drawing->geometry_probes() == drawing.geometry_probes()) continue;
-    throw error(errc::usage, str_cat("'", first.outputs().front().name, "' and '", program->outputs().front().name,
+    group& all = groups[drawing.group()];
+    if (all.first == nullptr) {
+      all.first = program.get();
+      continue;
+    }
+    if (all.probes.empty()) all.probes = all.first->facets().drawing->geometry_probes();
+    if (all.probes == drawing.geometry_probes()) continue;
+    throw error(errc::usage, str_cat("'", all.first->outputs().front().name, "' and '", program->outputs().front().name,
                                      "' are together as '", drawing.group(),
                                      "', and crop, scale, flip or warp differently; give both the same steps"));
   }
