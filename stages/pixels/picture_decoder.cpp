@@ -11,6 +11,7 @@
 #include "stages/pixels/png_reader.hpp"
 #include "stages/pixels/resample.hpp"
 #include "stages/pixels/row_writer.hpp"
+#include "stages/pixels/shared_crops.hpp"
 #include "stages/pixels/webp_reader.hpp"
 
 #include <algorithm>
@@ -56,6 +57,14 @@ struct drawn_row {
   std::byte* row;
 };
 
+// Rows that are cut from one resampled picture; or one row, which is that.
+struct shared_rows {
+  geometry drawn;  // of the picture
+  layout order = layout::nchw;
+  std::size_t first = 0;  // row
+  std::size_t count = 0;
+};
+
 // A sample's time in the arena.
 class arena_use {
  public:
@@ -99,8 +108,12 @@ struct picture_decoder::state {
   array_reader array;
   std::vector<recipe> recipes;        // of the rows that are wanted
   std::vector<recipe> of_host;        // what of them is done here, where that is not all
-  std::vector<resampler> resamplers;  // of the rows that are being made
-  std::vector<row_writer> writers;    // likewise
+  std::vector<row_writer> writers;    // of the rows that are being made
+  std::vector<shared_rows> shared;    // what they are cut from
+  std::vector<std::size_t> cut_from;  // of each row: which of `shared`
+  std::vector<line_cut> cuts;         // of `shared`, one after the other
+  std::vector<line_cutter> cutters;   // for each of `shared`
+  std::vector<resampler> resamplers;  // likewise
   std::vector<drawn_row> alike;       // rows that are decimated alike
 
   /// The reader of a format that peek() accepts.
@@ -138,6 +151,12 @@ struct picture_decoder::state {
     if (recipes.size() >= count) return;
     recipes.resize(count);
     of_host.resize(count);
+    writers.reserve(count);
+    shared.reserve(count);
+    cut_from.reserve(count);
+    cuts.reserve(count);
+    cutters.reserve(count);
+    resamplers.reserve(count);
   }
 
   /// Reads the headers as far as a decision needs them.
@@ -223,6 +242,8 @@ struct picture_decoder::state {
   outcome<bool> fill(source from, std::span<const drawn_row> rows, int decimation);
   outcome<void> fill_once(const source& from, std::span<const drawn_row> rows, int decimation);
   outcome<void> fill_turned(const source& from, const rectangle& upright, int decimation, std::size_t rows_bytes);
+  void share_rows(std::span<const drawn_row> rows);
+  void cut_rows(std::span<const drawn_row> rows);
   [[nodiscard]] bool start_rows();
   void push(const std::uint8_t* line, int y, const rectangle& region);
 };
@@ -261,20 +282,69 @@ outcome<bool> picture_decoder::state::fill(source from, std::span<const drawn_ro
   return again;
 }
 
+// Each row goes to the first of those that it can share the resampling with.
+void picture_decoder::state::share_rows(std::span<const drawn_row> rows) {
+  shared.clear();
+  cut_from.clear();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const layout order = writers[i].line_order();
+    std::size_t at = 0;
+    for (; at < shared.size(); ++at) {
+      if (shared[at].order != order) continue;
+      const std::optional<geometry> both = crop_of_both(shared[at].drawn, rows[i].drawn);
+      if (!both) continue;
+      shared[at].drawn = *both;
+      break;
+    }
+    if (at == shared.size()) shared.push_back({.drawn = rows[i].drawn, .order = order, .first = i});
+    ++shared[at].count;
+    cut_from.push_back(at);
+  }
+}
+
+// After share_rows().
+void picture_decoder::state::cut_rows(std::span<const drawn_row> rows) {
+  cuts.clear();
+  cutters.clear();
+  cuts.reserve(rows.size());  // cutters keep their addresses
+  cutters.reserve(shared.size());
+  for (std::size_t at = 0; at < shared.size(); ++at) {
+    const geometry& whole = shared[at].drawn;
+    const std::size_t begin = cuts.size();
+    for (std::size_t i = shared[at].first; i < rows.size() && cuts.size() < begin + shared[at].count; ++i) {
+      if (cut_from[i] != at) continue;
+      const geometry& part = rows[i].drawn;
+      cuts.push_back({.to = &writers[i],
+                      .x = static_cast<int>(part.crop_x - whole.crop_x),
+                      .y = static_cast<int>(part.crop_y - whole.crop_y),
+                      .width = part.out_width,
+                      .height = part.out_height,
+                      .mirrored = part.flip});
+    }
+    cutters.emplace_back(whole.out_width, shared[at].order, std::span(cuts).subspan(begin));
+  }
+}
+
 // Passes lines directly from the decoder to the rows.
 outcome<void> picture_decoder::state::fill_once(const source& from, std::span<const drawn_row> rows, int decimation) {
-  resamplers.clear();
   writers.clear();
   writers.reserve(rows.size());  // resamplers keep their addresses
-  rectangle region;
-  std::size_t rows_bytes = 0;
   for (const drawn_row& each : rows) {
-    const resampler& to = resamplers.emplace_back(each.drawn, decimated_by(decimation, from.info));
     row_writer& writer =
         writers.emplace_back(*each.how, each.passes, each.drawn.out_height, each.drawn.out_width, each.row);
-    if (to.is_warp()) writer.take_planar();
+    if (each.drawn.warp) writer.take_planar();
+  }
+  share_rows(rows);
+  cut_rows(rows);
+  resamplers.clear();
+  rectangle region;
+  std::size_t rows_bytes = 0;
+  for (const row_writer& each : writers) rows_bytes += each.scratch_bytes();
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    const resampler& to = resamplers.emplace_back(shared[i].drawn, decimated_by(decimation, from.info));
     region = hull(region, to.region());
-    rows_bytes += to.scratch_bytes() + writer.scratch_bytes();
+    rows_bytes += to.scratch_bytes();
+    if (shared[i].count > 1) rows_bytes += cutters[i].scratch_bytes();
   }
   if (region.width == 0) {  // nothing of the picture is in any row
     outcome<void> reserved = arena.reserve(rows_bytes);
@@ -329,8 +399,14 @@ outcome<void> picture_decoder::state::fill_turned(const source& from, const rect
 }
 
 bool picture_decoder::state::start_rows() {
-  for (std::size_t i = 0; i < writers.size(); ++i) {
-    if (!writers[i].start(arena) || !resamplers[i].start(arena, writers[i].line_order(), writers[i])) return false;
+  for (row_writer& each : writers) {
+    if (!each.start(arena)) return false;
+  }
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    const bool is_cut = shared[i].count > 1;
+    if (is_cut && !cutters[i].start(arena)) return false;
+    line_sink& to = is_cut ? static_cast<line_sink&>(cutters[i]) : writers[shared[i].first];
+    if (!resamplers[i].start(arena, shared[i].order, to)) return false;
   }
   return true;
 }
