@@ -336,13 +336,40 @@ bool take_restart(baseline_huffman& h) noexcept {
   return true;
 }
 
-boolean decode_mcu(j_decompress_ptr cinfo, JBLOCKROW* mcu) {
-  auto& h = *reinterpret_cast<baseline_huffman*>(cinfo->entropy);
+// The next MCU of the scan.
+[[gnu::always_inline]] inline void decode_next(j_decompress_ptr cinfo, baseline_huffman& h, JBLOCKROW* mcu) {
   if (h.restart_interval_ != 0) {
     if (h.restart_left_ == 0 && !take_restart(h)) h.give_up_(cinfo);
     --h.restart_left_;
   }
   if (!h.decode_(h, mcu)) h.give_up_(cinfo);
+}
+
+boolean decode_mcu(j_decompress_ptr cinfo, JBLOCKROW* mcu) {
+  auto& h = *reinterpret_cast<baseline_huffman*>(cinfo->entropy);
+  decode_next(cinfo, h, mcu);
+  if (++h.column_ == h.columns_) h.column_ = 0;
+  return TRUE;
+}
+
+// The next MCU of this pass, which may be the next of the scan as well.
+boolean give_kept_mcu(j_decompress_ptr cinfo, JBLOCKROW* mcu) {
+  auto& h = *reinterpret_cast<baseline_huffman*>(cinfo->entropy);
+  const std::size_t number = h.mcu_++;
+  const auto blocks = static_cast<std::size_t>(h.blocks_);
+  const bool is_kept = number >= h.kept_from_;
+  JBLOCK* const kept = is_kept ? h.kept_ + (number - h.kept_from_) * blocks : nullptr;
+  if (number == h.decoded_) {
+    JBLOCKROW to[D_MAX_BLOCKS_IN_MCU];
+    if (is_kept) {
+      std::memset(kept, 0, blocks * sizeof(JBLOCK));
+      for (std::size_t i = 0; i < blocks; ++i) to[i] = kept + i;
+    }
+    decode_next(cinfo, h, is_kept ? to : mcu);
+    ++h.decoded_;
+  }
+  const bool wanted = mcu != nullptr && h.column_ >= h.first_given_ && h.column_ <= h.last_given_;
+  for (std::size_t i = 0; is_kept && wanted && i < blocks; ++i) std::memcpy(*mcu[i], kept[i], sizeof(JBLOCK));
   if (++h.column_ == h.columns_) h.column_ = 0;
   return TRUE;
 }
@@ -455,6 +482,7 @@ bool baseline_huffman::install(j_decompress_ptr cinfo, void (*give_up)(j_decompr
   columns_ = c.MCUs_per_row;
   column_ = 0;
   rows_ = c.MCU_rows_in_scan;
+  kept_ = nullptr;
   want(0, 0, columns_);
   restart_interval_ = restart_left_ = c.restart_interval;
   restart_next_ = 0;
@@ -464,7 +492,32 @@ bool baseline_huffman::install(j_decompress_ptr cinfo, void (*give_up)(j_decompr
   return true;
 }
 
+void baseline_huffman::keep(std::byte* memory, std::size_t bytes, JDIMENSION from_row) noexcept {
+  const std::size_t mcus = std::size_t{rows_ - std::min(rows_, from_row)} * columns_;
+  if (mcus == 0 || kept_bytes(mcus, static_cast<std::size_t>(blocks_)) > bytes) return;
+  want(from_row, 0, columns_ - 1);
+  kept_ = reinterpret_cast<JBLOCK*>(memory);
+  kept_from_ = std::size_t{from_row} * columns_;
+  decoded_ = mcu_ = 0;
+  methods.decode_mcu = give_kept_mcu;
+}
+
+bool baseline_huffman::install_again(j_decompress_ptr cinfo) noexcept {
+  if (kept_ == nullptr) return false;
+  mcu_ = 0;
+  column_ = 0;
+  methods = *cinfo->entropy;
+  methods.decode_mcu = give_kept_mcu;
+  cinfo->entropy = &methods;
+  return true;
+}
+
 void baseline_huffman::want(JDIMENSION first_row, JDIMENSION first, JDIMENSION last) noexcept {
+  if (kept_ != nullptr) {
+    first_given_ = first;
+    last_given_ = last;
+    return;
+  }
   first_wanted_ = first;
   last_wanted_ = last;
   const std::uint64_t beside = columns_ - std::min(columns_, last - first + 1);

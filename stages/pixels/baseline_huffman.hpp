@@ -59,6 +59,17 @@ struct baseline_huffman {
   /// MCU; without it all are wanted.
   void want(JDIMENSION first_row, JDIMENSION first, JDIMENSION last) noexcept;
 
+  /// For a picture that is read several times: keeps the blocks of all MCUs from row `from_row` on, so that each is decoded once. Call it
+  /// between install() and want(). Rows before it are wanted by none of the reads. Does nothing where `bytes` are not enough.
+  void keep(std::byte* memory, std::size_t bytes, JDIMENSION from_row) noexcept;
+  /// In the place of install() when the picture is read again, its bytes and the kept blocks where they were. False where none are kept.
+  bool install_again(j_decompress_ptr cinfo) noexcept;
+  /// Before another picture.
+  void forget() noexcept { kept_ = nullptr; }
+  [[nodiscard]] static constexpr std::size_t kept_bytes(std::size_t mcus, std::size_t blocks_in_mcu) noexcept {
+    return mcus * blocks_in_mcu * sizeof(JBLOCK);
+  }
+
   // The rest is its own.
   struct bit_reader {
     const std::uint8_t* next;  // in buffer_
@@ -102,7 +113,13 @@ struct baseline_huffman {
   unsigned restart_interval_;
   unsigned restart_left_;
   unsigned restart_next_;
-  JBLOCK nowhere_;  // for blocks that are decoded but not wanted
+  JBLOCK nowhere_;         // for blocks that are decoded but not wanted
+  JBLOCK* kept_;           // of MCU kept_from_ and on; null: none are kept
+  std::size_t kept_from_;  // MCU
+  std::size_t decoded_;    // MCUs, by all passes
+  std::size_t mcu_;        // the next one of this pass
+  JDIMENSION first_given_;
+  JDIMENSION last_given_;
   huffman_lookup tables_[2][NUM_HUFF_TBLS];
   std::uint8_t buffer_[buffer_bytes + D_MAX_BLOCKS_IN_MCU * block_bytes_max + slack_bytes];
 };

@@ -68,6 +68,10 @@ struct frame {
   bool own_huffman;
   bool accept_cut;
   bool plain;
+  std::byte* kept;  // null: nothing is kept for another start
+  std::size_t kept_bytes;
+  int kept_line;
+  bool again;
 
   // Where we are.
   int scans;  // as check_jpeg_claims() counted them
@@ -315,12 +319,25 @@ std::size_t line_bytes(const jpeg_decompress_struct& c) noexcept {
   return static_cast<std::size_t>(c.output_width) * static_cast<std::size_t>(c.output_components) + line_slack_bytes;
 }
 
+// The first row of MCUs that a line may need: with a row more for what upsampling looks at, and one for what libjpeg reads and drops.
+JDIMENSION first_kept_row(const jpeg_decompress_struct& c, int line) noexcept {
+  const int row = std::max(line / (c.max_v_samp_factor * DCTSIZE) - 2, 0);
+  return static_cast<JDIMENSION>(c.num_components == 1 ? row * c.max_v_samp_factor : row);
+}
+
+bool install_huffman(frame& f) {
+  if (f.again && f.huffman.install_again(&f.cinfo)) return true;
+  if (!f.huffman.install(&f.cinfo, on_give_up, f.plain)) return false;
+  if (f.kept != nullptr) f.huffman.keep(f.kept, f.kept_bytes, first_kept_row(f.cinfo, f.kept_line));
+  return true;
+}
+
 void start_step(frame& f) {
   jpeg_decompress_struct& c = f.cinfo;
   set_parameters(f);
   jpeg_start_decompress(&c);
   if (f.is_pack) install_pack(f);
-  const bool own_huffman = f.own_huffman && !f.is_pack && f.huffman.install(&c, on_give_up, f.plain);
+  const bool own_huffman = f.own_huffman && !f.is_pack && install_huffman(f);
 
   // One more column on either side: fancy upsampling looks at the neighbour, and at an edge it would find none.
   JDIMENSION left = static_cast<JDIMENSION>(std::max(f.region.x - 1, 0));
@@ -571,6 +588,11 @@ stages::outcome<void> jpeg_reader::open(std::span<const std::byte> encoded, cons
   f.own_huffman = !how.library_only;
   f.accept_cut = how.accept_cut;
   f.plain = how.plain;
+  f.kept = how.kept.data();
+  f.kept_bytes = how.kept.size();
+  f.kept_line = how.kept_line;
+  f.again = how.again;
+  if (!f.again) f.huffman.forget();
   f.gave_up = false;
   if (!run(f, open_step)) return failure_of(f);
   if (f.cinfo.image_width != static_cast<JDIMENSION>(info.width) ||
@@ -594,6 +616,26 @@ std::size_t jpeg_reader::scratch_bytes(const rectangle& region, int decimation) 
   f.decimation = decimation;
   if (!run(f, size_step)) return modules_bytes;  // start() reports why.
   return bytes_of(f, false);
+}
+
+std::size_t jpeg_reader::kept_bytes(int line) {
+  const frame& f = state_->f;
+  const jpeg_decompress_struct& c = f.cinfo;
+  if (f.is_pack || f.several_scans || !f.own_huffman) return 0;
+  std::size_t blocks = 0;
+  for (int i = 0; i < c.num_components; ++i) {
+    blocks +=
+        static_cast<std::size_t>(c.comp_info[i].h_samp_factor) * static_cast<std::size_t>(c.comp_info[i].v_samp_factor);
+  }
+  const bool is_alone = c.num_components == 1;  // its MCUs are blocks (ITU-T T.81, A.2)
+  const auto mcus = [is_alone](JDIMENSION pixels, int of) {
+    const auto mcu = static_cast<JDIMENSION>(is_alone ? DCTSIZE : of * DCTSIZE);
+    return (pixels + mcu - 1) / mcu;
+  };
+  const JDIMENSION rows = mcus(c.image_height, c.max_v_samp_factor);
+  const JDIMENSION kept = rows - std::min(rows, first_kept_row(c, line));
+  return baseline_huffman::kept_bytes(std::size_t{kept} * mcus(c.image_width, c.max_h_samp_factor),
+                                      is_alone ? 1 : blocks);
 }
 
 std::size_t jpeg_reader::scratch_bytes_packed(const rectangle& region, int decimation) {

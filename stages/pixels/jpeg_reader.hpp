@@ -21,6 +21,8 @@ class jpeg_reader final : public picture_reader {
 
   stages::outcome<void> open(std::span<const std::byte> encoded, const picture_info& info, const reading& how) override;
   [[nodiscard]] std::size_t scratch_bytes(const rectangle& region, int decimation) override;
+  /// Coefficients, where our Huffman stage decodes them.
+  [[nodiscard]] std::size_t kept_bytes(int line) override;
   /// Several scans: the coefficients are packed, but for a few rows of blocks.
   [[nodiscard]] std::size_t scratch_bytes_packed(const rectangle& region, int decimation) override;
   void pack(std::size_t bytes_max, stages::failure too_little) override;

@@ -65,6 +65,21 @@ struct shared_rows {
   std::size_t count = 0;
 };
 
+std::size_t rgb_bytes(const rectangle& of) noexcept {
+  return static_cast<std::size_t>(of.width) * 3 * static_cast<std::size_t>(of.height);
+}
+
+// What rows are made of: pixels of the decimated picture, upright and as they are stored.
+struct planned_rows {
+  rectangle upright;
+  rectangle stored;
+  std::size_t bytes = 0;  // of scratch, without the reader's
+};
+
+// What a picture that is read several times may keep: coefficients of 0.7 megapixels with 4:2:0. It is a part of what image_field reserves for
+// a picture.
+constexpr std::size_t kept_bytes_max = std::size_t{2} << 20;
+
 // A sample's time in the arena.
 class arena_use {
  public:
@@ -199,8 +214,11 @@ struct picture_decoder::state {
   outcome<void> start(const source& from, const rectangle& region, int decimation, std::size_t more) {
     outcome<void> opened = from.reader.open(from.encoded, from.info, from.how);
     if (!opened) return opened;
-    outcome<void> reserved = reserve(from, region, decimation, more);
-    if (!reserved) return reserved;
+    // keep_for_passes() has reserved for all passes.
+    if (from.how.kept.empty()) {
+      outcome<void> reserved = reserve(from, region, decimation, more);
+      if (!reserved) return reserved;
+    }
     return from.reader.start(region, decimation);
   }
 
@@ -241,7 +259,10 @@ struct picture_decoder::state {
   /// Returns whether the reader's fast path had given up.
   outcome<bool> fill(source from, std::span<const drawn_row> rows, int decimation);
   outcome<void> fill_once(const source& from, std::span<const drawn_row> rows, int decimation);
-  outcome<void> fill_turned(const source& from, const rectangle& upright, int decimation, std::size_t rows_bytes);
+  outcome<void> fill_turned(const source& from, const planned_rows& planned, int decimation);
+  planned_rows plan(const picture_info& info, std::span<const drawn_row> rows, int decimation);
+  [[nodiscard]] bool choose(std::span<picture_row> rows, int decimation);
+  [[nodiscard]] bool keep_for_passes(source& from, std::span<picture_row> rows);
   void share_rows(std::span<const drawn_row> rows);
   void cut_rows(std::span<const drawn_row> rows);
   [[nodiscard]] bool start_rows();
@@ -274,6 +295,7 @@ outcome<bool> picture_decoder::state::fill(source from, std::span<const drawn_ro
   const bool again = !filled && from.reader.gave_up();
   if (again) {
     from.how.library_only = true;
+    from.how.kept = {};
     arena.end();
     arena.begin();
     filled = fill_once(from, rows, decimation);
@@ -325,8 +347,8 @@ void picture_decoder::state::cut_rows(std::span<const drawn_row> rows) {
   }
 }
 
-// Passes lines directly from the decoder to the rows.
-outcome<void> picture_decoder::state::fill_once(const source& from, std::span<const drawn_row> rows, int decimation) {
+// Where the rows' pixels lie, and what making them takes besides reading.
+planned_rows picture_decoder::state::plan(const picture_info& info, std::span<const drawn_row> rows, int decimation) {
   writers.clear();
   writers.reserve(rows.size());  // resamplers keep their addresses
   for (const drawn_row& each : rows) {
@@ -337,24 +359,36 @@ outcome<void> picture_decoder::state::fill_once(const source& from, std::span<co
   share_rows(rows);
   cut_rows(rows);
   resamplers.clear();
-  rectangle region;
-  std::size_t rows_bytes = 0;
-  for (const row_writer& each : writers) rows_bytes += each.scratch_bytes();
+  planned_rows planned;
+  for (const row_writer& each : writers) planned.bytes += each.scratch_bytes();
   for (std::size_t i = 0; i < shared.size(); ++i) {
-    const resampler& to = resamplers.emplace_back(shared[i].drawn, decimated_by(decimation, from.info));
-    region = hull(region, to.region());
-    rows_bytes += to.scratch_bytes();
-    if (shared[i].count > 1) rows_bytes += cutters[i].scratch_bytes();
+    const resampler& to = resamplers.emplace_back(shared[i].drawn, decimated_by(decimation, info));
+    planned.upright = hull(planned.upright, to.region());
+    planned.bytes += to.scratch_bytes();
+    if (shared[i].count > 1) planned.bytes += cutters[i].scratch_bytes();
   }
+  const orientation turn(info.orientation);
+  planned.stored = planned.upright;
+  if (planned.upright.width == 0 || turn.upright()) return planned;
+  planned.stored = turn.stored(planned.upright, shrunk(info.width, decimation), shrunk(info.height, decimation));
+  planned.bytes += scratch_arena::rounded(rgb_bytes(planned.stored));
+  planned.bytes += scratch_arena::rounded(rgb_line_bytes(planned.upright.width));
+  return planned;
+}
+
+// Passes lines directly from the decoder to the rows.
+outcome<void> picture_decoder::state::fill_once(const source& from, std::span<const drawn_row> rows, int decimation) {
+  const planned_rows planned = plan(from.info, rows, decimation);
+  const rectangle& region = planned.stored;
   if (region.width == 0) {  // nothing of the picture is in any row
-    outcome<void> reserved = arena.reserve(rows_bytes);
+    outcome<void> reserved = from.how.kept.empty() ? arena.reserve(planned.bytes) : outcome<void>();
     if (!reserved) return reserved;
     if (!start_rows()) return out_of_scratch();
   } else if (!orientation(from.info.orientation).upright()) {
-    outcome<void> filled = fill_turned(from, region, decimation, rows_bytes);
+    outcome<void> filled = fill_turned(from, planned, decimation);
     if (!filled) return filled;
   } else {
-    outcome<void> started = start(from, region, decimation, rows_bytes);
+    outcome<void> started = start(from, region, decimation, planned.bytes);
     if (!started) return started;
     if (!start_rows()) return out_of_scratch();
     int y = region.y;
@@ -370,19 +404,15 @@ outcome<void> picture_decoder::state::fill_once(const source& from, std::span<co
 }
 
 // Decodes the crop to memory first, then reads it in another order.
-outcome<void> picture_decoder::state::fill_turned(const source& from, const rectangle& upright, int decimation,
-                                                  std::size_t rows_bytes) {
+outcome<void> picture_decoder::state::fill_turned(const source& from, const planned_rows& planned, int decimation) {
   const orientation turn(from.info.orientation);
-  const rectangle region =
-      turn.stored(upright, shrunk(from.info.width, decimation), shrunk(from.info.height, decimation));
+  const rectangle& upright = planned.upright;
+  const rectangle& region = planned.stored;
   const std::size_t stride = static_cast<std::size_t>(region.width) * 3;
-  const std::size_t part_bytes = stride * static_cast<std::size_t>(region.height);
-  const std::size_t line_bytes = rgb_line_bytes(upright.width);
-  outcome<void> started = start(from, region, decimation,
-                                rows_bytes + scratch_arena::rounded(part_bytes) + scratch_arena::rounded(line_bytes));
+  outcome<void> started = start(from, region, decimation, planned.bytes);
   if (!started) return started;
-  auto* const part = arena.take_array<std::uint8_t>(part_bytes);
-  auto* const line = arena.take_array<std::uint8_t>(line_bytes);
+  auto* const part = arena.take_array<std::uint8_t>(rgb_bytes(region));
+  auto* const line = arena.take_array<std::uint8_t>(rgb_line_bytes(upright.width));
   if (part == nullptr || line == nullptr || !start_rows()) return out_of_scratch();
 
   std::uint8_t* next = part;
@@ -488,7 +518,7 @@ outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, s
   const outcome<picture_info> info = state_->look(encoded, options, stop);
   if (!info) return info.error();
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
-  const state::source from = state_->source_of(encoded, *info, options, stop);
+  state::source from = state_->source_of(encoded, *info, options, stop);
   state_->want_rows(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     picture_row& each = rows[i];
@@ -498,26 +528,69 @@ outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, s
     each.colour = &state_->recipes[i];
     each.decimation = choose_decimation(each.drawn, from.reader, each.options);
   }
+  bool keeping = state_->keep_for_passes(from, rows);
   bool first = true;
   for (const int by : {1, 2, 4, 8}) {
-    state_->alike.clear();
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      picture_row& each = rows[i];
-      if (each.decimation != by) continue;
-      const bool leave = leaves_flip(each.options, each.drawn, state_->recipes[i]);
-      each.to_mirror = leave && each.drawn.flip;
-      const recipe* const here = each.options.leave_colour ? &state_->of_host[i] : each.colour;
-      state_->alike.push_back({as_stored(each.drawn, leave), here, each.how, each.row});
-    }
-    if (state_->alike.empty()) continue;
-    if (!std::exchange(first, false)) {  // each pass takes its scratch anew, like a sample of its own
+    if (!state_->choose(rows, by)) continue;
+    const bool again = !std::exchange(first, false);
+    from.how.again = again && keeping;
+    if (again && !keeping) {  // each pass takes its scratch anew, like a sample of its own
       state_->arena.end();
       state_->arena.begin();
     }
     const outcome<bool> filled = state_->fill(from, state_->alike, by);
     if (!filled) return filled.error();
+    if (*filled) {  // what was kept is gone
+      keeping = false;
+      from.how.kept = {};
+    }
   }
   return {};
+}
+
+// The rows of one decimation. False where there are none.
+bool picture_decoder::state::choose(std::span<picture_row> rows, int decimation) {
+  alike.clear();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    picture_row& each = rows[i];
+    if (each.decimation != decimation) continue;
+    const bool leave = leaves_flip(each.options, each.drawn, recipes[i]);
+    each.to_mirror = leave && each.drawn.flip;
+    const recipe* const here = each.options.leave_colour ? &of_host[i] : each.colour;
+    alike.push_back({as_stored(each.drawn, leave), here, each.how, each.row});
+  }
+  return !alike.empty();
+}
+
+// Where rows are decimated differently, the picture is read several times. What is costly to decode is kept between them, if it is small;
+// then the scratch of all passes is reserved at once. By sizes alone.
+bool picture_decoder::state::keep_for_passes(source& from, std::span<picture_row> rows) {
+  const int one = rows.front().decimation;
+  const bool several =
+      std::any_of(rows.begin(), rows.end(), [one](const picture_row& each) { return each.decimation != one; });
+  if (!several || !from.reader.open(from.encoded, from.info, from.how)) return false;
+  std::size_t bytes = 0;
+  int line = from.info.height;
+  for (const int by : {1, 2, 4, 8}) {
+    if (!choose(rows, by)) continue;
+    const planned_rows planned = plan(from.info, alike, by);
+    bytes += scratch_arena::base_bytes + planned.bytes;  // headers are read again
+    if (planned.stored.width == 0) continue;
+    bytes += from.reader.scratch_bytes(planned.stored, by);
+    line = std::min(line, planned.stored.y * by);
+  }
+  const std::size_t kept = from.reader.kept_bytes(line);
+  if (kept != 0 && kept <= kept_bytes_max && arena.reserve(bytes + scratch_arena::rounded(kept))) {
+    auto* const memory = arena.take_array<std::byte>(kept);
+    if (memory != nullptr) {
+      from.how.kept = {memory, kept};
+      from.how.kept_line = line;
+      return true;
+    }
+  }
+  arena.end();
+  arena.begin();
+  return false;
 }
 
 outcome<whole_picture> picture_decoder::decode_whole(std::span<const std::byte> encoded, const decode_options& options,

@@ -133,7 +133,7 @@ class picture_decoder {
                           const recipe* passes = nullptr);
 
   /// Decodes one sample into several rows, each bit for bit as decode() makes it. Rows whose boxes are decimated alike share one
-  /// pass.
+  /// pass, and crops of one resized picture the resampling. Coefficients of a small baseline JPEG are kept from one pass to the next.
   ///   rows      at least one; their options differ in `decimate`, `leave_flip` and `leave_colour` only. What decode() returns is set
   ///   returns   a failure of any row; or one that no row would have alone, since pixels between two boxes are decoded, too,
   ///             and the scratch of all rows is taken at once. After a failure call decode() for each row

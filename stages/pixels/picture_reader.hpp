@@ -25,6 +25,9 @@ namespace leat::pixels {
 ///   as_stored      PNG only: the samples of the file without alpha, of the host's byte order; of a palette its indexes. One byte each,
 ///                  or two of 16 bits; others get 8-bit RGB
 ///   array          how pixels lie in the bytes, which are an array's; none: they are a file's
+///   kept           memory for a picture that is read several times, each time from open() on: what was costly to decode stays there
+///   kept_line      the first line that any of these reads wants, of the picture as it is stored
+///   again          it has been read with the same `kept`, and was not damaged
 ///   plain          without the vector and bit instructions that not every processor has, in our JPEG path; for tests
 struct reading {
   const std::atomic<bool>* stop = nullptr;
@@ -32,6 +35,9 @@ struct reading {
   bool accept_cut = false;
   std::optional<rgb_colour> background = std::nullopt;
   std::optional<array_pixels> array = std::nullopt;
+  std::span<std::byte> kept = {};
+  int kept_line = 0;
+  bool again = false;
   bool plain = false;
   bool as_stored = false;
 };
@@ -54,6 +60,9 @@ class picture_reader {
   ///   region       not empty, in decimated pixels
   ///   decimation   1; or 2, 4 or 8 where the reader decimates(): sizes round up
   [[nodiscard]] virtual std::size_t scratch_bytes(const rectangle& region, int decimation) = 0;
+
+  /// What reading::kept wants of a picture, from a line on, so that reading it again takes less time. 0 if nothing can be kept.
+  [[nodiscard]] virtual std::size_t kept_bytes(int /*line*/) { return 0; }
 
   /// As scratch_bytes(), for a picture that is held packed, which takes less memory and more time; without the packed data
   /// itself. 0 if the reader cannot pack.

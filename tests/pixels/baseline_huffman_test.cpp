@@ -138,6 +138,57 @@ TEST(baseline_huffman, answers_damaged_pictures_as_libjpeg_does) {
   EXPECT_GT(again, 0);
 }
 
+// Rows of several decimations are made of one picture that is read again for each: codes are decoded once, and what one read has not come to
+// by the next. Damaged pictures included: rows that are made are those that libjpeg makes alone.
+TEST(baseline_huffman, keeps_what_the_next_read_of_the_picture_wants) {
+  one_decoder one;
+  int several = 0;
+  int damaged = 0;
+  testing::for_each_seed(400, [&](std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    auto encoded = random_jpeg(random, 300);
+    const bool whole = between(random, 0, 2) != 0;
+    if (!whole) {
+      const std::size_t from = encoded.size() / 2;
+      encoded[from + random() % (encoded.size() - from)] = static_cast<std::byte>(random());
+    }
+    const auto how = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
+    std::vector<pixels::pipeline> steps;
+    for (int i = between(random, 2, 6); i > 0; --i) {
+      const transforms::random_resized_crop crop{
+          .height = between(random, 1, 40), .width = between(random, 1, 40), .scale = {0.02, 1}};
+      steps.push_back(pixels::pipeline({crop, transforms::random_flip{}}).as_view(static_cast<std::uint32_t>(i)));
+    }
+    const decode_options options{
+        .exif_orientation = true, .decimate = true, .plain_huffman = between(random, 0, 1) == 1};
+    std::vector<std::vector<std::byte>> made;
+    std::vector<pixels::picture_row> rows;
+    for (const pixels::pipeline& each : steps) {
+      made.emplace_back(how.row_bytes(each.out_height(), each.out_width()));
+      rows.push_back({.steps = &each, .key = {seed, 1, 2}, .how = &how, .options = options, .row = made.back().data()});
+    }
+    const auto together = one.decoder.decode_rows(encoded, rows, nullptr);
+    if (whole) ASSERT_TRUE(together) << together.reason();
+    if (!together) return;
+    decode_options library = options;
+    library.own_huffman = false;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      std::vector<std::byte> alone(made[i].size());
+      const auto result = one.decoder.decode(encoded, steps[i], {seed, 1, 2}, how, library, alone.data(), nullptr);
+      ASSERT_TRUE(result) << result.reason();
+      ASSERT_EQ(made[i], alone) << "row " << i << ", decimated by " << rows[i].decimation;
+    }
+    const bool differ = std::any_of(rows.begin(), rows.end(), [&](const pixels::picture_row& each) {
+      return each.decimation != rows.front().decimation;
+    });
+    several += differ ? 1 : 0;
+    damaged += differ && !whole ? 1 : 0;
+  });
+  if (testing::seed_count(400) < 300) return;  // too few to have seen everything
+  EXPECT_GT(several, 100);
+  EXPECT_GT(damaged, 5);
+}
+
 // Files whose scan stops in the last bytes: ours reads ahead, and must not mistake what is not there for what is.
 TEST(baseline_huffman, reads_to_the_last_bit_and_not_further) {
   one_decoder one;
