@@ -109,41 +109,57 @@ enum class box_format : std::uint8_t { xyxy, xywh, cxcywh, yolo };
 ///             [rows + 1], the first box of each row. `name`.kept: i64, the number of each in its sample, from 0; after
 ///             labels() or of yolo `name`.labels: i64. Each of these has offsets, the same ones
 ///   corrupt   no JSON, no such key; numbers that are not finite, or no multiple of 4; a right edge left of the left one,
-///             a lower above the upper, a negative size; other than as many labels as boxes
+///             a lower above the upper, a negative size; other than as many labels, or numbers of with(), as boxes
 class boxes {
  public:
   explicit boxes(std::string name) { settings_.name = settings_.member = std::move(name); }
   /// Reads this member of a sample.
   [[nodiscard]] boxes from(std::string member) const {
-    return with([&](settings& to) { to.member = std::move(member); });
+    return changed([&](settings& to) { to.member = std::move(member); });
   }
   /// The name of the image field that they follow. Of views() `name` is the first view, `name[1]` the second.
   [[nodiscard]] boxes follows(std::string picture) const {
-    return with([&](settings& to) { to.picture = std::move(picture); });
+    return changed([&](settings& to) { to.picture = std::move(picture); });
   }
   [[nodiscard]] boxes key(std::string json_key) const {
-    return with([&](settings& to) { to.key = std::move(json_key); });
+    return changed([&](settings& to) { to.key = std::move(json_key); });
   }
   /// The key of a list of whole numbers in the same object, one for each box.
   [[nodiscard]] boxes labels(std::string json_key) const {
-    return with([&](settings& to) { to.labels = std::move(json_key); });
+    return changed([&](settings& to) { to.labels = std::move(json_key); });
+  }
+  /// The key of a further list in the same object, one number for each box: the output `name`.<key>, which loses what the
+  /// boxes lose. COCO: with("iscrowd"), with("area", dtype::f32).
+  ///   type   i64 or f32
+  [[nodiscard]] boxes with(std::string json_key, dtype type = dtype::i64) const {
+    return changed([&](settings& to) { to.more.emplace_back(std::move(json_key), type); });
+  }
+  /// Rows of one size: the first `most` boxes that are left, and behind them `fill`, also in the lists beside them. Further
+  /// boxes are left out.
+  ///   output   `name`: [rows, most, 4]; the others [rows, most], and none has offsets; `name`.count: i64 [rows], the boxes
+  ///            in each row
+  [[nodiscard]] boxes padded(std::int64_t most, std::int64_t fill = 0) const {
+    return changed([&](settings& to) {
+      to.most = most;
+      to.fill = fill;
+    });
   }
   /// Default: xyxy.
   [[nodiscard]] boxes in(box_format how) const {
-    return with([&](settings& to) { to.how = how; });
+    return changed([&](settings& to) { to.how = how; });
   }
   /// Boxes of fewer square pixels of the row are dropped. Default: 0, and what has no area is dropped.
   [[nodiscard]] boxes min_area(double pixels) const {
-    return with([&](settings& to) { to.min_area = pixels; });
+    return changed([&](settings& to) { to.min_area = pixels; });
   }
   /// Boxes of which a smaller share is left than this are dropped: its area in the row, by what it would have uncut.
   [[nodiscard]] boxes min_visible(double share) const {
-    return with([&](settings& to) { to.min_visible = share; });
+    return changed([&](settings& to) { to.min_visible = share; });
   }
   /// Samples of more bytes are corrupt, and no memory is planned for them. Without it the largest sample decides how
   /// much memory a batch takes.
   [[nodiscard]] boxes bytes_max(std::size_t most) const {
-    return with([&](settings& to) { to.bytes_max = most; });
+    return changed([&](settings& to) { to.bytes_max = most; });
   }
 
   operator field() const;  // NOLINT: boxes are a field.
@@ -158,15 +174,18 @@ class boxes {
     double min_area = 0;
     double min_visible = 0;
     std::optional<std::size_t> bytes_max;
+    std::vector<std::pair<std::string, dtype>> more;
+    std::optional<std::int64_t> most;
+    std::int64_t fill = 0;
   };
   [[nodiscard]] const settings& get() const noexcept { return settings_; }
 
  private:
   template <class Change>
-  [[nodiscard]] boxes with(const Change& change) const {
-    boxes changed = *this;
-    change(changed.settings_);
-    return changed;
+  [[nodiscard]] boxes changed(const Change& change) const {
+    boxes made = *this;
+    change(made.settings_);
+    return made;
   }
 
   settings settings_;

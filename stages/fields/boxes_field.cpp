@@ -24,12 +24,40 @@ constexpr std::size_t box_bytes = box_numbers * sizeof(float);
 constexpr std::size_t text_bytes_least = 8;
 constexpr std::array<std::string_view, 4> format_names{"xyxy", "xywh", "cxcywh", "yolo"};
 
+constexpr std::int64_t most_max = 1'000'000;
+
+// A list of numbers beside the boxes, one for each.
+//   key   of JSON; empty: yolo's classes
+struct list_beside {
+  std::string key;
+  std::string output;
+  dtype type = dtype::i64;
+};
+
 // What a thread keeps for boxes.
 class boxes_scratch final : public field_scratch {
  public:
+  explicit boxes_scratch(std::size_t lists) : whole(lists), real(lists) {}
+
   std::vector<double> numbers;
-  std::vector<std::int64_t> labels;
+  // Of each list beside them; one of the two, by its type.
+  std::vector<std::vector<std::int64_t>> whole;
+  std::vector<std::vector<double>> real;
 };
+
+std::vector<list_beside> lists_beside(const boxes::settings& settings) {
+  std::vector<list_beside> lists;
+  if (!settings.labels.empty() || settings.how == box_format::yolo) {
+    lists.push_back({settings.labels, settings.name + ".labels", dtype::i64});
+  }
+  for (const auto& [key, type] : settings.more) lists.push_back({key, str_cat(settings.name, ".", key), type});
+  return lists;
+}
+
+template <class Number>
+void write(row_target& row, std::size_t at, Number number) {
+  std::memcpy(row.bytes.data() + at * sizeof number, &number, sizeof number);
+}
 
 class boxes_program final : public following_program {
  public:
@@ -37,24 +65,28 @@ class boxes_program final : public following_program {
                 std::optional<dtype> stored)
       : following_program(settings.picture, dataset, field, outputs_of(settings)),
         settings_(settings),
+        lists_(lists_beside(settings)),
         stored_(stored) {
     facts_.encoded_bytes_max = bytes_max_or_any(settings.bytes_max, settings.name);
   }
 
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<boxes_scratch>();
+    return std::make_unique<boxes_scratch>(lists_.size());
   }
 
  private:
-  static bool has_labels(const boxes::settings& settings) {
-    return !settings.labels.empty() || settings.how == box_format::yolo;
-  }
   static std::vector<output_spec> outputs_of(const boxes::settings& settings) {
-    std::vector<output_spec> outputs{
-        {.name = settings.name, .type = dtype::f32, .row_shape = {box_numbers}, .ragged = true},
-        {.name = settings.name + ".kept", .type = dtype::i64, .ragged = true}};
-    if (has_labels(settings))
-      outputs.push_back({.name = settings.name + ".labels", .type = dtype::i64, .ragged = true});
+    std::vector<output_spec> outputs;
+    const auto add = [&](std::string name, dtype type, const dimensions& shape) {
+      dimensions row;
+      if (settings.most) row.push_back(*settings.most);
+      for (const std::int64_t extent : shape) row.push_back(extent);
+      outputs.push_back({.name = std::move(name), .type = type, .row_shape = row, .ragged = !settings.most});
+    };
+    add(settings.name, dtype::f32, {box_numbers});
+    add(settings.name + ".kept", dtype::i64, {});
+    for (const list_beside& each : lists_beside(settings)) add(each.output, each.type, {});
+    if (settings.most) outputs.push_back({.name = settings.name + ".count", .type = dtype::i64});
     return outputs;
   }
   std::size_t made_bytes(std::size_t output, std::size_t encoded_bytes) const override {
@@ -72,8 +104,11 @@ class boxes_program final : public following_program {
     outcome<void> found = read(encoded, own);
     if (!found) return found;
     const std::size_t count = own.numbers.size() / box_numbers;
-    if (!settings_.labels.empty() && own.labels.size() != count) {
-      return corrupt(str_cat("has ", count, " boxes, and ", own.labels.size(), " labels in '", settings_.labels, "'"));
+    for (std::size_t i = 0; i < lists_.size(); ++i) {
+      const std::size_t numbers = std::max(own.whole[i].size(), own.real[i].size());
+      if (numbers == count) continue;
+      return corrupt(str_cat("has ", count, " boxes, and ", numbers,
+                             lists_[i].key == settings_.labels ? " labels in '" : " numbers in '", lists_[i].key, "'"));
     }
     const std::size_t room = rows[0].bytes.size() / box_bytes;
     std::size_t kept = 0;
@@ -89,19 +124,43 @@ class boxes_program final : public following_program {
           area < settings_.min_visible * placed.whole_area) {
         continue;
       }
+      if (kept == room && settings_.most) continue;
       if (kept == room) return corrupt(str_cat("has more boxes than the ", room, " that its row has room for"));
       std::memcpy(rows[0].bytes.data() + kept * box_bytes, made.data(), box_bytes);
       write(rows[1], kept, static_cast<std::int64_t>(i));
-      if (has_labels(settings_)) write(rows[2], kept, own.labels[i]);
+      for (std::size_t list = 0; list < lists_.size(); ++list) write_beside(rows[2 + list], list, kept, own, i);
       ++kept;
     }
-    rows[0].used = kept * box_bytes;
-    for (row_target& each : rows.subspan(1)) each.used = kept * sizeof(std::int64_t);
+    if (settings_.most) {
+      fill(rows, kept);
+      return {};
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].used = kept * outputs_[i].row_bytes();
     return {};
   }
 
-  static void write(row_target& row, std::size_t at, std::int64_t number) {
-    std::memcpy(row.bytes.data() + at * sizeof number, &number, sizeof number);
+  void write_beside(row_target& row, std::size_t list, std::size_t at, const boxes_scratch& own, std::size_t i) const {
+    if (lists_[list].type == dtype::f32) {
+      write(row, at, static_cast<float>(own.real[list][i]));
+    } else {
+      write(row, at, own.whole[list][i]);
+    }
+  }
+
+  // What is behind the boxes of a padded row, and how many there are.
+  void fill(std::span<row_target> rows, std::size_t kept) const {
+    for (std::size_t o = 0; o + 1 < rows.size(); ++o) {
+      const std::size_t each = o == 0 ? box_numbers : 1;
+      const auto end = static_cast<std::size_t>(*settings_.most) * each;
+      for (std::size_t i = kept * each; i < end; ++i) {
+        if (outputs_[o].type == dtype::f32) {
+          write(rows[o], i, static_cast<float>(settings_.fill));
+        } else {
+          write(rows[o], i, settings_.fill);
+        }
+      }
+    }
+    write(rows.back(), 0, static_cast<std::int64_t>(kept));
   }
 
   outcome<void> read(std::span<const std::byte> encoded, boxes_scratch& own) const {
@@ -117,13 +176,18 @@ class boxes_program final : public following_program {
     if (own.numbers.size() % box_numbers != 0) {
       return corrupt(str_cat("has ", own.numbers.size(), " numbers; a box has 4"));
     }
-    return settings_.labels.empty() ? outcome<void>() : read_list(text, settings_.labels, own.labels, nullptr);
+    for (std::size_t i = 0; i < lists_.size() && made; ++i) {
+      made = lists_[i].type == dtype::f32 ? read_list(text, lists_[i].key, own.real[i], nullptr)
+                                          : read_list(text, lists_[i].key, own.whole[i], nullptr);
+    }
+    return made;
   }
 
   // "class cx cy width height", a box a line.
   outcome<void> read_lines(std::string_view text, boxes_scratch& own) const {
     own.numbers.clear();
-    own.labels.clear();
+    std::vector<std::int64_t>& labels = own.whole.front();
+    labels.clear();
     for (std::size_t number = 1; !text.empty(); ++number) {
       const std::size_t end = std::min(text.find('\n'), text.size());
       const std::string_view line = text.substr(0, end);
@@ -137,7 +201,7 @@ class boxes_program final : public following_program {
       }
       const std::optional<std::int64_t> label = converted<std::int64_t>(read[0]);
       if (!label) return corrupt(str_cat("line ", number, ": the class ", read[0], " is no whole number"));
-      own.labels.push_back(*label);
+      labels.push_back(*label);
       own.numbers.insert(own.numbers.end(), read.begin() + 1, read.end());
     }
     return {};
@@ -175,6 +239,7 @@ class boxes_program final : public following_program {
   }
 
   boxes::settings settings_;
+  std::vector<list_beside> lists_;
   std::optional<dtype> stored_;  // none: text
 };
 
@@ -193,6 +258,8 @@ class boxes_model final : public one_program_field {
     if (settings_.min_area != 0) out.add("min_area", settings_.min_area);
     if (settings_.min_visible != 0) out.add("min_visible", settings_.min_visible);
     if (settings_.bytes_max) out.add("bytes_max", std::uint64_t{*settings_.bytes_max});
+    for (const auto& [key, type] : settings_.more) out.add("with", str_cat(key, " ", leat::name(type)));
+    if (settings_.most) out.add("padded", str_cat(*settings_.most, " with ", settings_.fill));
   }
   std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by) const override {
     if (!(settings_.min_area >= 0)) refuse(str_cat("min_area(", settings_.min_area, "): square pixels, from 0 on"));
@@ -201,9 +268,20 @@ class boxes_model final : public one_program_field {
     }
     const bool is_yolo = settings_.how == box_format::yolo;
     if (is_yolo && !settings_.key.empty()) refuse("key() is of JSON, and yolo's boxes are lines; leave it out");
-    if (!settings_.labels.empty() && (is_yolo || settings_.key.empty())) {
-      refuse(is_yolo ? "labels() is of JSON, and yolo's lines have their classes in front; leave it out"
-                     : "labels() is a key of the object that has the boxes; say their key() too");
+    const auto check_list = [&](std::string_view call) {
+      if (is_yolo) refuse(str_cat(call, " is of JSON, and yolo's lines have their classes in front; leave it out"));
+      if (settings_.key.empty())
+        refuse(str_cat(call, " is a key of the object that has the boxes; say their key() too"));
+    };
+    if (!settings_.labels.empty()) check_list("labels()");
+    for (const auto& [key, type] : settings_.more) {
+      check_list(str_cat("with(\"", key, "\")"));
+      if (type != dtype::i64 && type != dtype::f32) {
+        refuse(str_cat("with(\"", key, "\") of ", leat::name(type), "; it has i64 or f32"));
+      }
+    }
+    if (settings_.most && (*settings_.most < 1 || *settings_.most > most_max)) {
+      refuse(str_cat("padded(", *settings_.most, "): from 1 to ", most_max, " boxes"));
     }
     const std::uint16_t field = field_of_target(dataset, settings_.member, settings_.name);
     const field_info& info = dataset.fields()[field];
