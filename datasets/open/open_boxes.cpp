@@ -5,6 +5,7 @@
 #include "datasets/files/path_error.hpp"
 #include "datasets/files/remote_files.hpp"
 #include "datasets/formats/boxes/box_table.hpp"
+#include "datasets/model/model.hpp"
 #include "datasets/open/named_files.hpp"
 
 #include <leat/error.hpp>
@@ -16,8 +17,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -71,6 +75,26 @@ std::vector<std::string> stems_of_annotations(const std::string& folder) {
   std::sort(stems.begin(), stems.end());
   return stems;
 }
+
+// A dataset, and what the user should know about it.
+class noted_model final : public datasets::dataset_model {
+ public:
+  noted_model(std::shared_ptr<const datasets::dataset_model> whole, std::string note) : whole_(std::move(whole)) {
+    begin_as(*whole_);
+    notes_.push_back(std::move(note));
+  }
+
+  std::uint64_t size() const noexcept override { return whole_->size(); }
+  void parts(std::uint64_t sample, std::span<const datasets::need> needs, datasets::part_list& out) const override {
+    whole_->parts(sample, needs, out);
+  }
+  std::string name(std::uint64_t sample) const override { return whole_->name(sample); }
+  void describe(description& out) const override { whole_->describe(out); }
+  dataset_memory memory() const override { return whole_->memory(); }
+
+ private:
+  std::shared_ptr<const datasets::dataset_model> whole_;
+};
 
 // Numbers classes in the order of their names.
 void sort_classes(datasets::table_of_boxes& table) {
@@ -136,6 +160,8 @@ dataset open_yolo(const std::string& folder, const std::string& split) {
   extent_list table;
   extent_list::field& field = table.fields.emplace_back();
   field.name = "txt";
+  std::uint64_t without = 0;
+  std::string first_without;
   for (std::uint64_t sample = 0; sample < pictures.size(); ++sample) {
     const std::string name = pictures.name(sample);
     const std::string path = str_cat(labels, "/", std::string_view(name).substr(0, name.rfind('.')), ".txt");
@@ -143,6 +169,7 @@ dataset open_yolo(const std::string& folder, const std::string& split) {
     if (failure && failure != std::errc::no_such_file_or_directory) {
       throw datasets::path_error(failure.value(), path, "check the labels");
     }
+    if (failure && without++ == 0) first_without = name;
     if (failure || bytes == 0) {
       field.extents.push_back({});  // No bytes of the first file.
       continue;
@@ -154,7 +181,11 @@ dataset open_yolo(const std::string& folder, const std::string& split) {
     throw error(errc::not_found,
                 str_cat(labels, ": no picture has labels; those of images/a/1.jpg are labels/a/1.txt"));
   }
-  return zip({pictures, from_extents(std::move(table))});
+  dataset made = zip({pictures, from_extents(std::move(table))});
+  if (without == 0) return made;
+  return dataset(std::make_shared<noted_model>(
+      made.model(), str_cat("yolo: ", without, " of ", pictures.size(),
+                            " pictures have no file of labels, and so no boxes; the first is ", first_without)));
 }
 
 }  // namespace leat

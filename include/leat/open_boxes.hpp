@@ -39,7 +39,7 @@ namespace leat {
 
 /// YOLO: images/ and labels/ of a folder; the labels of images/a/1.jpg are labels/a/1.txt.
 ///   txt       the file as it is: a line "class cx cy width height" for each box. Without a file, or in an empty one, there is
-///             no box
+///             no box; notes() says how many pictures have no file
 ///   split     images/<split> and labels/<split> alone. Empty (default): all
 ///   throws    error{errc::not_found} where either folder is not there, or no picture has labels
 [[nodiscard]] dataset open_yolo(const std::string& folder, const std::string& split = {});

@@ -236,12 +236,18 @@ TEST(open_yolo, joins_pictures_and_files_of_lines) {
   put(root.path() / "labels/val/c.txt", "3 0.1 0.2 0.3 0.4\n");
   const dataset all = open_yolo(root.path().string());
   ASSERT_EQ(all.size(), 3U);
+  EXPECT_TRUE(all.notes().empty());
   EXPECT_EQ(value(all, 0, "txt"), "0 0.5 0.5 0.25 0.125\n");
   EXPECT_EQ(value(all, 1, "txt"), "");
   EXPECT_EQ(value(all, 2, "txt"), "3 0.1 0.2 0.3 0.4\n");
   EXPECT_EQ(open_yolo(root.path().string(), "val").size(), 1U);
   fs::remove(root.path() / "labels/val/c.txt");
-  EXPECT_EQ(value(open_yolo(root.path().string()), 2, "txt"), "");
+  const dataset lacking = open_yolo(root.path().string());
+  EXPECT_EQ(value(lacking, 2, "txt"), "");
+  EXPECT_EQ(lacking.name(2), all.name(2));
+  EXPECT_THAT(lacking.notes(),
+              ElementsAre("yolo: 1 of 3 pictures have no file of labels, and so no boxes; the first is "
+                          "val/c.jpg"));
   EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_yolo(root.path().string(), "val")); }),
               HasSubstr("no picture has labels"));
   EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_yolo(root.path().string(), "test")); }),
