@@ -31,10 +31,14 @@
 #pragma GCC visibility push(default)
 namespace leat {
 
-/// A number for each pixel of a picture: classes, instances, depths. Always looked up by the nearest pixel.
+/// A number for each pixel of a picture: classes, instances. Always looked up by the nearest pixel.
 ///   reads     PNG: grey or palette of 1 to 16 bits, the stored number (of a palette the index, not the colour); RGB
 ///             after colors(). Alpha and transparency are not looked at. .npy members and rows of a tensor: whole
 ///             numbers, [height, width] or with one channel. Of the size of the picture as it is stored
+///   COCO      the member "segmentation" of open_coco(), or JSON of this form: polygons, run lengths and text of run lengths
+///             become the category_id of their object, later objects over earlier ones; crowds (iscrowd) become ignore()
+///             where no object is, all else 0. The same pixels as pycocotools'. Run lengths have the picture's size,
+///             whatever scaled() says
 ///   output    `name`: [rows, height, width] of the picture's row. u8; u16 where the first sample's PNG has 16 bits; of
 ///             arrays u8, u16, i32 or i64, other whole numbers as i64; as() says another
 ///   outside   what lies outside of the picture, or is filled in the picture's row, is ignore(). Pixels that
@@ -79,10 +83,13 @@ class mask {
     std::optional<dtype> type;
     std::vector<std::array<std::uint8_t, 3>> colors;
     bool scaled = false;
+    bool is_depth = false;  ///< leat::depth
   };
   [[nodiscard]] const settings& get() const noexcept { return settings_; }
 
  private:
+  friend class depth;
+
   template <class Change>
   [[nodiscard]] mask with(const Change& change) const {
     mask changed = *this;
@@ -91,6 +98,29 @@ class mask {
   }
 
   settings settings_;
+};
+
+/// A measure for each pixel of a picture: how far it is. The nearest pixel's, as it is stored.
+///   reads     as mask: PNG, grey, of 1 to 16 bits; arrays of u8, u16, f32 or f64
+///   output    `name`: [rows, height, width] of the picture's row: u16; f32 where the first sample has f32 or f64
+///   outside   of the picture: 0, which depths have where nothing was measured
+///   corrupt   as mask
+class depth {
+ public:
+  explicit depth(std::string name) : as_mask_(std::move(name)) { as_mask_.settings_.is_depth = true; }
+  /// Reads this member of a sample.
+  [[nodiscard]] depth from(std::string member) const { return depth(as_mask_.from(std::move(member))); }
+  /// The name of the image field that it follows.
+  [[nodiscard]] depth follows(std::string picture) const { return depth(as_mask_.follows(std::move(picture))); }
+  /// It may have another size than its picture, and covers it all the same.
+  [[nodiscard]] depth scaled() const { return depth(as_mask_.scaled()); }
+
+  operator field() const { return as_mask_; }  // NOLINT: a depth is a field.
+
+ private:
+  explicit depth(mask changed) : as_mask_(std::move(changed)) {}
+
+  mask as_mask_;
 };
 
 /// How boxes are stored, in pixels of the stored picture.

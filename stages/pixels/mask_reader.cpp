@@ -23,7 +23,7 @@ std::string text_of(std::uint32_t colour) { return str_cat(colour >> 16, "/", co
 
 // Calls visit(type{}) for the types that numbers of a mask may have.
 template <class Visit>
-bool with_whole(dtype type, const Visit& visit) {
+bool with_number(dtype type, const Visit& visit) {
   switch (type) {
     case dtype::u8:
     case dtype::boolean:
@@ -42,6 +42,10 @@ bool with_whole(dtype type, const Visit& visit) {
       return visit(std::uint64_t{}), true;
     case dtype::i64:
       return visit(std::int64_t{}), true;
+    case dtype::f32:
+      return visit(float{}), true;
+    case dtype::f64:
+      return visit(double{}), true;
     default:
       return false;
   }
@@ -171,7 +175,11 @@ std::optional<int> convert(const std::byte* line, int count, To* to) noexcept {
   for (int i = 0; i < count; ++i) {
     From value{};
     std::memcpy(&value, line + static_cast<std::size_t>(i) * sizeof value, sizeof value);
-    if (!std::in_range<To>(value)) return i;
+    if constexpr (std::is_integral_v<To> && std::is_integral_v<From>) {
+      if (!std::in_range<To>(value)) return i;
+    } else if constexpr (std::is_integral_v<To>) {
+      return i;  // A measure is no whole number.
+    }
     to[i] = static_cast<To>(value);
   }
   return std::nullopt;
@@ -223,7 +231,7 @@ class one_mask {
   outcome<void> fill(std::span<const std::byte> encoded, const picture_info& info, const png_samples& samples, To* row,
                      const std::atomic<bool>* stop) {
     const picture_geometry& geometry = where_.geometry;
-    const bool is_png = !how_.array;
+    const bool is_png = !how_.array && how_.shapes == nullptr;
     if (is_png) {
       outcome<void> opened = png_.open(encoded, info, {.stop = stop, .as_stored = true});
       if (!opened) return opened;
@@ -242,13 +250,17 @@ class one_mask {
     if (is_empty) region = {0, 0, 1, 1};  // Damage is found all the same.
     const std::size_t plane_bytes =
         static_cast<std::size_t>(region.width) * static_cast<std::size_t>(region.height) * sizeof(To);
-    outcome<void> reserved = arena_.reserve((is_png ? png_.scratch_bytes(region, 1) : 0) +
-                                            scratch_arena::rounded(table_bytes) + scratch_arena::rounded(plane_bytes));
+    const std::size_t marks_bytes = how_.shapes != nullptr ? plane_bytes / sizeof(To) : 0;
+    outcome<void> reserved =
+        arena_.reserve((is_png ? png_.scratch_bytes(region, 1) : 0) + scratch_arena::rounded(table_bytes) +
+                       scratch_arena::rounded(plane_bytes) + scratch_arena::rounded(marks_bytes));
     if (!reserved) return reserved;
     auto* const pixels = static_cast<To*>(arena_.take(plane_bytes));
     auto* const columns = arena_.take_array<std::int64_t>(static_cast<std::size_t>(geometry.row_width));
     if (pixels == nullptr || columns == nullptr) return out_of_scratch();
-    outcome<void> read = is_png ? read_png(samples, region, pixels) : read_array(encoded, region, pixels, stop);
+    outcome<void> read = is_png             ? read_png(samples, region, pixels)
+                         : marks_bytes != 0 ? paint(info.height, region, pixels, marks_bytes, stop)
+                                            : read_array(encoded, region, pixels, stop);
     if (!read) return read;
     from_row =
         followed({1, 0, -static_cast<double>(region.x), 0, 1, -static_cast<double>(region.y), 0, 0, 1}, from_row);
@@ -291,7 +303,7 @@ class one_mask {
                            const std::atomic<bool>* stop) {
     const mask_array& array = *how_.array;
     outcome<void> made;
-    with_whole(array.type, [&](auto zero) {
+    with_number(array.type, [&](auto zero) {
       using from = decltype(zero);
       const std::size_t stride = static_cast<std::size_t>(array.width) * sizeof(from);
       for (int y = 0; y < region.height && made; ++y, to += region.width) {
@@ -309,6 +321,35 @@ class one_mask {
       }
     });
     return made;
+  }
+
+  outcome<void> paint(int picture_height, const rectangle& region, To* to, std::size_t marks_bytes,
+                      const std::atomic<bool>* stop) {
+    auto* const marks = arena_.take_array<std::uint8_t>(marks_bytes);
+    if (marks == nullptr) return out_of_scratch();
+    std::fill_n(marks, marks_bytes, std::uint8_t{0});
+    std::fill_n(to, marks_bytes, To{0});
+    for (const bool are_ignored : {true, false}) {
+      for (const mask_shape& each : how_.shapes->all) {
+        if (each.is_ignored != are_ignored) continue;
+        if (stop != nullptr && stop->load(std::memory_order_relaxed)) return stages::cancelled();
+        const std::int64_t number = are_ignored ? how_.ignore : each.number;
+        if (!has_number(number)) {
+          return stages::corrupt(
+              str_cat("category ", number, " is none of ", leat::name(how_.type), "; mask::as() says another type"));
+        }
+        paint_shape(*how_.shapes, each, picture_height, region, marks, [&](int x, int begin, int end) {
+          To* at = to + static_cast<std::ptrdiff_t>(begin - region.y) * region.width + (x - region.x);
+          for (int y = begin; y < end; ++y, at += region.width) *at = static_cast<To>(number);
+        });
+      }
+    }
+    return {};
+  }
+
+  static bool has_number(std::int64_t number) noexcept {
+    if constexpr (std::is_integral_v<To>) return std::in_range<To>(number);
+    return true;
   }
 
   static std::string place_text(const rectangle& region, int x, int y) {
@@ -353,7 +394,10 @@ outcome<void> mask_reader::read(std::span<const std::byte> encoded, const placed
   const use_of use(arena_);
   picture_info info;
   png_samples samples;
-  if (how.array) {
+  if (how.shapes != nullptr) {
+    info.width = where.geometry.picture_width;
+    info.height = where.geometry.picture_height;
+  } else if (how.array) {
     info.width = how.array->width;
     info.height = how.array->height;
   } else {
@@ -362,7 +406,8 @@ outcome<void> mask_reader::read(std::span<const std::byte> encoded, const placed
     info = *found;
     if (info.what != format::png) {
       return stages::unsupported(
-          str_cat("a mask is a PNG, or an array, since numbers have to stay what they are; this is ", name(info.what)));
+          str_cat("a mask is a PNG, an array, or COCO's JSON, since numbers have to stay what they are; this is ",
+                  name(info.what)));
     }
     samples = samples_of(encoded);
     const bool has_colours = how.colours != nullptr && !how.colours->empty();
@@ -391,6 +436,8 @@ outcome<void> mask_reader::read(std::span<const std::byte> encoded, const placed
       return fill(std::int32_t{});
     case dtype::i64:
       return fill(std::int64_t{});
+    case dtype::f32:
+      return fill(float{});
     default:
       return fill(std::uint8_t{});
   }

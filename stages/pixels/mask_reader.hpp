@@ -1,7 +1,8 @@
-// A mask that follows a picture: numbers of a PNG or an array, of which each pixel of the row gets the nearest one.
+// A mask that follows a picture: numbers of a PNG, an array or shapes, of which each pixel of the row gets the nearest one.
 #pragma once
 
 #include "base/outcome.hpp"
+#include "stages/pixels/mask_shapes.hpp"
 #include "stages/pixels/placed_picture.hpp"
 #include "stages/pixels/png_reader.hpp"
 #include "stages/pixels/scratch.hpp"
@@ -43,16 +44,18 @@ struct mask_array {
   int height = 0;
 };
 
-///   type       of the row: u8, u16, i32 or i64
+///   type       of the row: u8, u16, i32 or i64; f32, of depths, where the array has f32 or f64
 ///   ignore     of pixels that show nothing of the picture, a value of the type
 ///   colours    of RGB
 ///   array      the bytes are these numbers; none: they are a PNG file
+///   shapes     it is painted of them, on 0, and no bytes are looked at
 ///   scaled     sizes may differ
 struct mask_reading {
   dtype type = dtype::u8;
   std::int64_t ignore = 255;
   const colour_classes* colours = nullptr;
   std::optional<mask_array> array = std::nullopt;
+  const mask_shapes* shapes = nullptr;
   bool scaled = false;
 };
 

@@ -81,6 +81,7 @@ class boxes_model final : public dataset_model, making_facet {
         hash.add(number);
       }
     }
+    for (const std::int64_t each : table_.category_ids) hash.add(static_cast<std::uint64_t>(each));
     out.add("boxes", hash.finish());
   }
   dataset_memory memory() const override {
@@ -130,7 +131,7 @@ class boxes_model final : public dataset_model, making_facet {
     for (std::uint16_t field = 1; field < (table_.keypoint_numbers != 0 ? 3 : 2); ++field) {
       std::uint64_t most = 0;
       for (std::uint64_t sample = 0; sample < size(); ++sample) {
-        std::uint64_t bytes = 2;
+        std::uint64_t bytes = field == 1 ? numbers_of(sample).size() + 2 : 2;
         for (const boxed_object& each : objects_of(sample)) {
           const std::uint64_t least = field == 1 ? null_text.size() : zeros().size();
           bytes += 3 + std::max<std::uint64_t>((each.*pieces_of(field)).bytes, least);
@@ -150,32 +151,50 @@ class boxes_model final : public dataset_model, making_facet {
     forms_.push_back(part_form::produced);
   }
 
+  // Calls add(object) for each of a sample, with commas between.
+  template <class Add>
+  void add_list(std::string& text, std::string_view key, std::uint64_t sample, const Add& add) const {
+    str_append(text, "\"", key, "\":[");
+    const std::size_t begin = text.size();
+    for (const boxed_object& each : objects_of(sample)) {
+      if (text.size() > begin) text += ',';
+      add(each);
+    }
+    text += "],";
+  }
+  void add_flags(std::string& text, std::uint64_t sample) const {
+    for (std::size_t flag = 0; flag < table_.flag_names.size(); ++flag) {
+      add_list(text, table_.flag_names[flag], sample,
+               [&](const boxed_object& each) { text += each.flags[flag] != 0 ? '1' : '0'; });
+    }
+  }
+
   [[nodiscard]] std::string json_of(std::uint64_t sample) const {
-    const std::span<const boxed_object> objects = objects_of(sample);
     std::string text = "{";
     if (!table_.image_ids.empty()) str_append(text, "\"image_id\":", table_.image_ids[sample], ",");
-    const auto add_list = [&](std::string_view key, const auto& add) {
-      str_append(text, "\"", key, "\":[");
-      for (std::size_t i = 0; i < objects.size(); ++i) {
-        if (i != 0) text += ',';
-        add(objects[i]);
-      }
-      text += "],";
-    };
-    add_list("boxes", [&](const boxed_object& each) {
+    add_list(text, "boxes", sample, [&](const boxed_object& each) {
       for (std::size_t i = 0; i < each.box.size(); ++i) {
         text += i == 0 ? '[' : ',';
         append_number(text, each.box[i]);
       }
       text += ']';
     });
-    add_list("classes", [&](const boxed_object& each) { str_append(text, each.class_number); });
-    for (std::size_t flag = 0; flag < table_.flag_names.size(); ++flag) {
-      add_list(table_.flag_names[flag], [&](const boxed_object& each) { text += each.flags[flag] != 0 ? '1' : '0'; });
+    add_list(text, "classes", sample, [&](const boxed_object& each) { str_append(text, each.class_number); });
+    add_flags(text, sample);
+    if (table_.has_area) {
+      add_list(text, "area", sample, [&](const boxed_object& each) { append_number(text, each.area); });
     }
-    if (table_.has_area) add_list("area", [&](const boxed_object& each) { append_number(text, each.area); });
     text.back() = '}';
     return text;
+  }
+
+  // What a mask has to know of each segmentation; the list of them follows.
+  [[nodiscard]] std::string numbers_of(std::uint64_t sample) const {
+    std::string text = "{";
+    add_list(text, "categories", sample,
+             [&](const boxed_object& each) { str_append(text, table_.category_ids[each.class_number]); });
+    add_flags(text, sample);
+    return text + "\"segmentation\":";
   }
 
   // Of an object without keypoints: all of them unlabelled, so that object i has list i.
@@ -187,14 +206,17 @@ class boxes_model final : public dataset_model, making_facet {
 
   [[nodiscard]] std::vector<std::byte> list_of(std::uint64_t sample, pieces which) const {
     const bool are_keypoints = which == &boxed_object::keypoints;
-    std::vector<std::byte> list = bytes_of("[");
+    std::vector<std::byte> list;
     const auto add = [&](std::string_view text) {
       const auto bytes = std::as_bytes(std::span(text));
       list.insert(list.end(), bytes.begin(), bytes.end());
     };
+    if (!are_keypoints) add(numbers_of(sample));
+    add("[");
+    bool is_first = true;
     for (const boxed_object& each : objects_of(sample)) {
       const file_piece& piece = each.*which;
-      if (list.size() > 1) add(",");
+      if (!std::exchange(is_first, false)) add(",");
       if (piece.bytes == 0) {
         add(are_keypoints ? str_cat("[", zeros(), "]") : std::string(null_text));
         continue;
@@ -208,7 +230,7 @@ class boxes_model final : public dataset_model, making_facet {
       }
       if (are_keypoints) add("]");
     }
-    list.push_back(std::byte{']'});
+    add(are_keypoints ? "]" : "]}");
     return list;
   }
 

@@ -33,6 +33,7 @@ struct boxed_object {
 ///   pictures       names, in the order of the samples
 ///   image_ids      as many, or none
 ///   objects        in any order; those of a picture stay in theirs
+///   category_ids   of each class, as the file numbers them; none where there are no pieces
 ///   flag_names     at most as many as boxed_object::flags
 ///   file           of pieces; empty: there are none
 struct table_of_boxes {
@@ -41,6 +42,7 @@ struct table_of_boxes {
   std::vector<std::int64_t> image_ids;
   std::vector<boxed_object> objects;
   std::vector<std::string> classes;
+  std::vector<std::int64_t> category_ids;
   std::vector<std::string> flag_names;
   bool has_area = false;
   std::size_t keypoint_numbers = 0;  // of an object that has some; 0: none has

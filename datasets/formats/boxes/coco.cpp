@@ -129,6 +129,7 @@ class coco_reader {
     for (auto& [id, name] : all) {
       classes_[id] = static_cast<std::uint32_t>(table.classes.size());
       table.classes.push_back(std::move(name));
+      table.category_ids.push_back(id);
     }
   }
 

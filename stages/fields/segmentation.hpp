@@ -1,0 +1,18 @@
+// What leat::open_coco() says of a picture's segmentation, as shapes that a mask is painted of.
+#pragma once
+
+#include "base/outcome.hpp"
+#include "stages/pixels/mask_shapes.hpp"
+
+#include <string_view>
+
+namespace leat::stages {
+
+/// Reads {"categories": [64, ...], "iscrowd": [0, ...], "segmentation": [..., ...]}, lists of as many elements. One of the last is a list
+/// of outlines ([x, y, ...] each), an object of runs ({"size": [height, width], "counts": [...]}, or text for counts), or null.
+///   to        in their order; a category is the number, and crowds are ignored
+///   returns   corrupt: no JSON, another form, runs of other sizes than width and height
+///   source    https://cocodataset.org/#format-data; rleFrString() of pycocotools (cocoapi, common/maskApi.c)
+[[nodiscard]] outcome<void> read_segmentation(std::string_view json, int width, int height, pixels::mask_shapes& to);
+
+}  // namespace leat::stages
