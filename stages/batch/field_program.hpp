@@ -48,7 +48,7 @@ struct row_target {
 ///   encoded   the member's bytes, empty where the field reads none
 ///   present   whether the sample has the member at all
 ///   stop      set when the result is no longer needed: long decodes check it and return `cancelled`
-///   geometry  where a program with a leading facet says how its picture lies in the row
+///   geometry  where a program with a leading facet says how its picture lies in the row; in check() of one that follows its picture's
 struct decode_input {
   std::uint64_t sample = 0;
   std::uint64_t draw = 0;

@@ -41,7 +41,8 @@ std::string call(const custom::function_of_rows& decode, const std::string& name
   for (const row_target& each : rows) made.push_back({.bytes = each.bytes, .used = 0});
   custom_sample sample{.members = members,
                        .context = context_of(input),
-                       .random = as_draws(random_draws(input.seed, input.epoch, input.draw, str_cat("custom ", name)))};
+                       .random = as_draws(random_draws(input.seed, input.epoch, input.draw, str_cat("custom ", name))),
+                       .picture = input.geometry};
   std::string reason;
   try {
     reason = decode(sample, {made.data(), made.size()});
@@ -91,16 +92,28 @@ class custom_program final : public field_program, ragged_facet {
   custom::function_of_rows decode_rows_;
 };
 
-// The first of as many programs as there are members: it makes the rows when all of them are there.
-class custom_of_members final : public member_rows_program, checking_facet {
+// The first of as many programs as there are members: it makes the rows when all of them are there, and the picture that it may
+// follow.
+class custom_of_members final : public member_rows_program, checking_facet, following_facet {
  public:
+  ///   picture   that it follows; empty: none
   custom_of_members(const std::string& kept, std::uint16_t field, std::vector<output_spec> made, std::size_t members,
-                    custom::function_of_rows decode)
+                    std::string picture, custom::function_of_rows decode)
       : member_rows_program(kept, field, false, made),
         made_(std::move(made)),
         members_(members),
+        picture_(std::move(picture)),
         decode_(std::move(decode)) {
     facets_.checking = this;
+    if (!picture_.empty()) facets_.following = this;
+  }
+
+  const std::string& leader() const noexcept override { return picture_; }
+  void follow(const leading_facet&) override {}
+  // Only check() has all members.
+  outcome<void> make(field_scratch&, const decode_input&, const picture_geometry&,
+                     std::span<row_target>) const override {
+    return {};
   }
 
   std::optional<std::string> check(const decode_input& input, std::span<row_target> rows) const override {
@@ -119,14 +132,16 @@ class custom_of_members final : public member_rows_program, checking_facet {
  private:
   std::vector<output_spec> made_;
   std::size_t members_;
+  std::string picture_;
   custom::function_of_rows decode_;
 };
 
 class custom_model final : public field_model {
  public:
-  custom_model(const std::vector<custom_output>& outputs, std::vector<std::string> members, std::string described_as,
-               custom::function decode, custom::function_of_rows decode_rows)
+  custom_model(const std::vector<custom_output>& outputs, std::vector<std::string> members, std::string picture,
+               std::string described_as, custom::function decode, custom::function_of_rows decode_rows)
       : members_(std::move(members)),
+        picture_(std::move(picture)),
         described_as_(std::move(described_as)),
         decode_(std::move(decode)),
         decode_rows_(std::move(decode_rows)) {
@@ -137,6 +152,7 @@ class custom_model final : public field_model {
   void describe(description& out) const override {
     out.add("kind", "custom");
     for (const std::string& member : members_) out.add("member", member);
+    if (!picture_.empty()) out.add("follows", picture_);
     for (const output_spec& output : outputs_) {
       if (outputs_.size() > 1) out.add("output", output.name);
       out.add("type", leat::name(output.type));
@@ -147,13 +163,19 @@ class custom_model final : public field_model {
   }
   void bind(const datasets::dataset_model& dataset, finished_by,
             std::vector<std::unique_ptr<field_program>>& out) const override {
+    if (!picture_.empty() && !decode_rows_) {
+      throw error(errc::usage, str_cat("field '", name(), "' follows '", picture_,
+                                       "', and its function takes one member: custom(outputs, function) has one that "
+                                       "is told where the picture lies"));
+    }
     const std::vector<std::uint16_t> fields = fields_of(dataset, members_, name());
-    if (fields.size() == 1) {
+    if (fields.size() == 1 && picture_.empty()) {
       out.push_back(std::make_unique<custom_program>(outputs_, fields.front(), decode_, decode_rows_));
       return;
     }
     const auto kept = [&](std::size_t member) { return str_cat(name(), ".member.", member); };
-    out.push_back(std::make_unique<custom_of_members>(kept(0), fields.front(), outputs_, fields.size(), decode_rows_));
+    out.push_back(
+        std::make_unique<custom_of_members>(kept(0), fields.front(), outputs_, fields.size(), picture_, decode_rows_));
     for (std::size_t i = 1; i < fields.size(); ++i) {
       out.push_back(std::make_unique<member_rows_program>(kept(i), fields[i], false));
     }
@@ -162,6 +184,7 @@ class custom_model final : public field_model {
  private:
   std::vector<output_spec> outputs_;
   std::vector<std::string> members_;
+  std::string picture_;
   std::string described_as_;
   custom::function decode_;
   custom::function_of_rows decode_rows_;
@@ -210,7 +233,8 @@ custom custom::described_as(std::string name) const {
   return changed;
 }
 custom::operator field() const {
-  return field(std::make_shared<stages::custom_model>(outputs_, members_, described_as_, decode_, decode_rows_));
+  return field(
+      std::make_shared<stages::custom_model>(outputs_, members_, picture_, described_as_, decode_, decode_rows_));
 }
 
 }  // namespace leat

@@ -11,7 +11,12 @@
 namespace leat::stages {
 namespace {
 
-const std::string& name_of(const field_program& program) { return program.outputs().front().name; }
+// Of its first output that a batch shows: members of a function are kept before.
+const std::string& name_of(const field_program& program) {
+  const auto shown = std::find_if(program.outputs().begin(), program.outputs().end(),
+                                  [](const output_spec& each) { return !each.hidden; });
+  return (shown != program.outputs().end() ? *shown : program.outputs().front()).name;
+}
 
 }  // namespace
 

@@ -292,7 +292,8 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
   }
   if (!make_following(sample, own, stop)) return;
   for (std::size_t p = 0; p < programs_.size(); ++p) {
-    const decode_input input = input_of(sample, p, own, stop);
+    decode_input input = input_of(sample, p, own, stop);
+    if (pictures_[p] != p) input.geometry = geometry_of(*sample.owner, sample.row, pictures_[p]);
     std::optional<std::string> wrong = programs_[p]->check(input, std::span(own.rows).subspan(first_output_[p]));
     if (!wrong) {
       note_used(batch, sample.row, p, own);

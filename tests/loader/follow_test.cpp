@@ -3,11 +3,13 @@
 #include "base/text.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/make_picture.hpp"
+#include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loading.hpp>
 #include <leat/open.hpp>
+#include <leat/open_boxes.hpp>
 #include <leat/own_samples.hpp>
 #include <leat/photo_pack.hpp>
 #include <leat/targets.hpp>
@@ -15,9 +17,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -348,6 +353,260 @@ TEST(following, takes_arrays_and_lists_of_tables) {
   EXPECT_EQ(std::vector(things.begin() + 8, things.begin() + 16), (std::vector<float>{1, 1, 3, 5, 2, 0, 4, 1}));
 }
 
+// Three objects, as COCO has them: two outlines; runs; text of runs, of a crowd.
+constexpr const char* segmentation =
+    "{\"categories\": [3, 90, 5], \"iscrowd\": [0, 0, 1], \"segmentation\": [[[2.5, 3, 30, 4.25, 11, 28.5], [31, 1, "
+    "39, 1, "
+    "35, 9.5]], {\"size\": [30, 40], \"counts\": [600, 300, 300]}, {\"size\": [30, 40], \"counts\": \"b1Tl0j7\"}]}";
+
+std::vector<std::uint8_t> whole_mask(const std::vector<std::byte>& stored) {
+  std::vector<fake_sample> samples(1);
+  samples[0].members = {{"jpg", testing::make_jpeg(testing::make_texture(1, width, height), {})}, {"seg", stored}};
+  loader_options options = testing::one_epoch_in_order();
+  options.batch_size = 1;
+  loader all(fake_dataset(samples), options, image("jpg").resize(height, width), mask("seg").follows("jpg"));
+  return testing::values_of<std::uint8_t>(*all.next_blocking(), "seg");
+}
+
+// pycocotools: numpy.unique(map, return_counts=True) of the categories in their order, on the crowd's 255.
+TEST(following, paints_segmentations_of_coco_as_pycocotools_does) {
+  const watchdog dog("a segmentation");
+  const std::vector<std::uint8_t> map = whole_mask(testing::to_bytes(segmentation));
+  std::map<int, int> counts;
+  for (const std::uint8_t number : map) ++counts[number];
+  EXPECT_EQ(counts, (std::map<int, int>{{0, 269}, {3, 312}, {90, 300}, {255, 319}}));
+}
+
+TEST(following, moves_segmentations_as_it_moves_the_mask_that_they_are) {
+  const watchdog dog("segmentations beside masks");
+  const std::vector<std::byte> json = testing::to_bytes(segmentation);
+  const std::vector<std::uint8_t> map = whole_mask(json);
+  std::vector<fake_sample> samples = make_scenes(12);
+  for (fake_sample& each : samples) {
+    each.find("seg.png")->bytes =
+        testing::make_mask_png(width, height, std::vector<std::uint16_t>(map.begin(), map.end()), 8, false);
+    each.members.push_back({"seg", json});
+  }
+  loader train(fake_dataset(samples), small_options(), photo(), mask("seg.png").follows("jpg"),
+               mask("seg").follows("jpg"));
+  for (const batch& each : train.blocking()) {
+    EXPECT_EQ(testing::values_of<std::uint8_t>(each, "seg"), testing::values_of<std::uint8_t>(each, "seg.png"));
+  }
+}
+
+TEST(following, reads_what_open_coco_gives) {
+  const watchdog dog("a mask of open_coco");
+  const testing::temporary_directory root;
+  std::filesystem::create_directory(root.path() / "images");
+  const std::vector<std::byte> jpeg = testing::make_jpeg(testing::make_texture(1, width, height), {});
+  for (const char* const name : {"a.jpg", "b.jpg"}) {
+    std::ofstream(root.path() / "images" / name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(jpeg.data()), static_cast<std::streamsize>(jpeg.size()));
+  }
+  std::ofstream(root.path() / "instances.json")
+      << R"({"images": [{"id": 1, "file_name": "a.jpg"}, {"id": 2, "file_name": "b.jpg"}],
+    "categories": [{"id": 17, "name": "cat"}, {"id": 64, "name": "plant"}], "annotations": [
+    {"image_id": 1, "bbox": [0, 0, 20, 30], "category_id": 17, "iscrowd": 0, "segmentation": [[0, 0, 20, 0, 20, 30, 0, 30]]},
+    {"image_id": 1, "bbox": [10, 0, 30, 30], "category_id": 64, "iscrowd": 0, "segmentation": [[10, 0, 40, 0, 40, 30, 10, 30]]}]})";
+  const dataset coco = open_coco((root.path() / "instances.json").string(), (root.path() / "images").string());
+  loader_options options = testing::one_epoch_in_order();
+  options.batch_size = 2;
+  loader all(coco, options, image("jpg").resize(height, width), mask("segmentation").follows("jpg"),
+             boxes("json").follows("jpg").key("boxes").with("classes").with("iscrowd"));
+  const std::optional<batch> got = all.next_blocking();
+  const auto map = testing::values_of<std::uint8_t>(*got, "segmentation");
+  for (std::size_t i = 0; i < map.size(); ++i) {
+    const bool is_first = i < std::size_t{width} * height;
+    ASSERT_EQ(map[i], !is_first ? 0 : i % width < 10 ? 17 : 64) << i;
+  }
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.classes"), (std::vector<std::int64_t>{0, 1}));
+}
+
+TEST(following, says_what_is_wrong_with_a_segmentation) {
+  const watchdog dog("bad segmentations");
+  const std::vector<std::byte> jpeg = testing::make_jpeg(testing::make_texture(1, width, height), {});
+  const auto reason = [&](const std::string& categories, const std::string& objects) {
+    std::vector<fake_sample> samples(1);
+    const std::string json = str_cat("{\"categories\": [", categories, "], \"segmentation\": ", objects, "}");
+    samples[0].members = {{"jpg", jpeg}, {"seg", testing::to_bytes(json)}};
+    loader_options options = testing::one_epoch_in_order();
+    options.batch_size = 1;
+    const seen_run run =
+        testing::run_all(fake_dataset(samples), options, {image("jpg").center_crop(8), mask("seg").follows("jpg")});
+    return run.failed == errc::corrupt ? run.message : "no such error: " + run.message;
+  };
+  const auto of = [](const std::string& counts) { return "[{\"size\": [30, 40], \"counts\": " + counts + "}]"; };
+  EXPECT_THAT(reason("1", "[[[1, 2, 3]]]"), HasSubstr("seg: object 0: an outline of 3 numbers; a corner has 2"));
+  EXPECT_THAT(reason("1", "[[[1, 1e9]]]"), HasSubstr("seg: object 0: a corner at 1e+09"));
+  EXPECT_THAT(reason("1", "[[[1, nan]]]"), HasSubstr("seg: object 0: a corner at nan"));
+  EXPECT_THAT(reason("1, 2", "[null, [[1, \"2\"]]]"), HasSubstr("seg: object 1: '\"2\"]]]' is no number"));
+  EXPECT_THAT(reason("1", "[[1, 2]]"), HasSubstr("seg: object 0: '1, 2]]' stands where '[' is expected"));
+  EXPECT_THAT(reason("1", "[]"), HasSubstr("seg: has 0 segmentations, 1 categories and 1 of iscrowd"));
+  EXPECT_THAT(reason("1", "[null, null]"), HasSubstr("seg: has 2 segmentations, 1 categories"));
+  EXPECT_THAT(reason("1", "3"), HasSubstr("seg: member 'segmentation' is no list"));
+  EXPECT_THAT(reason("1", "[{\"size\": [40, 30], \"counts\": [1200]}]"),
+              HasSubstr("seg: object 0: runs of 40, 30 pixels (height, width), and the picture has 30, 40"));
+  EXPECT_THAT(reason("1", of("[1199]")), HasSubstr("its runs have 1199 pixels, and the picture has 1200"));
+  EXPECT_THAT(reason("1", of("[9223372036854775807, 5]")), HasSubstr("its runs have more than 1200 pixels"));
+  EXPECT_THAT(reason("1", of("[1201, -1]")), HasSubstr("more than 1200 pixels"));
+  EXPECT_THAT(reason("1", of("[-1, 1201]")), HasSubstr("a run of -1 pixels"));
+  EXPECT_THAT(reason("1", of("\"`U\"")), HasSubstr("the text of its runs ends within one"));
+  EXPECT_THAT(reason("1", of("\"0~\"")), HasSubstr("the text of its runs is none of pycocotools'"));
+  EXPECT_THAT(reason("1", of("\"oooooooooooo\"")), HasSubstr("the text of its runs is none of pycocotools'"));
+  EXPECT_THAT(reason("1", of("\"@\"")), HasSubstr("a run of -16 pixels"));
+  EXPECT_THAT(reason("300", "[[[0, 0, 40, 0, 40, 30, 0, 30]]]"),
+              HasSubstr("seg: category 300 is none of u8; mask::as() says another type"));
+}
+
+TEST(following, takes_lists_beside_the_boxes_along) {
+  const watchdog dog("lists beside boxes");
+  std::vector<fake_sample> samples(2);
+  const std::vector<std::byte> jpeg = testing::make_jpeg(testing::make_texture(1, width, height), {});
+  samples[0].members = {
+      {"jpg", jpeg},
+      {"json", testing::to_bytes("{\"b\": [[0, 0, 5, 5], [10, 5, 30, 25], [12, 6, 14, 8]], \"crowd\": [1, 0, "
+                                 "1], \"area\": [20.5, 399.25, 3], \"c\": [7, 8, 9]}")}};
+  samples[1].members = {{"jpg", jpeg},
+                        {"json", testing::to_bytes("{\"b\": [], \"crowd\": [], \"area\": [], \"c\": []}")}};
+  const fake_dataset set(samples);
+  loader_options options = testing::one_epoch_in_order();
+  options.batch_size = 2;
+  const boxes plain = boxes("json").follows("jpg").key("b").labels("c").with("crowd").with("area", dtype::f32);
+  loader ragged(set, options, image("jpg").center_crop(20), plain);
+  const std::optional<batch> got = ragged.next_blocking();
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.kept"), (std::vector<std::int64_t>{1, 2}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.labels"), (std::vector<std::int64_t>{8, 9}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.crowd"), (std::vector<std::int64_t>{0, 1}));
+  EXPECT_EQ(testing::values_of<float>(*got, "json.area"), (std::vector<float>{399.25, 3}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.crowd.offsets"), (std::vector<std::int64_t>{0, 2, 2}));
+
+  loader rows(set, options, image("jpg").center_crop(20), plain.padded(3, -1));
+  const std::optional<batch> padded = rows.next_blocking();
+  EXPECT_EQ((*padded)["json"].shape, (dimensions{2, 3, 4}));
+  EXPECT_EQ((*padded)["json.labels"].shape, (dimensions{2, 3}));
+  EXPECT_EQ((*padded)["json.count"].shape, (dimensions{2}));
+  EXPECT_EQ(
+      testing::values_of<float>(*padded, "json"),
+      (std::vector<float>{0, 0, 20, 20, 2, 1, 4, 3, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*padded, "json.kept"), (std::vector<std::int64_t>{1, 2, -1, -1, -1, -1}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*padded, "json.labels"),
+            (std::vector<std::int64_t>{8, 9, -1, -1, -1, -1}));
+  EXPECT_EQ(testing::values_of<float>(*padded, "json.area"), (std::vector<float>{399.25, 3, -1, -1, -1, -1}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*padded, "json.count"), (std::vector<std::int64_t>{2, 0}));
+
+  loader one(set, options, image("jpg").center_crop(20), plain.padded(1));
+  const std::optional<batch> first = one.next_blocking();
+  EXPECT_EQ(testing::values_of<float>(*first, "json"), (std::vector<float>{0, 0, 20, 20, 0, 0, 0, 0}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*first, "json.labels"), (std::vector<std::int64_t>{8, 0}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*first, "json.count"), (std::vector<std::int64_t>{1, 0}));
+}
+
+TEST(following, pads_boxes_and_gives_the_same_batches_with_any_threads) {
+  const watchdog dog("padded boxes");
+  const std::vector<fake_sample> samples = make_scenes(21);
+  const auto fields = [] {
+    return std::vector<field>{photo(), boxes("json").follows("jpg").key("boxes").with("classes").padded(2, -1)};
+  };
+  const seen_run expected = testing::run_all(fake_dataset(samples), small_options(), fields());
+  ASSERT_FALSE(expected.failed) << expected.message;
+  for (const auto layout : {testing::fake_layout::columns, testing::fake_layout::file_per_member}) {
+    loader_options options = small_options();
+    options.decode_threads = 5;
+    const seen_run got = testing::run_all(fake_dataset(samples, {.layout = layout}), options, fields());
+    ASSERT_FALSE(got.failed) << got.message;
+    EXPECT_EQ(got.batches, expected.batches);
+  }
+}
+
+// Of what is outside there is no measure.
+TEST(following, gives_depths_as_they_are_stored) {
+  const watchdog dog("depths");
+  std::vector<std::uint16_t> millimetres(std::size_t{width} * height);
+  std::vector<float> metres(millimetres.size());
+  for (std::size_t i = 0; i < millimetres.size(); ++i) {
+    millimetres[i] = static_cast<std::uint16_t>(60'000 - 7 * i);
+    metres[i] = static_cast<float>(millimetres[i]) / 1000 + 0.25F;
+  }
+  std::vector<fake_sample> samples(1);
+  samples[0].members = {
+      {"jpg", testing::make_jpeg(testing::make_texture(1, width, height), {})},
+      {"depth.png", testing::make_mask_png(width, height, millimetres, 16, false)},
+      {"depth.npy", testing::to_bytes(testing::npy_text(
+                        testing::npy_dict("<f4", str_cat(height, ", ", width)),
+                        {reinterpret_cast<const char*>(metres.data()), metres.size() * sizeof(float)}))}};
+  loader_options options = testing::one_epoch_in_order();
+  options.batch_size = 1;
+  loader all(fake_dataset(samples), options, image("jpg").center_crop(width + 2).random_flip(1),
+             depth("depth.png").follows("jpg"), depth("metres").from("depth.npy").follows("jpg"));
+  const std::optional<batch> got = all.next_blocking();
+  constexpr int side = width + 2;
+  constexpr int above = (side - height) / 2;
+  EXPECT_EQ((*got)["depth.png"].shape, (dimensions{1, side, side}));
+  const auto whole = testing::values_of<std::uint16_t>(*got, "depth.png");
+  const auto real = testing::values_of<float>(*got, "metres");
+  for (int y = 0; y < side; ++y) {
+    for (int x = 0; x < side; ++x) {
+      const auto at = static_cast<std::size_t>(y * side + x);
+      const bool is_outside = y < above || y >= above + height || x < 1 || x > width;
+      const auto from = static_cast<std::size_t>(is_outside ? 0 : (y - above) * width + width - x);
+      ASSERT_EQ(whole[at], is_outside ? 0 : millimetres[from]) << y << ", " << x;
+      ASSERT_EQ(real[at], is_outside ? 0 : metres[from]) << y << ", " << x;
+    }
+  }
+}
+
+// A user's target: the middle of the row, in the stored picture; and the bytes of two members.
+custom places_of_rows() {
+  return custom({{.name = "matrix", .type = dtype::f64, .row_shape = {9}},
+                 {.name = "bytes", .type = dtype::i64, .row_shape = {}}},
+                [](custom_sample& sample, std::span<custom_row> rows) -> std::string {
+                  if (sample.picture == nullptr) return "no picture";
+                  std::memcpy(rows[0].bytes.data(), sample.picture->matrix.data(), sizeof sample.picture->matrix);
+                  std::int64_t bytes = 0;
+                  for (const auto& each : sample.members) bytes += static_cast<std::int64_t>(each.size());
+                  std::memcpy(rows[1].bytes.data(), &bytes, sizeof bytes);
+                  return "";
+                })
+      .described_as("places");
+}
+
+TEST(following, tells_a_function_of_the_users_where_the_picture_lies) {
+  const watchdog dog("functions that follow");
+  const std::vector<fake_sample> samples = make_scenes(19);
+  for (const bool has_two : {false, true}) {
+    const custom places =
+        (has_two ? places_of_rows().from({"json", "cls"}) : places_of_rows().from("json")).follows("jpg");
+    loader_options options = small_options();
+    std::uint32_t rows = 0;
+    loader all(fake_dataset(samples), options, places, photo(), label("cls"));
+    for (const batch& each : all.blocking()) {
+      const auto matrices = testing::values_of<double>(each, "matrix");
+      const auto bytes = testing::values_of<std::int64_t>(each, "bytes");
+      const auto labels = testing::values_of<std::int64_t>(each, "cls");
+      for (std::uint32_t row = 0; row < each.valid_rows(); ++row, ++rows) {
+        const auto expected = each.placement("jpg", row).matrix;
+        EXPECT_TRUE(std::equal(expected.begin(), expected.end(), matrices.begin() + 9 * row));
+        const std::size_t json = json_of(static_cast<std::size_t>(labels[row] - 1000)).size();
+        EXPECT_EQ(bytes[row], static_cast<std::int64_t>(json + (has_two ? 4 : 0)));
+      }
+    }
+    EXPECT_EQ(rows, 19U);
+  }
+}
+
+TEST(following, of_a_function_needs_the_one_that_is_told) {
+  const fake_dataset set(make_scenes(2));
+  const auto said = [&](const custom& how) {
+    return testing::message_of(errc::usage, [&] { loader(set, small_options(), image("jpg").center_crop(8), how); });
+  };
+  const custom plain(
+      "json", dtype::u8, {},
+      [](std::span<const std::byte>, const sample_context&, std::span<std::byte>) { return std::string(); });
+  EXPECT_THAT(said(plain.follows("jpg")), HasSubstr("field 'json' follows 'jpg', and its function takes one member"));
+  EXPECT_THAT(said(places_of_rows().from("json").follows("png")),
+              HasSubstr("field 'matrix' follows 'png', and the loader has no such field"));
+}
+
 TEST(following, loads_with_the_least_budget_that_is_named) {
   const watchdog dog("the least budget of followers");
   const fake_dataset set(make_scenes(21));
@@ -402,7 +661,13 @@ TEST(following, is_refused_where_there_is_no_such_picture) {
   EXPECT_THAT(said({picture, mask("seg.png").follows("jpg").as(dtype::f32)}), HasSubstr("it has u8, u16, i32 or i64"));
   EXPECT_THAT(said({picture, mask("seg.png").follows("jpg").ignore(-1)}), HasSubstr("ignore(-1) is none of u8"));
   EXPECT_THAT(said({picture, mask("json").follows("jpg").from("cls")}), HasSubstr("holds numbers"));
-  EXPECT_THAT(said({picture, boxes("json").follows("jpg").labels("c")}), HasSubstr("say their key() too"));
+  const boxes plain = boxes("json").follows("jpg");
+  EXPECT_THAT(said({picture, plain.labels("c")}), HasSubstr("say their key() too"));
+  EXPECT_THAT(said({picture, plain.with("c")}), HasSubstr("with(\"c\") is a key of the object that has the boxes"));
+  EXPECT_THAT(said({picture, plain.in(box_format::yolo).with("c")}), HasSubstr("yolo's lines"));
+  EXPECT_THAT(said({picture, plain.key("b").with("c", dtype::u8)}), HasSubstr("with(\"c\") of u8; it has i64 or f32"));
+  EXPECT_THAT(said({picture, plain.key("b").with("kept")}), HasSubstr("two outputs of a batch are called 'json.kept'"));
+  EXPECT_THAT(said({picture, plain.key("b").padded(0)}), HasSubstr("padded(0): from 1 to 1000000 boxes"));
 }
 
 }  // namespace
