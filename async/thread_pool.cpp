@@ -1,6 +1,7 @@
 #include "async/thread_pool.hpp"
 
 #include "base/clock.hpp"
+#include "base/core_binding.hpp"
 #include "base/cpu_clock.hpp"
 #include "base/start_thread.hpp"
 
@@ -43,9 +44,9 @@ thread_pool::thread_pool(const thread_pool_options& options) : active_(options.t
     for (std::size_t i = 0; i < options.thread_count; ++i) {
       std::string number = '-' + std::to_string(i);
       std::string name = options.name.substr(0, 15 - std::min<std::size_t>(number.size(), 15)) + number;
-      workers_[i]->thread =
-          start_thread({.what = options.what, .number = i, .of = options.thread_count, .remedy = options.remedy},
-                       [this, i, n = std::move(name)]() mutable { work(i, std::move(n)); });
+      workers_[i]->thread = start_thread(
+          {.what = options.what, .number = i, .of = options.thread_count, .remedy = options.remedy},
+          [this, i, n = std::move(name), cores = options.cores]() mutable { work(i, std::move(n), cores); });
     }
   } catch (...) {
     stop(stop_mode::drop);  // joins those that did start
@@ -120,7 +121,8 @@ std::uint64_t thread_pool::sleep(worker& self, std::uint64_t from_ns) noexcept {
   return woke_ns;
 }
 
-void thread_pool::work(std::size_t index, std::string name) noexcept {
+void thread_pool::work(std::size_t index, std::string name, core_binding* cores) noexcept {
+  if (cores != nullptr) cores->bind_this_thread();
   pthread_setname_np(pthread_self(), name.c_str());
   current_ = this;
   worker_context context{.index = index};

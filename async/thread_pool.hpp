@@ -20,6 +20,10 @@
 #include <utility>
 #include <vector>
 
+namespace leat {
+class core_binding;
+}
+
 namespace leat::async {
 
 /// What a job learns about the thread it runs on.
@@ -86,6 +90,7 @@ struct thread_pool_options {
   /// What an error calls one of them, and what else to do where one cannot be started.
   std::string what = "thread";
   std::string remedy = {};
+  core_binding* cores = nullptr;  ///< that they run on; null: those of who makes the pool. It outlives the pool
 };
 
 /// A fixed pool of threads with one queue, first in, first out.
@@ -179,7 +184,7 @@ class thread_pool : public asio::execution_context {
   void wake_all() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::uint64_t sleep(worker& self, std::uint64_t from_ns) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[nodiscard]] std::uint64_t cpu_ns_of(const worker& one) const noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(clocks_mutex_);
-  void work(std::size_t index, std::string name) noexcept;
+  void work(std::size_t index, std::string name, core_binding* cores) noexcept;
 
   static inline constinit thread_local const thread_pool* current_ = nullptr;
 

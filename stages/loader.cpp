@@ -40,6 +40,7 @@
 #include "stages/run/loader_memory.hpp"
 #include "stages/run/loader_parts.hpp"
 #include "stages/run/next_of.hpp"
+#include "stages/run/node_placement.hpp"
 #include "stages/run/prefetch.hpp"
 #include "stages/run/read.hpp"
 #include "stages/run/resumption.hpp"
@@ -70,11 +71,13 @@ reader_options with_io_threads(reader_options options, std::uint32_t count) {
   return options;
 }
 
-io::arena_options arena_settings(const loader_options& options, const memory_plan& memory) {
+io::arena_options arena_settings(const loader_options& options, const memory_plan& memory,
+                                 const node_placement& placed) {
   const io::huge_pages pages = options.reader.huge_pages == choice::on    ? io::huge_pages::on
                                : options.reader.huge_pages == choice::off ? io::huge_pages::off
                                                                           : io::huge_pages::automatic;
-  return {.bytes_max = memory.read_bytes + memory.kept_bytes + memory.batch_bytes, .pages = pages};
+  return {
+      .bytes_max = memory.read_bytes + memory.kept_bytes + memory.batch_bytes, .pages = pages, .node = placed.node()};
 }
 
 // The most that it may hold before no more come.
@@ -93,10 +96,12 @@ class loader::pipeline final : public line_events {
         run_(samples, fields_, options_, finished_where(options_, fields_, *transfer_)),
         resumption_(run_, options_, fields_),
         span_(parts.only ? resumption_.one_batch(*parts.only) : resumption_.resumed()),
+        placed_(find_node_for(options_, run_.dataset(), *transfer_, parts.sysfs_root)),
         memory_available_(find_memory_available()),
-        memory_(memory_of(
-            run_, options_, memory_available_, resumption_.batches_of(span_),
-            parts.limits ? std::optional(decided_limits{.limits = *parts.limits}) : limits_resumed(options_))),
+        memory_(
+            memory_of(run_, options_, memory_available_, resumption_.batches_of(span_),
+                      parts.limits ? std::optional(decided_limits{.limits = *parts.limits}) : limits_resumed(options_),
+                      placed_.cores_by_default())),
         timeline_(std::make_shared<timeline>(options_.timeline.bytes, memory_.batches, io_threads_of(run_, options_),
                                              memory_.decode_threads)),
         delivered_(std::make_shared<delivery>(
@@ -112,7 +117,7 @@ class loader::pipeline final : public line_events {
                                                                      : std::chrono::nanoseconds::max()},
             span_.from, timeline_)),
         windows_(parts.windows),
-        arena_(std::make_shared<io::arena>(arena_settings(options_, memory_))),
+        arena_(std::make_shared<io::arena>(arena_settings(options_, memory_, placed_))),
         read_pool_(arena_,
                    {.bytes_max = memory_.read_bytes + memory_.kept_bytes, .name = "read buffers", .in_pieces = true}),
         // Faulted in by who writes the rows, one by one: the I/O thread, which leases a whole batch, has reads to look after.
@@ -121,11 +126,11 @@ class loader::pipeline final : public line_events {
                              .first_touch = true,
                              .in_pieces = true,
                              .pinned_first = transfer_->pins()}),
-        io_(with_io_threads(options_.reader, io_threads_of(run_, options_)), arena_),
+        io_(with_io_threads(options_.reader, io_threads_of(run_, options_)), arena_, placed_.io_threads()),
         scratch_(memory_.scratch_bytes, memory_.shown.host_bytes_max, memory_.limits.scratch_bytes),
         rows_(run_.dataset(), run_.programs(), *run_.layout(),
               {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
-              memory_.decode_threads, io_, posted_, flags_, *timeline_),
+              memory_.decode_threads, placed_.decode_threads(memory_.decode_threads), io_, posted_, flags_, *timeline_),
         ending_({.run = run_,
                  .options = options_,
                  .transfer = transfer_,
@@ -265,6 +270,7 @@ class loader::pipeline final : public line_events {
   const remote_stats remote_before_ = remote_counts(run_.dataset());  // what others have read of the same objects
   const resumption resumption_;
   const span_of_run span_;
+  node_placement placed_;
   const memory_available memory_available_;  // when the loader is built: one answer for all who ask
   const memory_plan memory_;
   // These two before the I/O threads, which may fail at once.
@@ -292,6 +298,7 @@ class loader::pipeline final : public line_events {
                      .options = options_,
                      .remote_before = remote_before_,
                      .memory = memory_,
+                     .placed = placed_,
                      .transfer = *transfer_,
                      .delivery = delivery_,
                      .windows = windows_,
@@ -373,6 +380,7 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   alone.tune = tuning::off;
   alone.device = host;
   alone.decode_on = decode_on::host;
+  alone.numa = numa::off;
   loader_parts parts;
   parts.only = {epoch, index};
   parts.limits = memory_.limits;

@@ -4,10 +4,15 @@
 
 #include <leat/error.hpp>
 
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cerrno>
 #include <cstdio>
@@ -132,6 +137,7 @@ arena::region arena::reserve(std::size_t bytes, bool pinned_first) {
   // Neither may be there (an old kernel, a sandbox); the report says what came of it.
   ::madvise(begin, bytes, options_.pages == huge_pages::off ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
   ::madvise(begin, bytes, MADV_DONTFORK);
+  prefer_node({begin, bytes});
 
   mappings_.push_back({first, mapped_bytes});
   const region reserved{{begin, bytes}, pieces_reserved_};
@@ -146,6 +152,22 @@ arena::region arena::reserve(std::size_t bytes, bool pinned_first) {
   reserved_ += bytes;
   pieces_reserved_ += pieces;
   return reserved;
+}
+
+// Before a page of it is touched. Containers without CAP_SYS_NICE answer EPERM, kernels without NUMA ENOSYS.
+void arena::prefer_node(std::span<std::byte> memory) noexcept {
+  if (!options_.node) return;
+  constexpr std::size_t word_bits = 8 * sizeof(unsigned long);
+  std::array<unsigned long, 1024 / word_bits> nodes{};  // as many as a kernel can have
+  if (*options_.node >= nodes.size() * word_bits) {
+    node_failure_.store(EINVAL, std::memory_order_relaxed);
+    return;
+  }
+  nodes[*options_.node / word_bits] = 1UL << (*options_.node % word_bits);
+  // One more than there are bits, which the kernel takes off again, mbind(2).
+  const long failed = ::syscall(SYS_mbind, memory.data(), memory.size(), MPOL_PREFERRED, nodes.data(),
+                                nodes.size() * word_bits + 1, 0U);
+  if (failed != 0) node_failure_.store(errno, std::memory_order_relaxed);
 }
 
 void arena::populate(const region& whole, std::span<const std::byte> part, bool first_touch) {

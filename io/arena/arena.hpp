@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,8 @@ enum class huge_pages : std::uint8_t {
 struct arena_options {
   std::size_t bytes_max = 0;  ///< of all regions together
   huge_pages pages = huge_pages::automatic;
+  /// The NUMA node that pages come from first, whoever touches them; others have them where it is full.
+  std::optional<std::uint32_t> node = {};
 };
 
 /// Anonymous memory in regions (one for each pool), which consist of pieces of 4 MiB: the unit in which memory is
@@ -35,7 +38,7 @@ struct arena_options {
 ///
 /// Held by a shared_ptr, since every lease shares in it: a batch may outlive the loader that made it.
 /// The memory is not there in a child after fork() (MADV_DONTFORK): a copy on write would move pages the kernel pinned.
-/// NUMA placement is left alone: a page comes from the node of the thread that first leases it.
+/// Without a node, or where the kernel refuses one, a page comes from that of the thread that touches it first.
 class arena {
  public:
   static constexpr std::size_t piece_bytes = std::size_t{4} << 20;
@@ -111,6 +114,9 @@ class arena {
   /// A piece's memory, empty while nobody has leased from it. Thread: any.
   [[nodiscard]] std::span<std::byte> piece(std::uint32_t number) const noexcept;
 
+  /// The errno with which the kernel refused the node; 0 where it did not. Thread: any.
+  [[nodiscard]] int node_failure() const noexcept { return node_failure_.load(std::memory_order_relaxed); }
+
   [[nodiscard]] std::size_t bytes_max() const noexcept { return options_.bytes_max; }
   /// Of pieces that were leased from.
   [[nodiscard]] std::size_t bytes_populated() const noexcept { return populated_.load(std::memory_order_relaxed); }
@@ -136,6 +142,7 @@ class arena {
     std::size_t bytes;  // with the guard pages on both sides
   };
 
+  void prefer_node(std::span<std::byte> memory) noexcept;
   void fault_in(std::span<std::byte> memory, bool first_touch);
   [[nodiscard]] static bool claim(piece_entry& entry) noexcept;
   static void settle(piece_entry& entry, state now) noexcept;
@@ -147,6 +154,7 @@ class arena {
   std::atomic<std::size_t> populated_{0};
   std::atomic<bool> pins_first_{false};
   std::atomic<bool> some_given_up_{false};
+  std::atomic<int> node_failure_{0};
 
   mutable mutex mutex_;
   std::vector<mapping> mappings_ ABSL_GUARDED_BY(mutex_);

@@ -1,6 +1,7 @@
 #include "io/ring/io_threads.hpp"
 
 #include "base/clock.hpp"
+#include "base/core_binding.hpp"
 #include "base/cpu_clock.hpp"
 #include "base/errno_words.hpp"
 #include "base/mutex.hpp"
@@ -112,7 +113,8 @@ void check(const reader_options& options) {
 
 class io_threads::implementation {
  public:
-  implementation(const reader_options& options, std::shared_ptr<arena> memory) : context_(options, std::move(memory)) {
+  implementation(const reader_options& options, std::shared_ptr<arena> memory, core_binding* cores)
+      : context_(options, std::move(memory)), cores_(cores) {
     const signals_blocked blocked;
     try {
       for (std::uint32_t i = 0; i < io_thread_count(options); ++i) start_loop(i);
@@ -184,6 +186,7 @@ class io_threads::implementation {
     threads_.push_back(
         leat::start_thread({.what = "I/O thread", .number = number, .of = io_thread_count(context_.options)},
                            [this, number, made = std::move(made)]() mutable {
+                             if (cores_ != nullptr) cores_->bind_this_thread();  // before its ring takes memory
                              ::pthread_setname_np(::pthread_self(), str_cat("leat-io-", number).c_str());
                              io_loop* loop = nullptr;
                              try {
@@ -205,13 +208,14 @@ class io_threads::implementation {
     loops_.clear();
   }
 
+  core_binding* const cores_;
   mutex pages_mutex_;
   pages_seen pages_ ABSL_GUARDED_BY(pages_mutex_);
 };
 
-io_threads::io_threads(const reader_options& options, std::shared_ptr<arena> memory) {
+io_threads::io_threads(const reader_options& options, std::shared_ptr<arena> memory, core_binding* cores) {
   check(options);
-  implementation_ = std::make_unique<implementation>(options, std::move(memory));
+  implementation_ = std::make_unique<implementation>(options, std::move(memory), cores);
 }
 
 io_threads::~io_threads() = default;

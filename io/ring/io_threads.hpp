@@ -18,6 +18,10 @@
 #include <string>
 #include <vector>
 
+namespace leat {
+class core_binding;
+}
+
 namespace leat::io {
 
 /// How many there are: one unless told.
@@ -60,9 +64,10 @@ class io_threads {
   /// Starts options.io_threads threads and waits until each has its ring, or has fallen back.
   ///   memory   what reads go into; its pieces are registered by each ring when it first reads into them, and they do not await
   ///            pinning
+  ///   cores    that they run on, and the threads of preadv with them; null: those of the calling thread. It outlives them
   ///   throws   error: unsupported (io_uring asked for and not there, with a remedy), limit (threads, descriptors,
   ///            memory)
-  io_threads(const reader_options& options, std::shared_ptr<arena> memory);
+  io_threads(const reader_options& options, std::shared_ptr<arena> memory, core_binding* cores = nullptr);
   io_threads(const io_threads&) = delete;
   io_threads& operator=(const io_threads&) = delete;
   /// Every source is gone, every coroutine on the executors has ended. Joins.

@@ -32,6 +32,12 @@ leat::device to_device(nb::handle value) {
   throw nb::value_error(("device= is 'cpu', 'cuda' or 'cuda:0', and not '" + text + "'").c_str());
 }
 
+leat::numa to_numa(nb::handle value) {
+  if (nb::isinstance<nb::int_>(value)) return leat::numa_node(nb::cast<int>(value));
+  constexpr std::array words = {leat::numa::automatic, leat::numa::off};
+  return words[to_enum<std::size_t>(value, "numa=", std::array<std::string_view, 2>{"automatic", "off"})];
+}
+
 constexpr keyword<options> keywords[] = {
     {"batch_size", whole, [](options& to, nb::handle value) { to.batch_size = nb::cast<std::uint32_t>(value); }},
     {"global_batch_size", whole,
@@ -64,6 +70,8 @@ constexpr keyword<options> keywords[] = {
      [](options& to, nb::handle value) { to.host_bytes_max = nb::cast<std::size_t>(value); }},
     {"prefetch_batches", whole,
      [](options& to, nb::handle value) { to.prefetch_batches = nb::cast<std::uint32_t>(value); }},
+    {"numa", "'automatic', 'off' or the number of a node",
+     [](options& to, nb::handle value) { to.numa = to_numa(value); }},
     {"held_patience", "seconds", [](options& to, nb::handle value) { to.held_patience = to_duration(value); }},
     {"timeline_bytes", "bytes",
      [](options& to, nb::handle value) { to.timeline.bytes = nb::cast<std::size_t>(value); }},

@@ -78,6 +78,8 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   void drain() noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] device_times times() const override { return timing_.times(); }
   [[nodiscard]] device_report report() const override;
+  /// device_facts::pci_address.
+  [[nodiscard]] std::string pci_address() const { return calls_->facts().pci_address; }
 
  private:
   class sent_batch;

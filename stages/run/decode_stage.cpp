@@ -14,8 +14,8 @@ namespace leat::stages {
 decode_stage::decode_stage(const datasets::dataset_model& dataset,
                            std::span<const std::unique_ptr<field_program>> programs, const batch_layout& layout,
                            const decode_settings& settings, pixels::scratch_budget& budget, std::uint32_t threads,
-                           io::io_threads& loops, async::posted_functions& posted, const run_flags& flags,
-                           const timeline& seen)
+                           core_binding* cores, io::io_threads& loops, async::posted_functions& posted,
+                           const run_flags& flags, const timeline& seen)
     : placement_(dataset, programs, settings.digests || settings.names),
       threads_(threads),
       loops_(loops),
@@ -29,7 +29,8 @@ decode_stage::decode_stage(const datasets::dataset_model& dataset,
       decoders_({.thread_count = threads,
                  .name = "leat-decode",
                  .what = "decode thread",
-                 .remedy = str_cat("or give fewer ", spelled(option_id::decode_threads))}) {
+                 .remedy = str_cat("or give fewer ", spelled(option_id::decode_threads)),
+                 .cores = cores}) {
   for (std::size_t loop = 0; loop < turns_.size(); ++loop) {
     turns_[loop].loop = loop;
     turns_[loop].track = seen.io_thread(loop);

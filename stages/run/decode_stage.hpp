@@ -32,11 +32,12 @@ class decode_stage {
   };
 
   ///   threads   decode threads
+  ///   cores     that these run on; null: those of the calling thread
   ///   throws    std::system_error where the system gives no more threads
   decode_stage(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
                const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
-               std::uint32_t threads, io::io_threads& loops, async::posted_functions& posted, const run_flags& flags,
-               const timeline& seen);
+               std::uint32_t threads, core_binding* cores, io::io_threads& loops, async::posted_functions& posted,
+               const run_flags& flags, const timeline& seen);
   decode_stage(const decode_stage&) = delete;
   decode_stage& operator=(const decode_stage&) = delete;
   ~decode_stage() { posted_.assert_none(); }

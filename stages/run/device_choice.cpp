@@ -116,6 +116,11 @@ std::shared_ptr<transfer> make_transfer(const loader_options& options, const loa
   return on_device(std::move(opened.calls));
 }
 
+std::string pci_address_of(const transfer& to) {
+  const auto* const device = dynamic_cast<const device_transfer*>(&to);
+  return device == nullptr ? std::string() : device->pci_address();
+}
+
 finished_by finished_where(const loader_options& options, std::span<const field> fields, transfer& to) {
   check_nvjpeg(options, fields, to);
   const bool has_device = to.runs_operations();

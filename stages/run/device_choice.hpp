@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 
 namespace leat::stages {
 
@@ -16,6 +17,9 @@ struct loader_parts;
 /// How batches get to where loader_options::device says; a device that is not there is the host, with the reason in its report.
 ///   throws   error{errc::unsupported} under device_required
 [[nodiscard]] std::shared_ptr<transfer> make_transfer(const loader_options& options, const loader_parts& parts);
+
+/// "0000:17:00.0": the device that batches go to. Empty where they go to none, or it does not say.
+[[nodiscard]] std::string pci_address_of(const transfer& to);
 
 /// Who makes the last of pictures.
 ///   throws   error{errc::usage}, error{errc::unsupported}: what loader_options::decode_on or a picture's decoder() insists on cannot be

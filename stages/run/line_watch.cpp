@@ -17,6 +17,7 @@
 #include "stages/run/device_choice.hpp"
 #include "stages/run/hand_over.hpp"
 #include "stages/run/line_tuner.hpp"
+#include "stages/run/node_placement.hpp"
 #include "stages/run/prefetch.hpp"
 #include "stages/run/read.hpp"
 #include "stages/run/stall_files.hpp"
@@ -49,7 +50,9 @@ remote_stats remote_counts(const datasets::dataset_model& dataset) {
   return all;
 }
 line_watch::line_watch(const parts& line)
-    : line_(line), cores_(working_cores()), cpu_quota_(find_cores_quota().value_or(0)) {}
+    : line_(line),
+      cores_(line.placed.cores_of_decode(line.memory.decode_threads, working_cores())),
+      cpu_quota_(find_cores_quota().value_or(0)) {}
 
 void line_watch::begin() { started_ns_ = now_ns(); }
 
@@ -240,6 +243,7 @@ loader_stats line_watch::stats() const {
   now.batches_ready = handed.ready;
   now.batches_out = handed.out;
   now.reader = line_.loops.report();
+  now.placement = line_.placed.report(line_.memory.decode_threads, line_.arena.node_failure());
   now.device = line_.transfer.report();
   add_pictures(now, line_.options, line_.transfer, line_.run.programs());
   now.verdict = line_.windows.judge_last(counted, setting(counted));

@@ -27,6 +27,7 @@ namespace leat::stages {
 class run_spec;
 class hand_over;
 class line_tuner;
+class node_placement;
 class prefetch;
 class reader_stage;
 class stall_files;
@@ -45,6 +46,7 @@ class line_watch {
     const loader_options& options;
     const remote_stats& remote_before;
     const memory_plan& memory;
+    const node_placement& placed;
     const stages::transfer& transfer;
     const stages::delivery& delivery;
     stages::windows& windows;

@@ -203,7 +203,7 @@ std::uint32_t io_threads_of(const run_spec& run, const loader_options& options) 
 }
 
 memory_needs needs_of(const run_spec& run, const loader_options& options, const memory_available& available,
-                      std::uint64_t batches_to_come) {
+                      std::uint64_t batches_to_come, std::uint32_t cores) {
   const datasets::dataset_model& dataset = run.dataset();
   const batch_layout& layout = *run.layout();
   memory_needs needs{.host_bytes_max = options.host_bytes_max,
@@ -212,6 +212,7 @@ memory_needs needs_of(const run_spec& run, const loader_options& options, const 
                                                                    : cores_of_local_rank(options.world.local_size),
                      .threads_automatic = options.decode_threads == 0,
                      .prefetch_batches = options.prefetch_batches};
+  if (options.decode_threads == 0 && cores != 0) needs.decode_threads = std::min(needs.decode_threads, cores);
   if (options.cores_max != 0) limit_cores(options, io_threads_of(run, options), needs);
   const std::uint64_t value_bytes_max = run.planner().value_bytes_max();
   std::uint64_t read_bytes_max = 0;
@@ -309,7 +310,8 @@ sample_limits limits_to_save(const loader_options& options, const sample_limits&
 }
 
 memory_plan memory_of(run_spec& run, const loader_options& options, const memory_available& available,
-                      std::uint64_t batches_to_come, const std::optional<decided_limits>& decided) {
+                      std::uint64_t batches_to_come, const std::optional<decided_limits>& decided,
+                      std::uint32_t cores) {
   const auto with_limits = [&](memory_plan made) {
     if (!decided && options.on_corrupt != corrupt_policy::raise && options.resume) {
       made.shown.warnings.push_back(
@@ -327,7 +329,7 @@ memory_plan memory_of(run_spec& run, const loader_options& options, const memory
   };
   const auto plan = [&] {
     return with_limits(
-        plan_memory(needs_of(run, options, available, batches_to_come), available, options.world.local_size));
+        plan_memory(needs_of(run, options, available, batches_to_come, cores), available, options.world.local_size));
   };
   if (decided) return plan_as_decided(run, *decided, plan);
   if (options.on_corrupt == corrupt_policy::raise) return plan();

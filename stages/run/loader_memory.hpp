@@ -24,8 +24,10 @@ namespace leat::stages {
 [[nodiscard]] std::uint32_t io_threads_of(const run_spec& run, const loader_options& options);
 
 ///   batches_to_come   of the whole run; 0: endless
+///   cores             as many decode threads as there are, where nobody says how many, and no more than these; 0: those of the process
 [[nodiscard]] memory_needs needs_of(const run_spec& run, const loader_options& options,
-                                    const memory_available& available, std::uint64_t batches_to_come);
+                                    const memory_available& available, std::uint64_t batches_to_come,
+                                    std::uint32_t cores = 0);
 
 /// What another line of the same run has decided.
 ///   at_least    of scratch: that line would have ended at a sample above its limits, and met none
@@ -47,6 +49,7 @@ struct decided_limits {
 /// stays, also where the budget could hold more.
 ///   throws   error{errc::limit}: also for a budget that cannot hold a value which another line of the run has loaded
 [[nodiscard]] memory_plan memory_of(run_spec& run, const loader_options& options, const memory_available& available,
-                                    std::uint64_t batches_to_come, const std::optional<decided_limits>& decided = {});
+                                    std::uint64_t batches_to_come, const std::optional<decided_limits>& decided = {},
+                                    std::uint32_t cores = 0);
 
 }  // namespace leat::stages

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace leat::stages {
@@ -29,6 +30,7 @@ struct batch_place {
 ///   transfer       how batches get to the trainer
 ///   device_calls   the device's table of calls; where there is a transfer it is not looked at
 ///   windows        how long windows are
+///   sysfs_root     where /sys is looked for, for NUMA nodes
 ///   only           the one batch that is delivered, by itself; with names it has its picks, too
 ///   limits         of a line that makes a batch of another one's run: which samples that leaves out
 struct loader_parts {
@@ -37,6 +39,7 @@ struct loader_parts {
   std::optional<batch_place> only = {};
   std::optional<sample_limits> limits = {};
   window_options windows = {};
+  std::string sysfs_root = {};
 };
 
 /// How deep a line works.

@@ -1,5 +1,6 @@
 #include "io/arena/arena.hpp"
 
+#include "base/numa_nodes.hpp"
 #include "io/arena/lease_pool.hpp"
 
 #include <leat/error.hpp>
@@ -7,13 +8,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -39,6 +45,41 @@ TEST(arena, maps_in_only_the_pieces_that_are_used) {
   // The last piece of a region is as long as the region.
   memory.populate(region, region.bytes.last(1));
   EXPECT_EQ(memory.piece(25).size(), 2_MiB);
+}
+
+// The policy that the kernel has for this memory.
+int policy_of(std::span<const std::byte> memory, unsigned long& nodes) {
+  int policy = -1;
+  std::array<unsigned long, 16> all{};
+  const long failed = ::syscall(SYS_get_mempolicy, &policy, all.data(), 8 * sizeof all, memory.data(), MPOL_F_ADDR);
+  nodes = all[0];
+  return failed == 0 ? policy : -1;
+}
+
+TEST(arena, takes_its_pages_from_the_node_that_it_is_given) {
+  const std::vector<node_cores> machine = find_numa_nodes();
+  if (machine.empty()) GTEST_SKIP() << "this kernel lists no NUMA nodes";
+  arena memory({.bytes_max = 8_MiB, .node = machine.front().node});
+  const arena::region region = memory.reserve(8_MiB);
+  if (memory.node_failure() != 0) GTEST_SKIP() << "mbind: " << std::strerror(memory.node_failure());
+  unsigned long nodes = 0;
+  EXPECT_EQ(policy_of(region.bytes, nodes), MPOL_PREFERRED);
+  EXPECT_EQ(nodes, 1UL << machine.front().node);
+  memory.populate(region, region.bytes);
+  EXPECT_EQ(memory.bytes_populated(), 8_MiB);
+}
+
+TEST(arena, has_memory_where_the_kernel_refuses_its_node_and_says_so) {
+  for (const std::uint32_t node : {1023U, 5000U}) {
+    arena memory({.bytes_max = 4_MiB, .node = node});
+    const arena::region region = memory.reserve(4_MiB);
+    EXPECT_NE(memory.node_failure(), 0);
+    memory.populate(region, region.bytes);
+    EXPECT_EQ(memory.bytes_populated(), 4_MiB);
+  }
+  arena anywhere({.bytes_max = 4_MiB});
+  static_cast<void>(anywhere.reserve(4_MiB));
+  EXPECT_EQ(anywhere.node_failure(), 0);
 }
 
 TEST(arena, numbers_pieces_by_address) {

@@ -1,4 +1,5 @@
 // The loader where something is missing: the same bytes come out, and stats() says which fallback is in use and why.
+#include "base/numa_nodes.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/deny_io_uring.hpp"
 #include "tests/support/fake_dataset.hpp"
@@ -42,8 +43,9 @@ class files {
                                         {.layout = fake_layout::file_per_member, .disk = {}}, directory_.path())) {
     std::filesystem::permissions(directory_.path(), std::filesystem::perms::all);  // for a plain user too
   }
-  [[nodiscard]] seen_run run(const reader_options& reader = {}) const {
+  [[nodiscard]] seen_run run(const reader_options& reader = {}, numa node = numa::automatic) const {
     loader_options options = testing::small_options();
+    options.numa = node;
     options.reader = reader;
     return testing::run_all(samples_, options, testing::all_fields());
   }
@@ -108,6 +110,20 @@ TEST(fallbacks, where_io_uring_is_insisted_on_and_denied_the_loader_is_not_built
     const seen_run refused = here.run({.backend = read_backend::io_uring});
     if (!refused.failed) return "no error";
     return *refused.failed == errc::unsupported ? "" : refused.message;
+  });
+}
+
+TEST(fallbacks, where_a_container_denies_mbind_the_loader_says_so_and_loads) {
+  const std::vector<node_cores> nodes = find_numa_nodes();
+  if (nodes.empty() || nodes.front().cores.empty()) GTEST_SKIP() << "this kernel lists no node with our cores";
+  in_a_child([node = static_cast<int>(nodes.front().node)]() -> std::string {
+    const files here;
+    const seen_run expected = here.run();
+    if (!testing::deny_mbind(EPERM)) return "skip: no seccomp here";
+    const seen_run got = here.run({}, numa_node(node));
+    if (std::string wrong = lacks(got.stats.placement, "node " + std::to_string(node), "CAP_SYS_NICE"); !wrong.empty())
+      return wrong;
+    return difference(got, expected);
   });
 }
 

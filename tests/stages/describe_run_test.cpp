@@ -98,6 +98,7 @@ std::vector<option> all_options() {
       {"host_bytes_max", [](loader_options& o) { o.host_bytes_max = std::size_t{1} << 30; }},
       {"prefetch_batches", [](loader_options& o) { o.prefetch_batches = 3; }},
       {"timeline", [](loader_options& o) { o.timeline.bytes = 1 << 20; }},
+      {"numa", [](loader_options& o) { o.numa = numa_node(0); }},
       {"held_patience", [](loader_options& o) { o.held_patience = std::chrono::minutes(1); }},
       {"reader", [](loader_options& o) { o.reader.queue_depth = 3; }},
       {"corrupt_max", [](loader_options& o) { o.corrupt_max.count = 3; }},

@@ -1,4 +1,4 @@
-// Makes io_uring answer as it does in a container: for the rest of this process's life, so call it in a child.
+// Makes io_uring and mbind answer as they do in a container: for the rest of this process's life, so call it in a child.
 #pragma once
 
 namespace leat::testing {
@@ -7,5 +7,7 @@ namespace leat::testing {
 /// those it starts: a raw seccomp filter, as Docker's default profile has one. Needs no privilege.
 ///   returns   false where the kernel has no seccomp filters
 [[nodiscard]] bool deny_io_uring(int code);
+/// The same of mbind(2), which that profile allows with CAP_SYS_NICE alone.
+[[nodiscard]] bool deny_mbind(int code);
 
 }  // namespace leat::testing
