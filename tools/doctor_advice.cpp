@@ -12,7 +12,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <set>
+#include <string_view>
+#include <utility>
 
 namespace leat::tools {
 namespace {
@@ -165,19 +166,25 @@ finding check_cores(const machine_facts& facts) {
 }
 
 finding check_numa(const machine_facts& facts) {
-  finding made{.concern = "NUMA", .found = counted(facts.numa_nodes, "node", "nodes")};
-  if (facts.numa_nodes <= 1) return made;
-  std::set<int> nodes;
-  for (const gpu_facts& gpu : facts.gpus) {
-    if (gpu.numa_node >= 0) nodes.insert(gpu.numa_node);
+  finding made{.concern = "NUMA", .found = counted(std::max<std::size_t>(facts.numa_nodes.size(), 1), "node", "nodes")};
+  if (facts.numa_nodes.size() <= 1) return made;
+  std::string_view before = ": ";
+  for (const node_cores& each : facts.numa_nodes) {
+    str_append(made.found, std::exchange(before, ", "), each.node, " (", counted(each.cores.size(), "core", "cores"),
+               ")");
   }
-  made.how = grade::lower;
-  made.advice = nodes.size() == 1
-                    ? str_cat("the GPU is at node ", *nodes.begin(), ": `numactl --cpunodebind=", *nodes.begin(),
-                              " --membind=", *nodes.begin(), "` keeps batches beside it")
-                    : std::string(
-                          "leat places nothing by node: one process for each GPU, each under `numactl "
-                          "--cpunodebind=N --membind=N` of its GPU's node");
+  for (const gpu_facts& gpu : facts.gpus) {
+    const auto beside = std::find_if(facts.numa_nodes.begin(), facts.numa_nodes.end(), [&](const node_cores& each) {
+      return static_cast<int>(each.node) == gpu.numa_node;
+    });
+    if (beside == facts.numa_nodes.end() || !beside->cores.empty()) continue;
+    made.how = grade::lower;
+    made.advice = str_cat("cuda:", gpu.index, " is at node ", gpu.numa_node,
+                          ", where this process may use no core: give it some of that node, where its loader "
+                          "then binds threads and memory");
+    return made;
+  }
+  str_append(made.found, "; a loader binds its threads and memory to that of its GPU, or of the drive");
   return made;
 }
 
@@ -335,7 +342,7 @@ finding check_gpu(const machine_facts& facts, const gpu_facts& gpu) {
   if (gpu.link_lanes != 0) {
     str_append(made.found, absl::StrFormat(", PCIe %.3g GT/s x%d", gpu.link_gt_s, gpu.link_lanes));
   }
-  if (gpu.numa_node >= 0 && facts.numa_nodes > 1) str_append(made.found, ", NUMA node ", gpu.numa_node);
+  if (gpu.numa_node >= 0 && facts.numa_nodes.size() > 1) str_append(made.found, ", NUMA node ", gpu.numa_node);
   if (gpu.copy_bytes_per_s <= 0) {
     made.how = grade::failing;
     str_append(made.found, "; copying to it failed: ", one_line(gpu.why));
@@ -360,8 +367,8 @@ finding check_gpu(const machine_facts& facts, const gpu_facts& gpu) {
              gpu.copy_bytes_per_s < 0.7 * most) {
     made.how = grade::lower;
     made.advice = str_cat("its link carries ", rate_text(most),
-                          facts.numa_nodes > 1 ? ": is this process on the GPU's NUMA node?"
-                                               : ": is somebody else copying, or the link shared or throttled?");
+                          facts.numa_nodes.size() > 1 ? ": is this process on the GPU's NUMA node?"
+                                                      : ": is somebody else copying, or the link shared or throttled?");
   }
   return made;
 }

@@ -1,6 +1,7 @@
 // What `leat doctor` found on a machine. Plain values: the advice is made from these alone, and its tests make them up.
 #pragma once
 
+#include "base/numa_nodes.hpp"
 #include "io/remote/store_probe.hpp"
 
 #include <leat/error.hpp>
@@ -76,9 +77,9 @@ struct machine_facts {
 
   std::uint32_t cores_usable = 0;
   std::uint32_t cores_online = 0;
-  std::optional<double> cores_quota;  ///< of the control group, in cores
-  std::uint32_t numa_nodes = 1;
-  bool photo_packs_recoded = false;  ///< loader_stats::photo_packs_recoded
+  std::optional<double> cores_quota;   ///< of the control group, in cores
+  std::vector<node_cores> numa_nodes;  ///< with the cores that are usable; none: the kernel lists none
+  bool photo_packs_recoded = false;    ///< loader_stats::photo_packs_recoded
 
   bool built_with_cuda = false;
   std::string why_no_gpu;             ///< where there is none to be used

@@ -4,6 +4,7 @@
 
 #include <leat/version.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
@@ -115,7 +116,7 @@ nlohmann::ordered_json as_json(const machine_facts& facts, const std::vector<fin
           {"cores_usable", facts.cores_usable},
           {"cores_online", facts.cores_online},
           {"cores_quota", facts.cores_quota ? json(*facts.cores_quota) : json()},
-          {"numa_nodes", facts.numa_nodes},
+          {"numa_nodes", std::max<std::size_t>(facts.numa_nodes.size(), 1)},
           {"photo_packs_recoded", facts.photo_packs_recoded},
           {"built_with_cuda", facts.built_with_cuda},
           {"gpus_on_the_bus", facts.gpus_on_the_bus},

@@ -2,6 +2,7 @@
 
 #include "base/cores_quota.hpp"
 #include "base/memory_available.hpp"
+#include "base/numa_nodes.hpp"
 #include "base/text.hpp"
 #include "base/usable_cores.hpp"
 #include "io/arena/arena.hpp"
@@ -127,17 +128,6 @@ void look_at_gpus(machine_facts& facts) {
 
 }  // namespace
 
-std::uint32_t count_numa_nodes(const std::string& root) {
-  std::uint32_t nodes = 0;
-  std::error_code failed;
-  for (const auto& each : fs::directory_iterator(root + "/sys/devices/system/node", failed)) {
-    unsigned number = 0;
-    char more = 0;
-    if (std::sscanf(each.path().filename().c_str(), "node%u%c", &number, &more) == 1) ++nodes;
-  }
-  return std::max(nodes, 1U);
-}
-
 std::uint32_t count_gpus_on_the_bus(const std::string& root) {
   std::uint32_t gpus = 0;
   std::error_code failed;
@@ -167,8 +157,8 @@ void look_at_link(gpu_facts& gpu, const std::string& root) {
   gpu.link_gt_s_max = first_number(device + "/max_link_speed");
   gpu.link_lanes = static_cast<int>(first_number(device + "/current_link_width"));
   gpu.link_lanes_max = static_cast<int>(first_number(device + "/max_link_width"));
-  const std::string node = first_line(device + "/numa_node");
-  gpu.numa_node = node.empty() ? -1 : std::atoi(node.c_str());
+  const std::optional<std::uint32_t> node = node_of_pci_device(gpu.pci_address, root);
+  gpu.numa_node = node ? static_cast<int>(*node) : -1;
 }
 
 path_facts look_at_path(const std::string& path) {
@@ -276,7 +266,7 @@ machine_facts look_at_machine(const std::vector<std::string>& paths) {
   facts.photo_packs_recoded = pixels::photo_packs_are_recoded();
   facts.cores_online = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   facts.cores_quota = find_cores_quota();
-  facts.numa_nodes = count_numa_nodes();
+  facts.numa_nodes = find_numa_nodes();
   facts.gpus_on_the_bus = count_gpus_on_the_bus();
   for (const std::string& path : paths) facts.paths.push_back(look_at_path(path));
   look_at_gpus(facts);

@@ -21,7 +21,6 @@ namespace leat::tools {
 // --- its parts ----------------------------------------------------------------------------------------------------------
 // `root` is where /proc and /sys are looked for; another one in tests.
 
-[[nodiscard]] std::uint32_t count_numa_nodes(const std::string& root = "");
 /// NVIDIA's display and 3D controllers.
 [[nodiscard]] std::uint32_t count_gpus_on_the_bus(const std::string& root = "");
 /// "580.82.07"; empty where there is no driver.

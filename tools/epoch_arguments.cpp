@@ -38,6 +38,18 @@ corrupt_bound parse_corrupt_max(const std::string& option, const std::string& gi
   return {.share = percent / 100};
 }
 
+// "auto", "off", or the number of a node.
+numa parse_numa(const std::string& option, const std::string& given) {
+  if (given == "auto") return numa::automatic;
+  if (given == "off") return numa::off;
+  int node = -1;
+  const auto [end, failure] = std::from_chars(given.data(), given.data() + given.size(), node);
+  if (failure != std::errc{} || end != given.data() + given.size() || node < 0) {
+    refuse(option, given, "auto, off or the number of a node");
+  }
+  return numa_node(node);
+}
+
 }  // namespace
 
 device device_of(const std::string& text) {
@@ -90,6 +102,7 @@ loader_options loader_options_of(const epoch_arguments& arguments) {
                          .tune = arguments.tune,
                          .host_bytes_max = arguments.host_bytes_max,
                          .prefetch_batches = arguments.prefetch_batches,
+                         .numa = arguments.numa,
                          .timeline = {.bytes = arguments.trace.empty() ? 0 : trace_bytes},
                          .reader = arguments.reader,
                          .on_corrupt = arguments.on_corrupt,
@@ -163,6 +176,11 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
   add_choice(app, "--direct", arguments.reader.direct,
              {{"auto", choice::automatic}, {"on", choice::on}, {"off", choice::off}},
              "O_DIRECT; auto: unless an epoch fits in half of the memory available");
+  app.add_option_function<std::string>(
+         "--numa", [&arguments](const std::string& given) { arguments.numa = parse_numa("--numa", given); },
+         "the NUMA node of threads and memory; auto: that of the GPU, else of the drive, where there are several "
+         "(auto)")
+      ->type_name("auto|off|N");
   add_text(app, "--device", arguments.device, "WHERE",
            "host, cuda:N or, that or the host, auto: where batches go (host)");
   add_choice(app, "--decode-on", arguments.decode_on,

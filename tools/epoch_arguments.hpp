@@ -46,6 +46,7 @@ struct epoch_arguments {
   std::uint32_t prefetch_batches = 0;  // the same
   std::string device = "host";
   leat::decode_on decode_on = leat::decode_on::host;
+  leat::numa numa = leat::numa::automatic;
   reader_options reader;
   corrupt_policy on_corrupt = corrupt_policy::raise;
   corrupt_bound corrupt_max;

@@ -245,6 +245,7 @@ json epoch_report::as_json() const {
   for (const auto& [fallback_name, taken] : fallbacks_of(stats.reader)) reader[fallback_name] = taken->use;
   reader["why"] = reasons(stats.reader);
   object["reader"] = std::move(reader);
+  object["placement"] = {{"use", stats.placement.use}, {"why", stats.placement.why}};
   const device_report& device = stats.device;
   object["device"] = {{"use", device.use.use},           {"why", device.use.why},     {"pinned", device.pinned.use},
                       {"why_pinned", device.pinned.why}, {"batches", device.batches}, {"bytes", device.bytes}};
@@ -352,6 +353,9 @@ std::string epoch_report::as_text(const terminal& screen) const {
       str_cat(bytes_text(rss_bytes_max), " resident at most; the loader has ",
               bytes_text(stats.arena_bytes + stats.scratch_bytes_peak), " of ", bytes_text(host_bytes_max)));
   row(text, screen, "reader", reader_text(screen, stats.reader));
+  if (stats.placement.use != "off") {
+    row(text, screen, "NUMA", str_cat(stats.placement.use, ": ", one_line(stats.placement.why)));
+  }
   if (stats.device.use.why != "asked for") {
     row(text, screen, "device", str_cat(stats.device.use.use, ": ", one_line(stats.device.use.why)));
   }

@@ -731,6 +731,20 @@ TEST(epoch, never_decodes_on_the_host_what_was_to_be_decoded_by_nvjpeg) {
   EXPECT_THAT(refused.err, HasSubstr("--jpeg-decoder turbo"));
 }
 
+TEST(epoch, numa_is_auto_off_or_the_number_of_a_node) {
+  const photo_folder photos;
+  EXPECT_EQ(run_json(photos, {"--numa", "off"}).at("placement"), (json{{"use", "off"}, {"why", "asked for"}}));
+  EXPECT_THAT(run(epoch(photos, {"--numa", "near"})).err, HasSubstr("auto, off or the number of a node"));
+  const ended refused = run(epoch(photos, {"--numa", "99"}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("NUMA node 99"));
+  if (!std::filesystem::exists("/sys/devices/system/node/node0")) GTEST_SKIP() << "this kernel lists no NUMA nodes";
+  const json bound = run_json(photos, {"--numa", "0"});
+  EXPECT_EQ(bound.at("placement").at("use"), "node 0");
+  EXPECT_EQ(bound.at("digest"), digest_of(photos));
+  EXPECT_THAT(run(epoch(photos, {"--numa", "0"})).out, HasSubstr("node 0: asked for"));
+}
+
 TEST(epoch, device_is_auto_host_or_a_gpus_number) {
   const photo_folder photos;
   for (const char* where : {"cuda", "cuda:", "cuda:x", "cuda:-1", "gpu", "cuda:0x"}) {
