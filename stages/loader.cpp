@@ -159,7 +159,9 @@ class loader::pipeline final : public line_events {
                    .batches = batches_,
                    .events = *this,
                    .seen = timeline_->io_thread(0)}),
-        depths_(memory_, options_.reader.queue_depth, batch_pool_, io_, rows_),
+        depths_(memory_,
+                {.queue_depth = options_.reader.queue_depth, .io_threads = io_threads_at_first(run_, options_)},
+                batch_pool_, io_, reads_, rows_),
         tuner_(options_.tune == tuning::on, depths_),
         stalls_(options_.timeline, options_.world.rank, *timeline_, delivery_) {
     if (options_.reader.direct == choice::on) reads_.check_first_files();  // before others have been given references
@@ -174,7 +176,7 @@ class loader::pipeline final : public line_events {
                         .seen = {timeline_, timeline_->device()}});
     plan_ = described_plan(run_, memory_, cache_use_, *transfer_,
                            {.io_threads_asked = options_.reader.io_threads,
-                            .io_threads = static_cast<std::uint32_t>(io_.size()),
+                            .io_threads = depths_.now().io_threads,
                             .quota = find_cores_quota(),
                             .cores = usable_cores(),
                             .why_no_cache = remote_before_.cache});

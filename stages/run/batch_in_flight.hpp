@@ -319,6 +319,7 @@ struct batch_in_flight {
   timeline_track* track = nullptr;  ///< of the batches that this is, one after the other; null without a timeline
   std::uint64_t rows_since_ns = 0;  ///< when its rows were planned, or some of them anew
   std::uint64_t sequence = 0;       ///< among all deliveries of the run
+  std::size_t loop = 0;             ///< that reads it, and whose thread alone counts what its samples wait for
   batch_plan plan;
 
   io::lease memory;

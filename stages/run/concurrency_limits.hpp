@@ -7,6 +7,7 @@
 #include "stages/plan/memory_plan.hpp"
 #include "stages/run/decode_stage.hpp"
 #include "stages/run/loader_parts.hpp"
+#include "stages/run/read.hpp"
 
 #include <cstddef>
 
@@ -15,8 +16,13 @@ namespace leat::stages {
 /// Owns the depths in use. Refers to its arguments, which the loader keeps. Thread: any.
 class depth_control {
  public:
-  depth_control(const memory_plan& memory, std::uint32_t queue_depth, io::lease_pool& batch_pool, io::io_threads& loops,
-                decode_stage& rows);
+  /// What it begins with, where that is not all that there may be.
+  struct first {
+    std::uint32_t queue_depth = 0;
+    std::uint32_t io_threads = 1;  ///< at most; fewer where fewer can take part
+  };
+  depth_control(const memory_plan& memory, const first& begin, io::lease_pool& batch_pool, io::io_threads& loops,
+                reader_stage& reads, decode_stage& rows);
 
   [[nodiscard]] concurrency_limits most() const noexcept;
   [[nodiscard]] concurrency_limits now() const;
@@ -27,6 +33,7 @@ class depth_control {
   const memory_plan& memory_;
   io::lease_pool& batch_pool_;
   io::io_threads& loops_;
+  reader_stage& reads_;
   decode_stage& rows_;
   mutable mutex mutex_;
   concurrency_limits now_ ABSL_GUARDED_BY(mutex_);

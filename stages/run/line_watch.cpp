@@ -66,11 +66,13 @@ std::uint64_t awake_ns(const io::io_thread_counters& of) { return std::max(of.aw
 line_setting line_watch::setting(const line_counts& counts) const {
   const std::uint64_t read_bytes = counts.reads == 0 ? 0 : counts.read_bytes / counts.reads;
   const remote_stats remote = remote_since(line_.remote_before, remote_counts(line_.run.dataset()));
+  const auto io_threads = static_cast<std::uint32_t>(line_.reads.loops());
   return {.decode_threads = line_.rows.decode_threads(),
           .cores = cores_,
           .cpu_quota = cpu_quota_,
-          .io_threads = line_.loops.size(),
-          .reads_at_a_time = line_.loops.count().reads == 0 ? 0 : line_.loops.depth_of(read_bytes),
+          .io_threads = io_threads,
+          .reads_at_a_time =
+              line_.loops.count().reads == 0 ? 0 : line_.loops.depth_of(read_bytes) / line_.loops.size() * io_threads,
           .batches_max = line_.memory.batches,
           .short_of_memory = line_.memory.batches_missing,
           .on_device = line_.transfer.runs_operations(),

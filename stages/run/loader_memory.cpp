@@ -186,20 +186,33 @@ void limit_cores(const loader_options& options, std::uint32_t io_threads, memory
   needs.decode_threads = std::min(needs.decode_threads, left);
 }
 
+// A network's sources take memory for each thread, and are not bound by copies from the page cache.
+bool reads_files(const datasets::dataset_model& dataset) {
+  const auto& sources = dataset.sources();
+  return !sources.empty() && std::none_of(sources.begin(), sources.end(),
+                                          [](const auto& source) { return source->memory().bytes_wanted != 0; });
+}
+
 }  // namespace
 
-std::uint32_t io_threads_of(const run_spec& run, const loader_options& options) {
+std::uint32_t io_threads_at_first(const run_spec& run, const loader_options& options) {
   if (options.reader.io_threads != 0) return options.reader.io_threads;
   const auto& programs = run.programs();
   const bool leaves_packs = std::any_of(programs.begin(), programs.end(), [&](const auto& program) {
     const std::optional<decodes_left> left = program->decodes_left_to_device();
     return left && left->packs && reads_in_pieces(run.dataset(), *program);
   });
-  // A network's sources take memory for each thread, and are not bound by copies from the page cache.
-  const auto& sources = run.dataset().sources();
-  const bool local = std::none_of(sources.begin(), sources.end(),
-                                  [](const auto& source) { return source->memory().bytes_wanted != 0; });
-  return leaves_packs && local ? io_threads_for_device(cores_of_local_rank(options.world.local_size)) : 1;
+  return leaves_packs && reads_files(run.dataset())
+             ? io_threads_for_device(cores_of_local_rank(options.world.local_size))
+             : 1;
+}
+
+std::uint32_t io_threads_of(const run_spec& run, const loader_options& options) {
+  const std::uint32_t first = io_threads_at_first(run, options);
+  // A cores_max is divided at the start: threads that may never read would be missed by the decoders.
+  const bool may_grow = options.tune == tuning::on && options.reader.io_threads == 0 && options.cores_max == 0 &&
+                        reads_files(run.dataset());
+  return may_grow ? std::max(first, io_threads_for_device(cores_of_local_rank(options.world.local_size))) : first;
 }
 
 memory_needs needs_of(const run_spec& run, const loader_options& options, const memory_available& available,

@@ -21,6 +21,8 @@ namespace leat::stages {
   return std::clamp(cores / 4, 1U, 4U);
 }
 /// reader_options::io_threads, or how many are chosen: one where what is read comes over a network.
+[[nodiscard]] std::uint32_t io_threads_at_first(const run_spec& run, const loader_options& options);
+/// How many are started: where a tuner may find that it takes more of them, as many as it may.
 [[nodiscard]] std::uint32_t io_threads_of(const run_spec& run, const loader_options& options);
 
 ///   batches_to_come   of the whole run; 0: endless

@@ -82,6 +82,7 @@ asio::awaitable<void> prefetch::run_in(async::scope& children) {
         break;
       }
       batch.sequence = sequence_++;
+      batch.loop = line_.reads.take_loop(batch.sequence);
       batch.plan.epoch = epoch;
       batch.plan.index = index;
       batch.sending.number = sent_++;

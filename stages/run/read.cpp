@@ -48,13 +48,29 @@ double share_of_wanted(const datasets::dataset_model& dataset, std::size_t loops
   return source_bytes <= least ? 0 : static_cast<double>(source_bytes - least) / static_cast<double>(wanted - least);
 }
 
+bool some_are_awaited(const datasets::dataset_model& dataset,
+                      std::span<const std::unique_ptr<field_program>> programs) {
+  return std::any_of(programs.begin(), programs.end(), [&](const auto& program) {
+    const auto fields = program->reads();
+    return std::any_of(fields.begin(), fields.end(),
+                       [&](std::uint16_t field) { return lower(dataset, field).is_awaited; });
+  });
+}
+
 }  // namespace
 
 reader_stage::reader_stage(const datasets::dataset_model& dataset,
                            std::span<const std::unique_ptr<field_program>> programs,
                            std::span<io::connector* const> loops, io::lease_pool& pool, const memory& allowed,
                            line_events& events, const timeline& seen)
-    : dataset_(dataset), programs_(programs), sources_(loops), pool_(pool), kept_(allowed.kept_bytes), events_(events) {
+    : dataset_(dataset),
+      programs_(programs),
+      sources_(loops),
+      pool_(pool),
+      kept_(allowed.kept_bytes),
+      events_(events),
+      awaits_(some_are_awaited(dataset, programs)),
+      schedule_(awaits_ ? 1 : loops.size()) {
   flight_times_.resize(sources_.loops());
   for (std::size_t loop = 0; loop < sources_.loops(); ++loop) tracks_.push_back(seen.reads(loop));
   const double share = share_of_wanted(dataset_, loops.size(), allowed.source_bytes);
@@ -67,11 +83,6 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
     const std::uint64_t ahead = description->in_flight().ahead_bytes;
     ahead_bytes_of_.push_back(ahead == 0 ? 0 : std::max(ahead * loops.size(), allowed.cache.ahead_bytes));
     ahead_bytes_ = std::max(ahead_bytes_, ahead_bytes_of_.back());
-  }
-  for (const auto& program : programs_) {
-    for (const std::uint16_t field : program->reads()) {
-      awaits_ = awaits_ || lower(dataset_, field).is_awaited;
-    }
   }
 }
 
@@ -113,7 +124,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
       block_in_flight& block = batch.blocks[blocks.first + i];
       block.stage = this;
       const chunk_cache::state known = kept_.find(block);
-      if (known == chunk_cache::state::there) events_.ready(block, loop_of(batch));
+      if (known == chunk_cache::state::there) events_.ready(block, batch.loop);
       if (known != chunk_cache::state::absent) continue;
       const std::size_t wanted = lease_bytes(block);
       std::optional<io::lease> memory;
@@ -172,7 +183,8 @@ void reader_stage::hint(std::uint64_t sequence, std::span<const extent> ahead) {
   for (std::size_t first = 0, end = 0; first < ahead.size(); first = end) {
     const std::uint32_t source = ahead[first].source;
     while (end < ahead.size() && ahead[end].source == source) ++end;
-    if (ahead_bytes_of_[source] != 0) sources_.hint(loop_of(sequence), source, ahead.subspan(first, end - first));
+    if (ahead_bytes_of_[source] != 0)
+      sources_.hint(schedule_.loop_of(sequence), source, ahead.subspan(first, end - first));
   }
 }
 
@@ -248,12 +260,12 @@ void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*
     operation->started_ns = now;
     operation->ended_ns = 0;
   }
-  sources_.start(loop_of(batch), operations);
+  sources_.start(batch.loop, operations);
   operations.clear();
 }
 
 void reader_stage::count(const io::set_read& ended, const batch_in_flight& batch) noexcept {
-  const std::size_t loop = loop_of(batch);
+  const std::size_t loop = batch.loop;
   const bool timed_here = timed_here_[ended.source];
   const std::uint64_t end_ns =
       ended.ended_ns != 0 || !(timed_here || tracks_[loop] != nullptr) ? ended.ended_ns : now_ns();
@@ -296,7 +308,7 @@ bool reader_stage::read_row_by_row(read_in_flight& read) noexcept {
   const std::span<std::byte> left = read.left.bytes.subspan(bytes);
   read.left = {left, io::arena::piece_at(left.data(), read.into.bytes.data(), read.into.piece)};
   io::read_operation* const again = &read;
-  sources_.start(loop_of(*read.owner), {&again, 1});
+  sources_.start(read.owner->loop, {&again, 1});
   return true;
 }
 
@@ -333,7 +345,7 @@ void reader_stage::settle(read_in_flight& read, std::uint32_t rows) noexcept {
                                                                  part->bytes};
       }
     }
-    if (is_last(sample)) events_.ready(sample, loop_of(batch));
+    if (is_last(sample)) events_.ready(sample, batch.loop);
   }
 }
 
@@ -351,7 +363,7 @@ void reader_stage::start_block(batch_in_flight& batch, block_in_flight& block, i
   } else {
     block.memory = std::move(memory);
   }
-  if (block.of.bytes == 0) return events_.ready(block, loop_of(batch));
+  if (block.of.bytes == 0) return events_.ready(block, batch.loop);
   block.ended = [](io::set_read& operation) noexcept {
     auto& ended = static_cast<block_in_flight&>(operation);
     ended.stage->finished(ended);
@@ -362,7 +374,7 @@ void reader_stage::start_block(batch_in_flight& batch, block_in_flight& block, i
 void reader_stage::finished(block_in_flight& block) noexcept {
   count(block, *block.owner);
   if (block.failure != 0) return settle_block(block);
-  events_.ready(block, loop_of(*block.owner));
+  events_.ready(block, block.owner->loop);
 }
 
 void reader_stage::settle_block(block_in_flight& block) noexcept {
@@ -386,7 +398,7 @@ void reader_stage::settle_block(block_in_flight& block) noexcept {
       waiter->kind = block.kind;
       waiter->failure = block.failure;
       waiter->unreadable = block.unreadable;
-      events_.ready(*waiter, loop_of(*waiter->owner));
+      events_.ready(*waiter, waiter->owner->loop);
     }
   }
   block.shared.reset();
@@ -414,7 +426,7 @@ void reader_stage::settle_block(block_in_flight& block) noexcept {
       trouble.unreadable = block.unreadable;
       if (block.failure == 0) trouble.field_at_fault = block.of.field;
     }
-    if (is_last(sample)) events_.ready(sample, loop_of(batch));
+    if (is_last(sample)) events_.ready(sample, batch.loop);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "stages/plan/cache_use.hpp"
 #include "stages/run/batch_in_flight.hpp"
 #include "stages/run/chunk_cache.hpp"
+#include "stages/run/loop_schedule.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
@@ -61,6 +62,14 @@ class reader_stage {
   ///   fetches   joins the coroutines of fields that are awaited
   asio::awaitable<void> issue(batch_in_flight& batch, std::span<const std::uint32_t> rows, async::scope& fetches);
 
+  /// The loop that reads the next batch: batch_in_flight::loop. Where coroutines fetch parts of a sample it is always the first, since
+  /// the count of a sample's missing parts is changed on one thread only.
+  [[nodiscard]] std::size_t take_loop(std::uint64_t sequence) { return schedule_.take(sequence); }
+  /// How many loops take part: 1 to loops_max(), from the next batch on of which nothing was said. Thread: any.
+  void set_loops(std::size_t loops) noexcept { schedule_.set_in_use(loops); }
+  [[nodiscard]] std::size_t loops() const noexcept { return schedule_.in_use(); }
+  [[nodiscard]] std::size_t loops_max() const noexcept { return schedule_.loops(); }
+
   /// How far ahead of the reads somebody is to say what they will ask for; 0: nobody need.
   [[nodiscard]] std::uint64_t ahead_bytes() const noexcept { return ahead_bytes_; }
   /// Tells the sources what the reads of a batch will ask for, as long as it has not been issued.
@@ -90,12 +99,6 @@ class reader_stage {
   [[nodiscard]] std::vector<std::string> under_way() { return sources_.under_way(); }
 
  private:
-  /// Each batch belongs to one loop. Where coroutines fetch parts of a sample, all batches belong to the first loop, since the
-  /// count of a sample's missing parts is changed on one thread only.
-  [[nodiscard]] std::size_t loop_of(const batch_in_flight& batch) const noexcept { return loop_of(batch.sequence); }
-  [[nodiscard]] std::size_t loop_of(std::uint64_t sequence) const noexcept {
-    return awaits_ ? 0 : static_cast<std::size_t>(sequence % sources_.loops());
-  }
   /// Says which blocks these rows will ask for.
   void expect_blocks(batch_in_flight& batch, std::span<const std::uint32_t> rows);
   /// A lease that is to be had now, perhaps for blocks that are kept.
@@ -130,7 +133,8 @@ class reader_stage {
   std::vector<const batch_plan::block*> next_blocks_;  // of the rows that are being issued
   line_events& events_;
   std::vector<read_track*> tracks_;  // by loop; null: nothing is noted
-  bool awaits_ = false;              // some program's bytes may come from a coroutine
+  const bool awaits_;                // some program's bytes may come from a coroutine
+  loop_schedule schedule_;
   std::uint64_t ahead_bytes_ = 0;
   std::vector<std::uint64_t> ahead_bytes_of_;  // by source
   std::atomic<std::uint64_t> reads_{0};

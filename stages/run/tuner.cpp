@@ -63,8 +63,9 @@ bool tuner::has_failed(const tried& change, const verdict& window) const noexcep
 }
 
 void tuner::let_rest(const concurrency_limits& other, std::uint32_t windows) noexcept {
-  const std::array<bool, 3> changed = {now_.decode_threads != other.decode_threads,
-                                       now_.queue_depth != other.queue_depth, now_.batches != other.batches};
+  const std::array<bool, 4> changed = {now_.decode_threads != other.decode_threads,
+                                       now_.queue_depth != other.queue_depth, now_.batches != other.batches,
+                                       now_.io_threads != other.io_threads};
   for (std::size_t i = 0; i < changed.size(); ++i) {
     if (!changed[i]) continue;
     rests_until_[i] = window_ + (windows << std::min(failures_[i], doublings_max));
@@ -95,8 +96,10 @@ void tuner::grow_for(bottleneck part, const verdict& window, concurrency_limits&
       return;
     }
     case bottleneck::read: {
-      // Where sources that are no files decide, and where the I/O threads are what limits, more at a time is no help.
-      if (rests(depth) || window.reads_at_a_time == 0 || window.io_threads == 0 || window.io_threads_limit) return;
+      // Where the I/O threads are what limits, more at a time is no help.
+      if (window.io_threads_limit) return grow_io_threads(window, to);
+      // Nor is it where sources that are no files decide.
+      if (rests(depth) || window.reads_at_a_time == 0 || window.io_threads == 0) return;
       const std::uint32_t each = std::max(1U, window.reads_at_a_time / window.io_threads);
       if (each < most_.queue_depth) to.queue_depth = std::min(most_.queue_depth, 2 * each);
       return;
@@ -111,6 +114,14 @@ void tuner::grow_for(bottleneck part, const verdict& window, concurrency_limits&
     case bottleneck::unknown:
       return;
   }
+}
+
+void tuner::grow_io_threads(const verdict& window, concurrency_limits& to) const noexcept {
+  const std::uint32_t most = std::min(most_.io_threads, 2 * now_.io_threads);
+  if (rests(readers) || now_.io_threads >= most) return;
+  const double wanted =
+      window.next && window.read.per_s > 0 ? 1.1 * now_.io_threads * window.if_free.per_s / window.read.per_s : most;
+  to.io_threads = rounded_up(wanted, now_.io_threads + 1, most);
 }
 
 std::optional<tuning_change> tuner::give_back(const verdict& window) const {

@@ -41,7 +41,7 @@ class tuner {
   [[nodiscard]] bool is_frozen() const noexcept { return quiet_ >= quiet_windows; }
 
  private:
-  enum knob : std::uint8_t { threads, depth, batches };
+  enum knob : std::uint8_t { threads, depth, batches, readers };
   struct tried {
     concurrency_limits before;
     double samples_per_s = 0;
@@ -54,6 +54,7 @@ class tuner {
   [[nodiscard]] bool rests(knob which) const noexcept { return window_ < rests_until_[which]; }
   [[nodiscard]] std::optional<tuning_change> grow(const verdict& window) const;
   void grow_for(bottleneck part, const verdict& window, concurrency_limits& to) const noexcept;
+  void grow_io_threads(const verdict& window, concurrency_limits& to) const noexcept;
   [[nodiscard]] std::optional<tuning_change> give_back(const verdict& window) const;
 
   concurrency_limits now_;
@@ -62,9 +63,9 @@ class tuner {
   std::uint32_t window_ = 0;
   std::uint32_t quiet_ = 0;
   std::uint32_t stalled_ = 0;
-  std::uint32_t too_few_threads_ = 0;  // that were too few when the rest was given back
-  std::array<std::uint32_t, 3> rests_until_ = {};
-  std::array<std::uint32_t, 3> failures_ = {};
+  std::uint32_t too_few_threads_ = 0;              // that were too few when the rest was given back
+  std::array<std::uint32_t, 4> rests_until_ = {};  // by knob
+  std::array<std::uint32_t, 4> failures_ = {};
 };
 
 }  // namespace leat::stages

@@ -47,7 +47,8 @@ std::uint32_t between(testing::seeded_random& random, std::uint32_t least, std::
 concurrency_limits some_depths(testing::seeded_random& random, const concurrency_limits& most) {
   return {.batches = between(random, 2, most.batches),
           .queue_depth = between(random, 0, most.queue_depth),
-          .decode_threads = between(random, 1, most.decode_threads)};
+          .decode_threads = between(random, 1, most.decode_threads),
+          .io_threads = between(random, 1, most.io_threads)};
 }
 
 // All batches, while another thread moves the depths, until the run has ended.
@@ -163,7 +164,36 @@ TEST(depths, out_of_range_are_refused_with_the_range_and_change_nothing) {
   wanted = most;
   wanted.decode_threads = 0;
   EXPECT_THAT(refusal(wanted), ::testing::HasSubstr("decode_threads is 0"));
+  wanted = most;
+  wanted.io_threads = 2;
+  EXPECT_THAT(refusal(wanted), ::testing::HasSubstr("io_threads is 2; give 1 to 1"));
   EXPECT_EQ(depths_of(train), before);
+}
+
+// Batches of one loop are read by its thread: the others read nothing any more.
+TEST(depths, of_one_io_thread_leave_the_others_alone) {
+  const testing::watchdog dog("depths, I/O threads");
+  const testing::temporary_directory directory;
+  const dataset files = testing::write_samples(testing::make_samples(10, 60), {}, directory.path());
+  loader_options options = deep_options();
+  options.epochs = 0;
+  options.reader.io_threads = 3;
+  options.timeline.bytes = std::size_t{1} << 20;
+  loader train(files, options, testing::label_only());
+  EXPECT_EQ(depths_of(train).io_threads, 3U);
+  concurrency_limits one = depths_of(train);
+  one.io_threads = 1;
+  set_depths(train, one);
+  // What was under way when that was set.
+  for (int k = 0; k < 20; ++k) static_cast<void>(train.next_blocking());
+  const auto cpu_of_others = [&] {
+    const std::vector<thread_stats> threads = train.stats().threads;
+    return threads.at(1).cpu_s + threads.at(2).cpu_s;
+  };
+  const double before = cpu_of_others();
+  for (int k = 0; k < 60; ++k) static_cast<void>(train.next_blocking());
+  EXPECT_EQ(cpu_of_others(), before);
+  EXPECT_EQ(train.stats().verdict.io_threads, 1U);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // A loader that tunes itself: within what it may, told step by step, and without a byte that depends on it.
+#include "base/cores_quota.hpp"
+#include "stages/run/loader_parts.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/slow_parts.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/error.hpp>
@@ -16,6 +19,7 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -86,6 +90,23 @@ TEST(tuning_of_a_run, changes_no_byte) {
     if (tune == tuning::off) EXPECT_THAT(train.stats().tuned.steps, IsEmpty());
   }
   EXPECT_EQ(digests[1], digests[0]);
+}
+
+TEST(tuning_of_a_run, may_take_more_io_threads_than_it_begins_with) {
+  const testing::temporary_directory directory;
+  const dataset files = testing::write_samples(testing::make_samples(2, 20), {}, directory.path());
+  const auto io_threads = [&](const loader_options& options) {
+    const loader train(files, options, testing::label_only());
+    return std::pair(stages::depths_of(train).io_threads, stages::depths_max(train).io_threads);
+  };
+  loader_options options = small_options();
+  options.tune = tuning::on;
+  EXPECT_EQ(io_threads(options), std::pair(1U, std::clamp(working_cores() / 4, 1U, 4U)));
+  options.reader.io_threads = 3;
+  EXPECT_EQ(io_threads(options), std::pair(3U, 3U)) << "as it was given";
+  options.reader.io_threads = 0;
+  options.cores_max = 4;
+  EXPECT_EQ(io_threads(options), std::pair(1U, 1U)) << "the others are decode threads";
 }
 
 TEST(cores_max, is_kept_whatever_else_is_asked_for) {

@@ -13,7 +13,10 @@ std::uint64_t to_ns(double seconds) { return static_cast<std::uint64_t>(std::llr
 }  // namespace
 
 virtual_line::virtual_line(const virtual_line_options& options)
-    : options_(options), random_(options.seed), channel_free_s_(options.channels, 0.0) {}
+    : options_(options),
+      random_(options.seed),
+      channel_free_s_(options.channels, 0.0),
+      io_free_s_(options.cores, 0.0) {}
 
 double virtual_line::draw(double mean, double sigma) {
   std::normal_distribution<double> normal(0, 1);
@@ -40,8 +43,10 @@ void virtual_line::start_read() {
   *channel = std::max(now_s_, *channel) + draw(options_.read_s, 0.3) * drift;
   const double bus_s = options_.bus_s * drift / (1 - options_.read_others);
   bus_free_s_ = std::max(bus_free_s_, *channel) + bus_s;
-  events_.push({bus_free_s_, read_ended, next_read_});
   const std::uint64_t batch = next_read_ / options_.batch;
+  double& thread_free_s = io_free_s_[batch % options_.io_threads];
+  thread_free_s = std::max(thread_free_s, bus_free_s_) + options_.io_s;
+  events_.push({thread_free_s, read_ended, next_read_});
   while (consumed_ + missing_.size() <= batch) missing_.push_back(options_.batch);
   ++reading_;
   ++next_read_;
@@ -85,6 +90,7 @@ void virtual_line::handle(const event& now) {
     case read_ended:
       --reading_;
       ++reads_;
+      io_s_ += options_.io_s;
       to_decode_.push_back(now.id);
       break;
     case decode_ended:
@@ -115,7 +121,8 @@ stages::line_counts virtual_line::run(std::uint64_t batches) {
                                .reads = reads_,
                                .read_ns = to_ns(read_s_),
                                .rows_read = reads_,
-                               .held_back_ns = to_ns(held_back_s_),
+                               .held_back_ns = to_ns(held_back_s_ * options_.io_threads),
+                               .io_awake_ns = to_ns(io_s_),
                                .rows_made = decoded_,
                                .decode_ns = to_ns(decode_s_),
                                .decode_wait_ns = to_ns(decode_wait_s_),
@@ -140,7 +147,7 @@ stages::line_counts virtual_line::run(std::uint64_t batches) {
 
 stages::line_setting virtual_line::setting() const {
   return {.decode_threads = options_.decode_threads,
-          .io_threads = 1,
+          .io_threads = options_.io_threads,
           .reads_at_a_time = options_.reads_at_a_time,
           .batches_max = options_.batches};
 }
@@ -151,6 +158,7 @@ virtual_line_options without(virtual_line_options line, virtual_part part) {
     case virtual_part::read:
       line.read_s *= free;
       line.bus_s *= free;
+      line.io_s *= free;
       break;
     case virtual_part::decode:
       line.decode_s *= free;

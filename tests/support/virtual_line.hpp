@@ -18,6 +18,8 @@ struct virtual_line_options {
   double read_s = 1e-3;  ///< of a channel
   double bus_s = 20e-6;  ///< each read has the bus for so long, one after the other
   unsigned channels = 32;
+  double io_s = 0;  ///< of an I/O thread's CPU, which each read takes when the drive has done it
+  unsigned io_threads = 1;
   double decode_s = 2e-3;
   double decode_sigma = 0.5;
   double decode_tail = 0;  ///< share of jobs that take 50 times as long
@@ -47,11 +49,13 @@ class virtual_line {
     unsigned decode_threads;
     unsigned reads_at_a_time;
     unsigned batches;
+    unsigned io_threads = 1;
   };
   void set(const depths& to) {
     options_.decode_threads = to.decode_threads;
     options_.reads_at_a_time = to.reads_at_a_time;
     options_.batches = to.batches;
+    options_.io_threads = to.io_threads;
   }
 
  private:
@@ -83,12 +87,14 @@ class virtual_line {
   bool stepping_ = false;
   std::vector<double> channel_free_s_;
   double bus_free_s_ = 0;
+  std::vector<double> io_free_s_;  // by thread
   std::deque<std::uint64_t> to_decode_;
   std::deque<std::uint64_t> ready_;
   std::deque<unsigned> missing_;  // of the batches from consumed_ on
   // Sums, seconds.
   double read_s_ = 0;
   double held_back_s_ = 0;
+  double io_s_ = 0;
   double decode_s_ = 0;
   double decode_wait_s_ = 0;
   double batch_wait_s_ = 0;
