@@ -1,13 +1,17 @@
 // Checksums: published values, and quick ways beside slow ones.
 #include "base/crc32c.hpp"
 #include "base/crc64nvme.hpp"
+#include "base/sha256.hpp"
 #include "tests/support/seeded_random.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -69,6 +73,51 @@ TEST(crc64nvme, is_that_of_the_specification_at_any_length) {
     const std::span<const std::byte> some = std::span(bytes).last(count);
     EXPECT_EQ(crc64nvme(some), bit_by_bit(some)) << count << " bytes";
   }
+}
+
+std::string hex_of(const sha256& hash) {
+  std::string text;
+  for (const std::uint8_t each : hash) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    text += digits[each >> 4];
+    text += digits[each & 15];
+  }
+  return text;
+}
+
+// FIPS 180-4, in the examples that NIST publishes with it.
+TEST(sha256, is_that_of_the_standard) {
+  const auto of = [](std::string_view text) {
+    sha256_hasher hash;
+    hash.add(text);
+    return hex_of(hash.finish());
+  };
+  EXPECT_EQ(of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(of(std::string(1'000'000, 'a')), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(sha256, is_the_same_in_any_pieces_and_without_the_instructions) {
+  std::vector<std::byte> bytes(300);
+  fill_seeded(5, 0, bytes);
+  for (std::size_t count = 0; count <= bytes.size(); ++count) {
+    const std::span<const std::byte> some = std::span(bytes).first(count);
+    sha256_hasher at_once;
+    at_once.add(some);
+    const sha256 whole = at_once.finish();
+    for (const std::size_t piece : {std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{100}}) {
+      sha256_hasher in_pieces;
+      for (std::size_t at = 0; at < count; at += piece) in_pieces.add(some.subspan(at, std::min(piece, count - at)));
+      EXPECT_EQ(hex_of(in_pieces.finish()), hex_of(whole)) << count << " bytes in pieces of " << piece;
+    }
+  }
+  std::array<std::uint32_t, 8> quick{1, 2, 3, 4, 5, 6, 7, 8};
+  std::array<std::uint32_t, 8> portable = quick;
+  detail::sha256_blocks(quick, std::span(bytes).first(256));
+  detail::sha256_blocks_portable(portable, std::span(bytes).first(256));
+  EXPECT_EQ(quick, portable);
 }
 
 }  // namespace
