@@ -115,7 +115,7 @@ class loader::pipeline final : public line_events {
                 .held_patience = options_.held_patience,
                 .long_wait = options_.timeline.on_stall.count() != 0 ? options_.timeline.on_stall
                                                                      : std::chrono::nanoseconds::max()},
-            span_.from, timeline_)),
+            span_.from, timeline_, resumption_.receipts_from(span_.from))),
         windows_(parts.windows),
         arena_(std::make_shared<io::arena>(arena_settings(options_, memory_, placed_))),
         read_pool_(arena_,
@@ -129,8 +129,12 @@ class loader::pipeline final : public line_events {
         io_(with_io_threads(options_.reader, io_threads_of(run_, options_)), arena_, placed_.io_threads()),
         scratch_(memory_.scratch_bytes, memory_.shown.host_bytes_max, memory_.limits.scratch_bytes),
         rows_(run_.dataset(), run_.programs(), *run_.layout(),
-              {.seed = options_.seed, .digests = options_.digests, .names = options_.names}, scratch_,
-              memory_.decode_threads, placed_.decode_threads(memory_.decode_threads), io_, posted_, flags_, *timeline_),
+              {.seed = options_.seed,
+               .digests = options_.digests,
+               .names = options_.names,
+               .receipts = !options_.receipts.empty()},
+              scratch_, memory_.decode_threads, placed_.decode_threads(memory_.decode_threads), io_, posted_, flags_,
+              *timeline_),
         ending_({.run = run_,
                  .options = options_,
                  .transfer = transfer_,
@@ -377,6 +381,7 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   alone.corrupt_max = {};
   alone.unreadable_max = std::numeric_limits<std::uint64_t>::max();
   alone.journal.clear();
+  alone.receipts.clear();
   alone.digests = alone.names = true;
   alone.timeline = {};
   alone.tune = tuning::off;

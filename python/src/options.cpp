@@ -104,6 +104,7 @@ constexpr keyword<options> keywords[] = {
     {"unreadable_max", whole,
      [](options& to, nb::handle value) { to.unreadable_max = nb::cast<std::uint64_t>(value); }},
     {"journal", "a path", [](options& to, nb::handle value) { to.journal = to_path(value); }},
+    {"receipts", "a path", [](options& to, nb::handle value) { to.receipts = to_path(value); }},
     {"mix", "mixup() or cutmix()", [](options& to, nb::handle value) { to.mix = nb::cast<leat::batch_mix>(value); }},
     {"digests", "a bool", [](options& to, nb::handle value) { to.digests = nb::cast<bool>(value); }},
     {"names", "a bool", [](options& to, nb::handle value) { to.names = nb::cast<bool>(value); }},

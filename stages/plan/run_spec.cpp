@@ -193,6 +193,7 @@ loader_options checked(loader_options options) {
         option_id::corrupt_max);
   }
   check_timeline(options.timeline);
+  if (!options.receipts.empty()) options.digests = true;
   return options;
 }
 

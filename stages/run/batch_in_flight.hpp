@@ -335,6 +335,7 @@ struct batch_in_flight {
   std::vector<std::size_t> ragged_bytes;            ///< [row * ragged outputs + output]
   std::vector<std::string> names;                   ///< of the rows' samples, when names are wanted
   std::vector<digest> row_digests;                  ///< when digests are
+  std::vector<receipt_row> receipts;                ///< when receipts are
   std::vector<picture_geometry> geometries;         ///< [row * pictures + picture]
   std::atomic<std::uint32_t> samples_missing{0};
   delivery_item outgoing;
@@ -373,16 +374,18 @@ struct bookkeeping {
   std::size_t pictures = 0;
   bool digests = false;
   bool names = false;
+  bool receipts = false;
   bool packed = false;
 
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     constexpr std::size_t name_bytes = 64;
-    // Names, digests and geometries exist twice: in the line, and in the batch that was handed out.
+    // Names, digests, receipts and geometries exist twice: in the line, and in the batch that was handed out.
     return sizeof(sample_in_flight) +
            programs * (sizeof(std::span<const std::byte>) + sizeof(std::uint16_t) + sizeof(row_step)) + sizeof(pick) +
            sizeof(std::uint64_t) + reads_of_program_max * programs * sizeof(void*) / reads_in_flight::block_reads +
            ragged * (sizeof(batch_plan::ragged_row) + sizeof(std::size_t)) + 2 * pictures * sizeof(picture_geometry) +
-           (digests ? 2 * sizeof(digest) : 0) + (names ? 2 * (sizeof(std::string) + name_bytes) : 0) +
+           (digests ? 2 * sizeof(digest) : 0) + (receipts ? 2 * sizeof(receipt_row) : 0) +
+           (names ? 2 * (sizeof(std::string) + name_bytes) : 0) +
            (packed ? sizeof(packed_piece) + sizeof(placed_piece) : 0);
   }
   [[nodiscard]] static std::size_t read_bytes() noexcept {

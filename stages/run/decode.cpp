@@ -8,6 +8,7 @@
 #include "stages/plan/shared_members.hpp"
 #include "stages/state/digest.hpp"
 #include "stages/state/journal.hpp"
+#include "stages/state/receipt_row.hpp"
 
 #include <absl/container/inlined_vector.h>
 
@@ -15,6 +16,8 @@
 #include <cassert>
 #include <cstring>
 #include <exception>
+#include <string>
+#include <utility>
 
 namespace leat::stages {
 namespace {
@@ -66,7 +69,12 @@ void decoder::run(sample_in_flight& sample, std::uint32_t thread, const std::ato
   if (sample.out_of_memory()) return describe_out_of_memory(sample);
   if (sample.corrupt) return describe_corrupt(sample);
   if (settings_.digests) add_digest(sample, own);
-  if (settings_.names) sample.owner->names[sample.row] = dataset_.name(sample.pick().sample);
+  if (!settings_.names && !settings_.receipts) return;
+  std::string name = dataset_.name(sample.pick().sample);
+  if (settings_.receipts) {
+    sample.owner->receipts[sample.row] = receipt_row_of(name, sample.owner->row_digests[sample.row]);
+  }
+  if (settings_.names) sample.owner->names[sample.row] = std::move(name);
 }
 
 std::uint64_t decoder::bytes_copied() const noexcept {

@@ -22,6 +22,7 @@ struct decode_settings {
   std::uint64_t seed = 0;
   bool digests = false;
   bool names = false;
+  bool receipts = false;  ///< with digests
 };
 
 /// The decode stage: programs, and each thread's own scratch. Refers to its arguments, which the loader keeps.

@@ -64,6 +64,7 @@ void delivery::close(std::exception_ptr why) {
     dropped.swap(arrived_);
     for (std::size_t i = 0; i < dropped.size(); ++i) ready_.remove(now_ns());
     closed_ = true;
+    receipts_.close(progress_.epoch);
     if (failure_ == nullptr) failure_ = std::move(why);
   }
   pump();
@@ -344,6 +345,10 @@ delivery::taken delivery::hand_out(delivery_item item) {
   std::exception_ptr failure = item.failure;
   try {
     for (const journal_entry& entry : item.journal) journal_.append(entry);
+    if (failure == nullptr) {
+      receipts_.append(item.receipts);
+      if (item.end_of_epoch) receipts_.mark(item.epoch + 1);
+    }
   } catch (...) {
     if (failure == nullptr) failure = std::current_exception();
   }
@@ -352,7 +357,7 @@ delivery::taken delivery::hand_out(delivery_item item) {
   {
     const mutex_lock lock(mutex_);
     returned_batch_ = item.finished != nullptr;
-    // What the journal could not tell of is not handed out, and so not counted.
+    // What the journal or the receipts could not tell of is not handed out, and so not counted.
     if (failure == item.failure) {
       counted_.planned += item.planned;
       counted_.padded += item.padded;

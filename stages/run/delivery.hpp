@@ -12,6 +12,7 @@
 #include "stages/observe/timeline.hpp"
 #include "stages/run/corrupt_watch.hpp"
 #include "stages/state/journal.hpp"
+#include "stages/state/receipts.hpp"
 
 #include <leat/batch.hpp>
 #include <leat/next_result.hpp>
@@ -46,6 +47,7 @@ struct delivery_item {
   std::uint64_t bytes = 0;
   bool end_of_epoch = false;
   std::vector<journal_entry> journal;
+  std::vector<receipt_row> receipts;
 };
 
 ///   batches_max     that the consumer may hold before no more come
@@ -98,14 +100,16 @@ class delivery final : public detail::turn_giver {
 
   ///   from   what was handed out before, by a run that is resumed
   ///   seen   what the trainer does is noted there
+  ///   rows   gets the rows that are handed out
   explicit delivery(journal log, const delivery_limits& limits = {}, const run_progress& from = {},
-                    std::shared_ptr<const timeline> seen = nullptr)
+                    std::shared_ptr<const timeline> seen = nullptr, receipts rows = {})
       : seen_(std::move(seen)),
         track_(seen_ != nullptr ? seen_->trainer() : nullptr),
         limits_(limits),
         progress_(from),
         watch_(limits.corrupt, from.epoch, from.counted),
-        journal_(std::move(log)) {}
+        journal_(std::move(log)),
+        receipts_(std::move(rows)) {}
 
   /// Sets what is called when a batch was handed out and counted, before the consumer has it, on the thread that delivers it; with the
   /// time and the number of batches. Before the first put(). Not after close().
@@ -205,6 +209,7 @@ class delivery final : public detail::turn_giver {
   run_progress progress_ ABSL_GUARDED_BY(mutex_);
   corrupt_watch watch_ ABSL_GUARDED_BY(taking_);
   journal journal_ ABSL_GUARDED_BY(taking_);
+  receipts receipts_ ABSL_GUARDED_BY(taking_);
   async::histogram waits_;
   occupancy ready_;
   std::shared_ptr<batches_out> batches_out_ = std::make_shared<batches_out>();

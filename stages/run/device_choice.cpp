@@ -41,9 +41,11 @@ void check_nvjpeg(const loader_options& options, std::span<const field> fields, 
                 option_id::finish_on_device);
   }
   if (options.digests) {
+    const std::string remedy = options.receipts.empty() ? str_cat("give ", spelled(option_id::digests, "false"))
+                                                        : "leave out the receipts, which are made of digests";
     throw error(errc::usage,
                 str_cat("image '", name, "': digests are made on the host, which has no pixels of ",
-                        spelled(option_id::jpeg_decoder, "nvjpeg"), "; give ", spelled(option_id::digests, "false")),
+                        spelled(option_id::jpeg_decoder, "nvjpeg"), "; ", remedy),
                 option_id::digests);
   }
   if (const std::string why_not = to.prepare_jpegs(); !why_not.empty()) {

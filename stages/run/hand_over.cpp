@@ -184,10 +184,12 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
   item.finished = collate(batch, run_.layout(), options_.digests, options_.names);
   item.finished->returns_to = transfer_;
   if (run_.packing() != nullptr) note_pieces(batch, *item.finished);
-  if (mixer_.on() || options_.names) {
-    for (std::uint32_t row = 0; row < batch.rows(); ++row) {
-      if (!batch.samples[row].corrupt) item.finished->picks.push_back(batch.samples[row].pick());
-    }
+  const bool has_picks = mixer_.on() || options_.names;
+  const bool has_receipts = !options_.receipts.empty();
+  for (std::uint32_t row = 0; row < batch.rows() && (has_picks || has_receipts); ++row) {
+    if (batch.samples[row].corrupt) continue;
+    if (has_picks) item.finished->picks.push_back(batch.samples[row].pick());
+    if (has_receipts) item.receipts.push_back(batch.receipts[row]);
   }
   item.planned = batch.rows();
   item.padded = batch.plan.padded;

@@ -78,6 +78,7 @@ bookkeeping bookkeeping_of(const run_spec& run, const loader_options& options, c
                   .pictures = layout.picture_count(),
                   .digests = options.digests,
                   .names = options.names,
+                  .receipts = !options.receipts.empty(),
                   .packed = run.packing() != nullptr};
   all.planned = plan.in_steps() ? std::min<std::size_t>(all.reads, reads * planner::rows_at_once) : all.reads;
   if (leased) {

@@ -150,6 +150,7 @@ bool prefetch::choose_rows(batch_in_flight& batch) {
   batch.geometries.resize(batch.rows() * line_.run.layout()->picture_count());
   if (line_.options.names) batch.names.resize(batch.rows());
   if (line_.options.digests) batch.row_digests.resize(batch.rows());
+  if (!line_.options.receipts.empty()) batch.receipts.resize(batch.rows());
   batch.samples_missing.store(batch.rows(), std::memory_order_relaxed);
 
   if (batch.plan.memory_bytes > batch_bytes()) {

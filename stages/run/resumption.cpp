@@ -1,24 +1,33 @@
 #include "stages/run/resumption.hpp"
 
+#include "base/hasher.hpp"
 #include "base/text.hpp"
 #include "stages/plan/describe_run.hpp"
 
 #include <leat/error.hpp>
 
+#include <cstddef>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 namespace leat::stages {
 namespace {
 
-// In another world the ranks' journals are others: one that is there is left as it is.
-void check_no_journal(const loader_options& options, const loader_state& state) {
+bool is_of_rank(const loader_state& state, const world& here) {
+  return state.world == here.size && state.rank == here.rank;
+}
+
+// In another world the files of the ranks are others: one that is there is left as it is.
+void check_not_there(std::string_view what, const std::string& path, const loader_options& options,
+                     const loader_state& state) {
   std::error_code failure;
-  if (options.journal.empty() || !std::filesystem::exists(options.journal, failure)) return;
+  if (path.empty() || !std::filesystem::exists(path, failure)) return;
   throw error(errc::usage,
-              str_cat("the journal ", options.journal, " is there already, and the state is of rank ", state.rank,
-                      " of ", state.world, ", not ", options.world.rank, " of ", options.world.size,
-                      ": ranks of another world begin journals of their own; give another name, or move it away"));
+              str_cat("the ", what, " ", path, " is there already, and the state is of rank ", state.rank, " of ",
+                      state.world, ", not ", options.world.rank, " of ", options.world.size,
+                      ": ranks of another world begin files of their own; give another name, or move it away"));
 }
 
 }  // namespace
@@ -38,9 +47,10 @@ span_of_run resumption::resumed() const {
   from.batch = state.batch;
   from.counted = state.counted;
   // What another rank has delivered and written is not what this one goes on with.
-  if (state.world != options_.world.size || state.rank != options_.world.rank) {
+  if (!is_of_rank(state, options_.world)) {
     from.run.reset();
-    check_no_journal(options_, state);
+    check_not_there("journal", options_.journal, options_, state);
+    check_not_there("receipt", options_.receipts, options_, state);
     return {.from = from};
   }
   from.run = options_.digests ? state.run_digest : std::nullopt;
@@ -55,6 +65,25 @@ const state_descriptions& resumption::descriptions() const {
                      run_.samples(), fields_, run_.order());
   });
   return *descriptions_;
+}
+
+receipts resumption::receipts_from(const run_progress& from) const {
+  if (options_.receipts.empty()) return {};
+  hasher described;
+  for (std::size_t i = 0; i < state_descriptions::part_count; ++i) {
+    described.add(descriptions().digest_of(static_cast<state_descriptions::part>(i)));
+  }
+  const bool goes_on = options_.resume && is_of_rank(*options_.resume, options_.world);
+  return {options_.receipts,
+          {.described = described.finish(),
+           .seed = options_.seed,
+           .epochs = options_.epochs,
+           .rank = options_.world.rank,
+           .world = options_.world.size,
+           .begin_epoch = from.epoch,
+           .begin_batch = from.batch},
+          goes_on ? from.counted.samples + from.counted.substituted : 0,
+          from.epoch};
 }
 
 loader_state resumption::at(const run_progress& place) const {

@@ -4,6 +4,7 @@
 #include "stages/observe/run_progress.hpp"
 #include "stages/plan/run_spec.hpp"
 #include "stages/run/loader_parts.hpp"
+#include "stages/state/receipts.hpp"
 
 #include <leat/field.hpp>
 #include <leat/loader_state.hpp>
@@ -38,6 +39,10 @@ class resumption {
   [[nodiscard]] span_of_run one_batch(const batch_place& at) const;
   /// Batches of `span` that are to be delivered; 0 where nobody knows.
   [[nodiscard]] std::uint64_t batches_of(const span_of_run& span) const;
+
+  /// The file of loader_options::receipts, behind the rows that were handed out before `from`.
+  ///   throws   as its constructor
+  [[nodiscard]] receipts receipts_from(const run_progress& from) const;
 
   ///   throws   error{errc::usage} where something that decides bytes has no name
   [[nodiscard]] loader_state at(const run_progress& place) const;

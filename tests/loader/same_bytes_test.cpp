@@ -60,6 +60,7 @@ struct setup {
   bool real_files = false;
   std::string directory_of_files;  // empty: the usual temporary one
   std::optional<index_state> tar;  // in tar shards, opened with such an index
+  bool receipts = false;
   bool packs = false;  // JPEGs that can be are photo packs, beside those that cannot; in shards with their index
 };
 
@@ -108,6 +109,7 @@ std::vector<column> columns() {
   add("layout_columns", [](setup& s) { s.where.layout = fake_layout::columns; });
   add("one_shard", [](setup& s) { s.where.shards = 1; });
   add("names_too", [](setup& s) { s.options.names = true; });
+  add("receipts", [](setup& s) { s.receipts = true; });
   add("skip_with_nothing_corrupt", [](setup& s) { s.options.on_corrupt = corrupt_policy::skip; });
   add("substitute_with_nothing_corrupt", [](setup& s) { s.options.on_corrupt = corrupt_policy::substitute; });
 
@@ -294,6 +296,8 @@ seen_run run(const setup& given, const std::vector<field>& fields = testing::all
       }
     }
   }
+  std::optional<testing::temporary_directory> receipts;
+  if (use.receipts) use.options.receipts = (receipts.emplace().path() / "r").string();
   if (!use.real_files && !use.tar) {
     const fake_dataset fake(samples, use.where);
     return testing::run_all(fake, use.options, fields);
