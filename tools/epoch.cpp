@@ -73,8 +73,9 @@ void tell(const epoch_arguments& arguments, const std::string& text) {
   }
 }
 
-std::array<written_file, 6> files_of(const epoch_arguments& arguments) {
+std::array<written_file, 7> files_of(const epoch_arguments& arguments) {
   return {{{"--journal", &arguments.journal},
+           {"--receipts", &arguments.receipts},
            {"--batches", &arguments.batches},
            {"--state", &arguments.state},
            {"--progress", &arguments.watch.windows},
@@ -97,6 +98,10 @@ void check(const epoch_arguments& arguments) {
   }
   if (arguments.rows && !arguments.digests) {
     throw error(errc::usage, "--rows writes digests, and --digest off makes none; leave one of them out");
+  }
+  if (!arguments.receipts.empty() && !arguments.digests) {
+    throw error(errc::usage,
+                "--receipts writes of each row's digest, and --digest off makes none; leave one of them out");
   }
   if (arguments.batches == "-" && arguments.json) {
     throw error(
@@ -155,6 +160,7 @@ state_writer_options run_state_of(const epoch_arguments& arguments) {
           .here = arguments.here.world,
           .resume = arguments.resume,
           .journal = arguments.journal,
+          .receipts = arguments.receipts,
           .lines = arguments.batches};
 }
 
@@ -447,6 +453,7 @@ epoch_arguments of_this_rank(epoch_arguments arguments) {
   arguments.state = name_for_rank("--state", arguments.state, here);
   arguments.batches = name_for_rank("--batches", arguments.batches, here);
   arguments.journal = name_for_rank("--journal", arguments.journal, here);
+  arguments.receipts = name_for_rank("--receipts", arguments.receipts, here);
   arguments.npy = name_for_rank("--npy", arguments.npy, here);
   arguments.watch.metrics = name_for_rank("--metrics", arguments.watch.metrics, here);
   arguments.trace = name_for_rank("--trace", arguments.trace, here);
@@ -596,6 +603,8 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
   app.option_defaults()->group("What to see of it");
   add_choice(app, "--digest", arguments.digests, {{"on", true}, {"off", false}},
              "of every byte delivered; off to measure speed (on)");
+  add_text(app, "--receipts", arguments.receipts, "FILE",
+           "16 bytes for each row: leat receipt proves by it which samples the run had; %r is the rank");
   add_text(app, "--batches", arguments.batches, "FILE",
            "a JSON line for each batch: epoch, batch, ids, labels, digest; - is standard output, and the table then "
            "goes to standard error");

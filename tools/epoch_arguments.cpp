@@ -109,6 +109,7 @@ loader_options loader_options_of(const epoch_arguments& arguments) {
                          .corrupt_max = arguments.corrupt_max,
                          .unreadable_max = arguments.unreadable_max,
                          .journal = arguments.journal,
+                         .receipts = arguments.receipts,
                          .mix = mix_of(arguments),
                          .digests = arguments.digests,
                          .names = false,

@@ -52,6 +52,7 @@ struct epoch_arguments {
   corrupt_bound corrupt_max;
   std::uint64_t unreadable_max = loader_options().unreadable_max;
   std::string journal;
+  std::string receipts;
   std::string exclude;
   std::string where;
   bool digests = true;

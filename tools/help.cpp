@@ -93,7 +93,7 @@ std::string help_text(const CLI::App& app, const std::string& name, bool is_shor
       rows += row(screen, shown, option->get_type_name(), option->get_description());
     }
     rows += names_in_lines(only_named);
-    if (!rows.empty()) text += str_cat("\n", is_whole ? "" : screen.dim(group) + "\n", rows);
+    if (!rows.empty()) text += str_cat(is_whole ? "" : "\n" + screen.dim(group) + "\n", rows);
   }
   const std::string heading = is_whole ? std::string() : str_cat("\n", screen.dim("Examples"));
   if (!app.get_footer().empty()) text += str_cat(heading, "\n", app.get_footer(), "\n");

@@ -108,6 +108,7 @@ void add_commands(CLI::App& leat, chosen_command& chosen, bool& version_wanted) 
   add_show(leat, chosen);
   add_tune(leat, chosen);
   add_report(leat, chosen);
+  add_receipt(leat, chosen);
   add_replay(leat, chosen);
   add_where_command(leat, chosen);
   add_pack(leat, chosen);

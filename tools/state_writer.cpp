@@ -170,6 +170,7 @@ void state_writer::finish() {
 
 void state_writer::sync_lines() const {
   sync_file(options_.journal);
+  sync_file(options_.receipts);
   sync_file(options_.lines);
 }
 

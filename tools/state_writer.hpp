@@ -19,15 +19,17 @@ enum class resume_when : std::uint8_t {
   always      ///< there has to be one
 };
 
-///   path             of the state; empty: none is written
-///   name             the path as it was given, with %r for the rank
-///   journal, lines   other files of the run, empty where there are none. They are synced before the state that counts them
+///   path   of the state; empty: none is written
+///   name   the path as it was given, with %r for the rank
+///   journal, receipts, lines
+///          other files of the run, empty where there are none. They are synced before the state that counts them
 struct state_writer_options {
   std::string path;
   std::string name;
   leat::world here;
   resume_when resume = resume_when::never;
   std::string journal;
+  std::string receipts;
   std::string lines;
 };
 

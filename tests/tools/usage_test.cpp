@@ -71,7 +71,7 @@ TEST(usage, help_names_every_command_and_fits_the_screen) {
   const ended process = run({"--help"});
   EXPECT_EQ(process.exit_code, 0);
   for (const char* name : {"epoch", "inspect", "check", "show", "report", "pack", "unpack", "make-photos", "doctor",
-                           "bench", "cache", "index", "tokens", "where", "tune"})
+                           "bench", "cache", "index", "tokens", "where", "tune", "receipt"})
     EXPECT_THAT(process.out, HasSubstr(name));
   for (const std::string& line : lines_of(process.out)) EXPECT_THAT(line, SizeIs(Le(100U))) << line;
   EXPECT_THAT(lines_of(process.out), SizeIs(Le(24U)));
@@ -79,7 +79,7 @@ TEST(usage, help_names_every_command_and_fits_the_screen) {
 
 TEST(usage, each_command_explains_itself_with_examples) {
   for (const char* name : {"epoch", "inspect", "check", "show", "report", "pack", "unpack", "make-photos", "doctor",
-                           "bench", "cache", "index", "tokens", "where", "tune"}) {
+                           "bench", "cache", "index", "tokens", "where", "tune", "receipt"}) {
     const ended process = run({name, "--help"});
     EXPECT_EQ(process.exit_code, 0) << name;
     EXPECT_THAT(process.out, HasSubstr(std::string("leat ") + name));
