@@ -35,10 +35,12 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::uint32_t proof_version = 1;
+constexpr std::uint64_t names_bytes_max = std::uint64_t{1} << 30U;
 constexpr std::uint64_t proof_bytes_max = std::uint64_t{1} << 30U;
 
 struct receipt_arguments {
   std::vector<std::string> files;  // RUN.receipt NAME...
+  std::string names;
   std::string proof;
   std::string verify;
   std::string root;
@@ -244,12 +246,18 @@ void show(const stages::receipt_statement& of, const sha256& root, const std::ve
     }
     text += "\n";
   }
+  if (all.size() > 1) {
+    const auto in = static_cast<std::uint64_t>(
+        std::count_if(all.begin(), all.end(), [](const looked_up& each) { return !each.rows.empty(); }));
+    str_append(text, "\n  ", count_text(in), " of ", counted(all.size(), "name", "names"), in == 1 ? " is" : " are",
+               " in\n");
+  }
   print(text + "\n");
 }
 
 int verify(const receipt_arguments& arguments) {
-  if (!arguments.files.empty() || !arguments.proof.empty()) {
-    throw error(errc::usage, "--verify checks a proof without its receipt; leave out the receipt, NAMEs and --proof");
+  if (!arguments.files.empty() || !arguments.names.empty() || !arguments.proof.empty()) {
+    throw error(errc::usage, "--verify checks a proof without its receipt; leave out the receipt, names and --proof");
   }
   sha256 root{};
   std::string given = arguments.root;
@@ -285,6 +293,21 @@ int verify(const receipt_arguments& arguments) {
   return exit_done;
 }
 
+// Those of the command line, and those of --names: a line each, of whatever bytes.
+std::vector<std::string> names_of(const receipt_arguments& arguments) {
+  std::vector<std::string> names(arguments.files.begin() + 1, arguments.files.end());
+  if (arguments.names.empty()) return names;
+  int failure = 0;
+  const std::string text = whole_file(arguments.names, failure, names_bytes_max);
+  if (failure != 0) throw io::explain_open(failure, arguments.names);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    if (end != at) names.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return names;
+}
+
 int receipt(const receipt_arguments& arguments, interruption& stop) {
   if (arguments.verify.empty() != arguments.root.empty()) {
     throw error(errc::usage, "--verify PROOF and --root HEX belong together; give both");
@@ -293,20 +316,24 @@ int receipt(const receipt_arguments& arguments, interruption& stop) {
   if (arguments.files.empty()) {
     throw error(errc::usage, "RUN.receipt is needed; as in `leat receipt run.receipt daisy/17.jpg`");
   }
-  const std::span<const std::string> names = std::span(arguments.files).subspan(1);
-  if (!arguments.proof.empty() && names.empty()) {
+  const std::vector<std::string> names = as_named([&] { return names_of(arguments); });
+  const bool proves = !arguments.proof.empty();
+  if (proves && names.empty()) {
     throw error(errc::usage, "--proof writes what proves something of each NAME; give at least one NAME");
   }
-  if (!arguments.proof.empty()) output_file::check(arguments.proof);
+  if (proves) output_file::check(arguments.proof);
   const auto leave = [&] { complain("receipt", str_cat("stopped by ", stop.name())); };
   const leaving_at_once leaving(stop, leave);
-  stages::sealed_receipt sealed = as_named([&] { return stages::seal_receipt(arguments.files.front(), names); });
+  stages::sealed_receipt sealed = as_named([&] {
+    return stages::seal_receipt(arguments.files.front(), names,
+                                proves ? stages::receipt_proofs::of_each_name : stages::receipt_proofs::none);
+  });
   std::vector<looked_up> all;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    stages::proved_rows proved = stages::prove(sealed.of, names[i], sealed.proofs[i]);
-    all.push_back({.name = names[i], .rows = std::move(proved.rows), .proof = std::move(sealed.proofs[i])});
+    looked_up& each = all.emplace_back(looked_up{.name = names[i], .rows = std::move(sealed.rows[i])});
+    if (proves) each.proof = std::move(sealed.proofs[i]);
   }
-  if (!arguments.proof.empty()) write_proofs(arguments.proof, sealed, all);
+  if (proves) write_proofs(arguments.proof, sealed, all);
   show(sealed.of, sealed.root, all, arguments, "");
   return exit_done;
 }
@@ -318,6 +345,7 @@ void add_receipt(CLI::App& leat, chosen_command& chosen) {
   CLI::App& app = *leat.add_subcommand("receipt", "prove that a sample was, or was not, in a run");
   app.add_option("RUN", arguments->files, "what --receipts of leat epoch has written, and names of samples")
       ->option_text("RUN.receipt NAME...");
+  add_text(app, "--names", arguments->names, "FILE", "more names, one a line");
   add_text(app, "--proof", arguments->proof, "FILE", "write what proves it of each NAME");
   add_text(app, "--verify", arguments->verify, "PROOF", "check such a FILE, without the receipt");
   add_text(app, "--root", arguments->root, "HEX", "with --verify: the root that was printed when the run had ended");

@@ -11,9 +11,9 @@
 
 namespace leat::stages {
 
-/// The first 12 bytes of the SHA-256 of the sample's name, then the first 4 of the row's digest. Sorted, the rows of one name are
-/// neighbours. 96 bits of a name: none of 10^8 others is found to have the same key in fewer than 2^69 trials. Of the row 32 bits
-/// are enough: its digest is XXH3, which tells accidents and no forgers.
+/// The first 12 bytes of the SHA-256 of the sample's name, then the first 4 of the row's digest: sorted, a name's rows are neighbours.
+/// Another name with the key of one of 10^8 takes 2^69 trials (who makes up both names: 2^48). Of the row 32 bits are enough: its
+/// digest is XXH3, which tells accidents and no forgers.
 struct receipt_row {
   static constexpr std::size_t key_bytes = 12;
   static constexpr std::size_t digest_bytes = 4;

@@ -89,6 +89,37 @@ sha256 node_of(std::uint64_t begin, std::uint64_t end, std::uint64_t first, std:
   return hash_node(left, node_of(middle, end, first, last, leaf, sibling));
 }
 
+/// The nodes over all leaves.
+class receipt_nodes {
+ public:
+  explicit receipt_nodes(std::vector<sha256> leaves) : count_(leaves.size()) {
+    levels_.push_back(std::move(leaves));
+    while (levels_.back().size() > 1) {
+      const std::vector<sha256>& below = levels_.back();
+      std::vector<sha256> level;
+      level.reserve(below.size() / 2);
+      for (std::size_t i = 0; i + 1 < below.size(); i += 2) level.push_back(hash_node(below[i], below[i + 1]));
+      levels_.push_back(std::move(level));
+    }
+  }
+
+  [[nodiscard]] std::uint64_t leaves() const noexcept { return count_; }
+  /// The node over [begin, end), a subtree.
+  [[nodiscard]] sha256 over(std::uint64_t begin, std::uint64_t end) const {
+    const std::uint64_t size = end - begin;
+    if (std::has_single_bit(size)) {
+      const auto level = static_cast<std::size_t>(std::countr_zero(size));
+      return levels_[level][begin >> level];
+    }
+    const std::uint64_t middle = begin + std::bit_floor(size);
+    return hash_node(over(begin, middle), over(middle, end));
+  }
+
+ private:
+  std::uint64_t count_;
+  std::vector<std::vector<sha256>> levels_;  // of leaves 1, 2, 4, ...: the whole ones
+};
+
 /// A receipt's rows, block by block in their order.
 class sorted_blocks {
  public:
@@ -178,10 +209,11 @@ class sorted_blocks {
   std::size_t left_over_ = 0;  // of the parts before: sorted, and less than all that follow
 };
 
-/// Takes the blocks one after the other, and keeps those that prove something of a name.
-class proof_finder {
+/// Takes the blocks one after the other, and keeps what they have and prove of names.
+class name_finder {
  public:
-  explicit proof_finder(std::span<const std::string> names) : proofs_(names.size()) {
+  name_finder(std::span<const std::string> names, receipt_proofs wanted)
+      : rows_(names.size()), proofs_(wanted == receipt_proofs::none ? 0 : names.size()) {
     for (std::size_t i = 0; i < names.size(); ++i) wanted_.emplace_back(key_of(names[i]), i);
     std::sort(wanted_.begin(), wanted_.end());
   }
@@ -191,9 +223,10 @@ class proof_finder {
     held_.assign(block.begin(), block.end());
     ++number_;
   }
-  [[nodiscard]] std::vector<receipt_proof> finish() {
-    if (number_ != 0) keep(std::nullopt);
-    return std::move(proofs_);
+  void finish(sealed_receipt& into) {
+    keep(std::nullopt);
+    into.rows = std::move(rows_);
+    into.proofs = std::move(proofs_);
   }
 
  private:
@@ -206,6 +239,10 @@ class proof_finder {
     if (before_) first = std::lower_bound(first, last, *before_, less);
     if (next) last = std::upper_bound(first, last, *next, more);
     for (; first != last; ++first) {
+      for (const receipt_row& row : held_) {
+        if (key_of(row) == first->first) rows_[first->second].push_back(row);
+      }
+      if (proofs_.empty()) continue;
       receipt_proof& proof = proofs_[first->second];
       if (proof.rows.empty()) proof.first_block = number_ - 1;
       proof.rows.insert(proof.rows.end(), held_.begin(), held_.end());
@@ -214,7 +251,8 @@ class proof_finder {
   }
 
   std::vector<std::pair<name_key, std::size_t>> wanted_;
-  std::vector<receipt_proof> proofs_;
+  std::vector<std::vector<receipt_row>> rows_;
+  std::vector<receipt_proof> proofs_;  // empty: not wanted
   std::vector<receipt_row> held_;
   std::optional<name_key> before_;  // the last row before `held_`
   std::uint64_t number_ = 0;        // of blocks so far
@@ -226,31 +264,29 @@ class proof_finder {
 
 }  // namespace
 
-sealed_receipt seal_receipt(const std::string& path, std::span<const std::string> names, std::size_t bytes_max) {
+sealed_receipt seal_receipt(const std::string& path, std::span<const std::string> names, receipt_proofs wanted,
+                            std::size_t bytes_max) {
   sorted_blocks blocks(path, bytes_max);
   sealed_receipt sealed;
   sealed.of = {.of = blocks.head().of, .rows = blocks.rows(), .ended = blocks.head().ended()};
   std::vector<sha256> leaves;
   leaves.reserve(blocks_of(blocks.rows()));
-  proof_finder finder(names);
+  name_finder finder(names, wanted);
   blocks.for_each([&](std::span<const receipt_row> block) {
     leaves.push_back(hash_block(block));
     finder.take(block);
   });
-  sealed.proofs = finder.finish();
+  finder.finish(sealed);
 
-  const auto leaf = [&](std::uint64_t number) { return leaves[number]; };
-  const auto none = [](std::uint64_t, std::uint64_t) { return sha256(); };
-  const auto whole = [&](std::uint64_t begin, std::uint64_t end) {
-    return node_of(begin, end, begin, end, leaf, none);
-  };
-  sealed.root = hash_root(sealed.of, whole(0, leaves.size()));
+  const receipt_nodes nodes(std::move(leaves));
+  sealed.root = hash_root(sealed.of, nodes.over(0, nodes.leaves()));
+  const auto leaf = [&](std::uint64_t number) { return nodes.over(number, number + 1); };
   for (receipt_proof& proof : sealed.proofs) {
     const auto sibling = [&](std::uint64_t begin, std::uint64_t end) {
-      return proof.siblings.emplace_back(whole(begin, end));
+      return proof.siblings.emplace_back(nodes.over(begin, end));
     };
     static_cast<void>(
-        node_of(0, leaves.size(), proof.first_block, proof.first_block + blocks_of(proof.rows.size()), leaf, sibling));
+        node_of(0, nodes.leaves(), proof.first_block, proof.first_block + blocks_of(proof.rows.size()), leaf, sibling));
   }
   return sealed;
 }

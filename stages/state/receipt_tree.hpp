@@ -38,16 +38,22 @@ struct receipt_proof {
   std::vector<sha256> siblings;
 };
 
+///   rows, proofs   of each name
 struct sealed_receipt {
   receipt_statement of;
   sha256 root{};
+  std::vector<std::vector<receipt_row>> rows;
   std::vector<receipt_proof> proofs;
 };
 
-/// Reads a receipt and makes its root, and the proof of each name.
-///   bytes_max   of rows that are sorted at once: the file is read as many times as it takes. Hashes take half a byte a row besides
+enum class receipt_proofs : bool { none, of_each_name };
+
+/// Reads a receipt and makes its root, and looks up the names.
+///   bytes_max   of rows that are sorted at once: the file is read as many times as it takes. Hashes take a byte a row besides, and a
+///               proof 2 KiB
 ///   throws      error{errc::format}: no receipt, a damaged one, one that was cut; errc::unsupported; as io::explain_open(), explain_read()
 [[nodiscard]] sealed_receipt seal_receipt(const std::string& path, std::span<const std::string> names,
+                                          receipt_proofs wanted = receipt_proofs::none,
                                           std::size_t bytes_max = std::size_t{512} << 20U);
 
 /// What a proof proves.

@@ -47,7 +47,7 @@ rows_by_name note_rows(loader& train, std::uint64_t batches_max = ~std::uint64_t
 
 /// What the receipt proves of each name.
 rows_by_name proved_of(const std::string& path, const std::vector<std::string>& names) {
-  const stages::sealed_receipt sealed = stages::seal_receipt(path, names);
+  const stages::sealed_receipt sealed = stages::seal_receipt(path, names, stages::receipt_proofs::of_each_name);
   rows_by_name proved;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const stages::proved_rows found = stages::prove(sealed.of, names[i], sealed.proofs[i]);

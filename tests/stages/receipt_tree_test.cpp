@@ -80,7 +80,7 @@ TEST(receipt_tree, proves_of_every_name_how_often_it_is_there) {
     const receipt_of_rows receipt(rows);
     std::vector<std::string> names = receipt.names();
     for (std::uint64_t i = 0; i < 200; ++i) names.push_back(name_of(100'000 + i));
-    const sealed_receipt sealed = seal_receipt(receipt.path(), names);
+    const sealed_receipt sealed = seal_receipt(receipt.path(), names, receipt_proofs::of_each_name);
     EXPECT_EQ(sealed.of.rows, rows);
     EXPECT_TRUE(sealed.of.ended);
     EXPECT_EQ(sealed.of.of.seed, 7U);
@@ -89,7 +89,12 @@ TEST(receipt_tree, proves_of_every_name_how_often_it_is_there) {
       const proved_rows proved = prove(sealed.of, names[i], sealed.proofs[i]);
       ASSERT_EQ(proved.root, sealed.root) << names[i];
       ASSERT_EQ(proved.rows.size(), receipt.times(names[i])) << names[i];
+      ASSERT_EQ(sealed.rows[i], proved.rows);
     }
+    const sealed_receipt looked_up = seal_receipt(receipt.path(), names);
+    EXPECT_EQ(looked_up.root, sealed.root);
+    EXPECT_EQ(looked_up.rows, sealed.rows);
+    EXPECT_TRUE(looked_up.proofs.empty());
   }
 }
 
@@ -97,10 +102,10 @@ TEST(receipt_tree, is_the_same_for_any_order_of_the_rows_and_any_memory) {
   const receipt_of_rows receipt(1000);
   const receipt_of_rows reversed(1000, true);
   const std::vector<std::string> names = {name_of(3), name_of(100'000)};
-  const sealed_receipt sealed = seal_receipt(receipt.path(), names);
+  const sealed_receipt sealed = seal_receipt(receipt.path(), names, receipt_proofs::of_each_name);
   EXPECT_EQ(seal_receipt(reversed.path(), names).root, sealed.root);
   for (const std::size_t bytes : {std::size_t{100}, std::size_t{1600}, std::size_t{9000}}) {
-    const sealed_receipt in_parts = seal_receipt(receipt.path(), names, bytes);
+    const sealed_receipt in_parts = seal_receipt(receipt.path(), names, receipt_proofs::of_each_name, bytes);
     EXPECT_EQ(in_parts.root, sealed.root) << bytes << " bytes";
     for (std::size_t i = 0; i < names.size(); ++i) {
       EXPECT_EQ(in_parts.proofs[i].rows, sealed.proofs[i].rows);
@@ -115,7 +120,7 @@ TEST(receipt_tree, has_a_root_that_states_each_row_and_what_the_run_was) {
   const receipt_of_rows other(201);
   EXPECT_NE(seal_receipt(other.path(), {}).root, sealed.root);
   const std::vector<std::string> names = {name_of(3)};
-  const receipt_proof proof = seal_receipt(receipt.path(), names).proofs.front();
+  const receipt_proof proof = seal_receipt(receipt.path(), names, receipt_proofs::of_each_name).proofs.front();
   const auto root_of = [&](auto&& change) {
     receipt_statement of = sealed.of;
     change(of);
@@ -146,7 +151,7 @@ bool holds(const sealed_receipt& sealed, const std::string& name, const receipt_
 TEST(receipt_tree, proves_nothing_by_a_proof_that_was_changed) {
   const receipt_of_rows receipt(1000);
   const std::vector<std::string> names = {name_of(3), name_of(100'000)};
-  const sealed_receipt sealed = seal_receipt(receipt.path(), names);
+  const sealed_receipt sealed = seal_receipt(receipt.path(), names, receipt_proofs::of_each_name);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const receipt_proof& good = sealed.proofs[i];
     ASSERT_TRUE(holds(sealed, names[i], good));
@@ -193,7 +198,7 @@ TEST(receipt_tree, proves_nothing_by_a_proof_that_was_changed) {
 TEST(receipt_tree, proves_no_absence_by_rows_elsewhere) {
   const receipt_of_rows receipt(1000);
   const std::vector<std::string> names = receipt.names();
-  const sealed_receipt sealed = seal_receipt(receipt.path(), names);
+  const sealed_receipt sealed = seal_receipt(receipt.path(), names, receipt_proofs::of_each_name);
   std::size_t refused = 0;
   for (std::size_t i = 1; i < names.size(); ++i) {
     const receipt_proof& elsewhere = sealed.proofs[i];
@@ -237,7 +242,7 @@ TEST(receipt_file, of_a_process_that_was_killed_has_the_rows_up_to_then) {
   const std::vector<std::string> names = {"b"};
   receipts open(path, {.epochs = 2}, 0, 0);
   open.append(rows);
-  const sealed_receipt sealed = seal_receipt(path, names);
+  const sealed_receipt sealed = seal_receipt(path, names, receipt_proofs::of_each_name);
   EXPECT_EQ(sealed.of.rows, 2U);
   EXPECT_FALSE(sealed.of.ended);
   EXPECT_EQ(prove(sealed.of, "b", sealed.proofs.front()).rows.size(), 1U);

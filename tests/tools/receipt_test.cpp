@@ -87,6 +87,21 @@ TEST(receipt_command, says_of_every_sample_that_it_was_in_the_run_and_of_others_
                                HasSubstr("in, 2 times     " + names[0]), HasSubstr("not in          no.jpg")));
 }
 
+TEST(receipt_command, takes_names_from_a_file) {
+  const receipt_of_photos photos;
+  photos.load();
+  const std::vector<std::string> names = photos.names();
+  std::string lines = "\nno.jpg \xff\n";
+  for (const std::string& each : names) lines += each + "\n";
+  lines += "last";
+  std::ofstream(photos.file("names")) << lines;
+  const ended shown = run({"receipt", photos.receipt(), "first", "--names", photos.file("names")});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, AllOf(HasSubstr("not in          first"), HasSubstr("not in          last"),
+                               HasSubstr("in, 2 times     " + names.back()), HasSubstr("12 of 15 names are in")));
+  EXPECT_THAT(refusal_of(run({"receipt", photos.receipt(), "--names", photos.file("none")}), 2), HasSubstr("none"));
+}
+
 TEST(receipt_command, has_the_digests_that_batches_rows_has) {
   const receipt_of_photos photos;
   const ended process =
