@@ -118,6 +118,7 @@ void detail::sha256_blocks(std::array<std::uint32_t, 8>& state, std::span<const 
 }
 
 void sha256_hasher::add(std::span<const std::byte> bytes) noexcept {
+  if (bytes.empty()) return;  // It may begin nowhere.
   bytes_ += bytes.size();
   if (in_block_ != 0) {
     const std::size_t taken = std::min(bytes.size(), block_bytes - in_block_);

@@ -1,4 +1,5 @@
 // leat receipt: what the receipt of a run says of samples, with proofs that are checked without it.
+#include "base/hex.hpp"
 #include "base/parse_json.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
@@ -55,37 +56,11 @@ struct looked_up {
   stages::receipt_proof proof = {};
 };
 
-std::string hex_of(std::span<const std::uint8_t> bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const std::uint8_t each : bytes) {
-    text += digits[each >> 4U];
-    text += digits[each & 15U];
-  }
-  return text;
-}
-
-// Fills `into` from lower-case digits; false where the text is none of that length.
-bool bytes_of_hex(std::string_view text, std::span<std::uint8_t> into) {
-  if (text.size() != 2 * into.size()) return false;
-  const auto value = [](char digit) {
-    return digit >= '0' && digit <= '9' ? digit - '0' : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
-  };
-  for (std::size_t i = 0; i < into.size(); ++i) {
-    const int high = value(text[2 * i]);
-    const int low = value(text[2 * i + 1]);
-    if (high < 0 || low < 0) return false;
-    into[i] = static_cast<std::uint8_t>(16 * high + low);
-  }
-  return true;
-}
-
 // The beginning of the digest of each row.
 std::vector<std::string> digests_of(const std::vector<stages::receipt_row>& rows) {
   std::vector<std::string> all;
   for (const stages::receipt_row& each : rows) {
-    all.push_back(hex_of(std::span(each.bytes).subspan(stages::receipt_row::key_bytes)));
+    all.push_back(to_hex(std::span(each.bytes).subspan(stages::receipt_row::key_bytes)));
   }
   return all;
 }
@@ -112,19 +87,19 @@ json as_json(const looked_up& each) {
   if (is_utf8(each.name)) {
     proof["name"] = each.name;
   } else {
-    proof["name_hex"] = hex_of({reinterpret_cast<const std::uint8_t*>(each.name.data()), each.name.size()});
+    proof["name_hex"] = to_hex({reinterpret_cast<const std::uint8_t*>(each.name.data()), each.name.size()});
   }
   proof["times"] = each.rows.size();
   proof["first_block"] = each.proof.first_block;
   json& rows = proof["rows"] = json::array();
-  for (const stages::receipt_row& row : each.proof.rows) rows.push_back(hex_of(row.bytes));
+  for (const stages::receipt_row& row : each.proof.rows) rows.push_back(to_hex(row.bytes));
   json& siblings = proof["siblings"] = json::array();
-  for (const sha256& hash : each.proof.siblings) siblings.push_back(hex_of(hash));
+  for (const sha256& hash : each.proof.siblings) siblings.push_back(to_hex(hash));
   return proof;
 }
 
 void write_proofs(const std::string& path, const stages::sealed_receipt& sealed, const std::vector<looked_up>& all) {
-  json whole{{"leat_receipt_proof", proof_version}, {"root", hex_of(sealed.root)}, {"run", run_of(sealed.of)}};
+  json whole{{"leat_receipt_proof", proof_version}, {"root", to_hex(sealed.root)}, {"run", run_of(sealed.of)}};
   json& names = whole["names"] = json::array();
   for (const looked_up& each : all) names.push_back(as_json(each));
   output_file file(path, output_file::appears::when_closed);
@@ -147,7 +122,7 @@ read_proofs proofs_in(const std::string& path) {
     throw error(errc::format, str_cat(path, ": ", why, "; give a file that leat receipt --proof has written"));
   };
   const auto bytes = [&](const json& from, std::span<std::uint8_t> into) {
-    if (!from.is_string() || !bytes_of_hex(from.get_ref<const std::string&>(), into)) {
+    if (!from.is_string() || !from_hex(from.get_ref<const std::string&>(), into)) {
       refuse("a hash or a row is no hexadecimal number of its length");
     }
   };
@@ -226,12 +201,12 @@ void show(const stages::receipt_statement& of, const sha256& root, const std::ve
                        {"digests", digests_of(each.rows)}});
     }
     print(report_text(
-        {{"receipt", run_of(of)}, {"root", hex_of(root)}, {"verified", !verified.empty()}, {"names", std::move(names)}},
+        {{"receipt", run_of(of)}, {"root", to_hex(root)}, {"verified", !verified.empty()}, {"names", std::move(names)}},
         arguments.asked));
     return;
   }
   const terminal screen = terminal::of(stdout);
-  std::string text = str_cat("\n  ", about(of), "\n  root ", screen.bold(hex_of(root)), verified, "\n");
+  std::string text = str_cat("\n  ", about(of), "\n  root ", screen.bold(to_hex(root)), verified, "\n");
   if (!all.empty()) text += "\n";
   constexpr std::size_t digests_shown = 4;
   for (const looked_up& each : all) {
@@ -260,10 +235,7 @@ int verify(const receipt_arguments& arguments) {
     throw error(errc::usage, "--verify checks a proof without its receipt; leave out the receipt, names and --proof");
   }
   sha256 root{};
-  std::string given = arguments.root;
-  std::transform(given.begin(), given.end(), given.begin(),
-                 [](char each) { return each >= 'A' && each <= 'F' ? static_cast<char>(each - 'A' + 'a') : each; });
-  if (!bytes_of_hex(given, root)) {
+  if (!from_hex(arguments.root, root)) {
     throw error(errc::usage, str_cat("--root '", one_line(arguments.root),
                                      "': give the 64 hexadecimal digits that leat receipt has printed for the run"));
   }
@@ -280,7 +252,7 @@ int verify(const receipt_arguments& arguments) {
       refuse(each.name, failure.what());
     }
     if (proved.root != root) {
-      refuse(each.name, str_cat("the proof is of root ", hex_of(proved.root),
+      refuse(each.name, str_cat("the proof is of root ", to_hex(proved.root),
                                 ", not of --root: it was changed, or is of another run"));
     }
     if (proved.rows.size() != read.times[i]) {

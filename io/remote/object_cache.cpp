@@ -1,6 +1,8 @@
 #include "io/remote/object_cache.hpp"
 
+#include "base/hex.hpp"
 #include "base/option_words.hpp"
+#include "base/sha256.hpp"
 #include "base/text.hpp"
 #include "io/remote/http_client.hpp"
 #include "io/remote/remote_source.hpp"
@@ -8,9 +10,6 @@
 
 #include <leat/error.hpp>
 
-#include <openssl/sha.h>
-
-#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <utility>
@@ -50,15 +49,9 @@ std::string file_of(const remote_object& object, const object_facts& facts) {
   const std::string whole =
       str_cat(object.where.tls ? "https\n" : "http\n", object.where.host, "\n", object.where.port, "\n",
               unsigned_target(object.where.target), "\n", facts.size_bytes, "\n", facts.version(object.where));
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(whole.data()), whole.size(), digest.data());
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char each : digest) {
-    text += digits[each >> 4];
-    text += digits[each & 15];
-  }
-  return text;
+  sha256_hasher hash;
+  hash.add(whole);
+  return to_hex(hash.finish());
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "io/remote/sigv4.hpp"
 
+#include "base/hex.hpp"
 #include "base/percent.hpp"
 #include "base/text.hpp"
 #include "io/remote/address.hpp"
@@ -19,16 +20,6 @@ namespace {
 using sha256 = std::array<unsigned char, 32>;
 
 constexpr std::string_view of_nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
-std::string hex_of(const sha256& bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text(2 * bytes.size(), '0');
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    text[2 * i] = digits[bytes[i] >> 4U];
-    text[2 * i + 1] = digits[bytes[i] & 15U];
-  }
-  return text;
-}
 
 void wipe(std::string& text) noexcept {
   if (!text.empty()) OPENSSL_cleanse(text.data(), text.size());
@@ -136,9 +127,9 @@ std::vector<header_line> sigv4_signer::sign(std::string_view path, std::string_v
   const std::string request = str_cat("GET\n", path, "\n", query, "\n", lines, "\n", names, "\n", of_nothing);
   const std::string scope = str_cat(day, "/", region_, "/", service_, "/aws4_request");
   const std::string to_sign = str_cat("AWS4-HMAC-SHA256\n", static_cast<const char*>(time), "\n", scope, "\n",
-                                      hex_of(hashes_->of(bytes_of(request))));
+                                      to_hex(hashes_->of(bytes_of(request))));
   added.push_back({"authorization", str_cat("AWS4-HMAC-SHA256 Credential=", keys_.id, "/", scope, ", SignedHeaders=",
-                                            names, ", Signature=", hex_of(hashes_->keyed(key_, to_sign)))});
+                                            names, ", Signature=", to_hex(hashes_->keyed(key_, to_sign)))});
   return added;
 }
 

@@ -1,6 +1,7 @@
 // Checksums: published values, and quick ways beside slow ones.
 #include "base/crc32c.hpp"
 #include "base/crc64nvme.hpp"
+#include "base/hex.hpp"
 #include "base/sha256.hpp"
 #include "tests/support/seeded_random.hpp"
 
@@ -75,22 +76,12 @@ TEST(crc64nvme, is_that_of_the_specification_at_any_length) {
   }
 }
 
-std::string hex_of(const sha256& hash) {
-  std::string text;
-  for (const std::uint8_t each : hash) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    text += digits[each >> 4];
-    text += digits[each & 15];
-  }
-  return text;
-}
-
 // FIPS 180-4, in the examples that NIST publishes with it.
 TEST(sha256, is_that_of_the_standard) {
   const auto of = [](std::string_view text) {
     sha256_hasher hash;
     hash.add(text);
-    return hex_of(hash.finish());
+    return to_hex(hash.finish());
   };
   EXPECT_EQ(of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   EXPECT_EQ(of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -110,7 +101,7 @@ TEST(sha256, is_the_same_in_any_pieces_and_without_the_instructions) {
     for (const std::size_t piece : {std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{100}}) {
       sha256_hasher in_pieces;
       for (std::size_t at = 0; at < count; at += piece) in_pieces.add(some.subspan(at, std::min(piece, count - at)));
-      EXPECT_EQ(hex_of(in_pieces.finish()), hex_of(whole)) << count << " bytes in pieces of " << piece;
+      EXPECT_EQ(to_hex(in_pieces.finish()), to_hex(whole)) << count << " bytes in pieces of " << piece;
     }
   }
   std::array<std::uint32_t, 8> quick{1, 2, 3, 4, 5, 6, 7, 8};
@@ -118,6 +109,17 @@ TEST(sha256, is_the_same_in_any_pieces_and_without_the_instructions) {
   detail::sha256_blocks(quick, std::span(bytes).first(256));
   detail::sha256_blocks_portable(portable, std::span(bytes).first(256));
   EXPECT_EQ(quick, portable);
+}
+
+TEST(hex, is_read_as_it_was_written_and_of_its_length_only) {
+  std::array<std::uint8_t, 3> bytes{};
+  EXPECT_TRUE(from_hex("00a9Ff", bytes));
+  EXPECT_EQ(bytes, (std::array<std::uint8_t, 3>{0, 0xA9, 0xFF}));
+  EXPECT_EQ(to_hex(bytes), "00a9ff");
+  EXPECT_TRUE(from_hex("", std::span<std::uint8_t>()));
+  for (const char* const other : {"", "00a9f", "00a9ff0", "00a9fg", "0x00a9", " 0a9ff", "-0a9ff"}) {
+    EXPECT_FALSE(from_hex(other, bytes)) << other;
+  }
 }
 
 }  // namespace
