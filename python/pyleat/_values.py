@@ -70,10 +70,11 @@ def _value(base):
     return kind
 
 
-(Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Graph, Tokens, Tokenizer, Tokenize, Chat, Custom, Dataset,
- Order) = map(
+(Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Graph, Tokens, Tokenizer, Tokenize, Chat, Custom, Mask, Boxes, Points,
+ Field, JoinKey, Dataset, Order) = map(
     _value, (_leat.Image, _leat.Label, _leat.Bytes, _leat.Text, _leat.Sequence, _leat.Array, _leat.Columns, _leat.Stack,
-             _leat.Graph, _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Chat, _leat.Custom, _leat.Dataset, _leat.Order))
+             _leat.Graph, _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Chat, _leat.Custom, _leat.Mask, _leat.Boxes,
+             _leat.Points, _leat.Field, _leat.JoinKey, _leat.Dataset, _leat.Order))
 
 
 def _refuse_to_pickle(self):
@@ -94,8 +95,11 @@ def _function(name, kind):
     return call
 
 
-open, open_tokens, concat, zip, cut_windows, from_tensors = [
-    _function(name, Dataset) for name in ("open", "open_tokens", "concat", "zip", "cut_windows", "from_tensors")]
+(open, open_tokens, open_coco, open_voc, open_yolo, join, concat, zip, cut_windows, from_tensors) = [
+    _function(name, Dataset) for name in ("open", "open_tokens", "open_coco", "open_voc", "open_yolo", "join", "concat", "zip",
+                                          "cut_windows", "from_tensors")]
+by, by_stem = [_function(name, JoinKey) for name in ("by", "by_stem")]
+views, five_crop, ten_crop = [_function(name, Field) for name in ("views", "five_crop", "ten_crop")]
 (sequential, shuffled, shuffled_blocks, repeated, weighted, balanced, bucketed, packed, balanced_cost) = [
     _function(name, Order) for name in ("sequential", "shuffled", "shuffled_blocks", "repeated", "weighted", "balanced",
                                         "bucketed", "packed", "balanced_cost")]

@@ -3,6 +3,7 @@
 
 #include <leat/dlpack.h>
 #include <leat/error.hpp>
+#include <leat/picture_geometry.hpp>
 #include <leat/stream.hpp>
 
 #include <nanobind/stl/optional.h>
@@ -84,13 +85,26 @@ nb::tuple shape_of(const leat::dimensions& shape) {
 
 using held = std::shared_ptr<leat::batch>;
 
-held_tensor output_of(const held& of, const std::string& name) {
+// A name that a batch does not have is a KeyError.
+template <class Call>
+auto by_name(const Call& call) {
   try {
-    return {of, (*of)[name]};
+    return call();
   } catch (const leat::error& wrong) {
     if (wrong.code() == leat::errc::not_found) throw nb::key_error(wrong.what());
     throw;
   }
+}
+
+held_tensor output_of(const held& of, const std::string& name) {
+  return by_name([&] { return held_tensor{of, (*of)[name]}; });
+}
+
+nb::tuple matrix_of(const leat::picture_geometry& of) {
+  const auto row = [&](std::size_t first) {
+    return nb::make_tuple(of.matrix[first], of.matrix[first + 1], of.matrix[first + 2]);
+  };
+  return nb::make_tuple(row(0), row(3), row(6));
 }
 
 }  // namespace
@@ -115,6 +129,19 @@ void add_batch(nb::module_& to) {
       .def("__repr__", [](const held_tensor& of) {
         return "pyleat.Tensor(" + std::string(leat::name(of.view.type)) + " " + leat::to_string(of.view.shape) + ")";
       });
+
+  using leat::picture_geometry;
+  nb::class_<picture_geometry>(to, "PictureGeometry",
+                               "Where the picture of a row lies, in pixels; the middle of the first one is (0.5, 0.5).")
+      .def_ro("picture_width", &picture_geometry::picture_width, "Of the picture as it is stored.")
+      .def_ro("picture_height", &picture_geometry::picture_height)
+      .def_ro("row_width", &picture_geometry::row_width)
+      .def_ro("row_height", &picture_geometry::row_height)
+      .def_ro("turned", &picture_geometry::turned, "The EXIF orientation by which it was turned, 1 to 8.")
+      .def_ro("mirrored", &picture_geometry::mirrored, "An odd number of times.")
+      .def_prop_ro("matrix", &matrix_of,
+                   "3 x 3, from a place in the row to one in the stored picture: (x, y, 1) becomes (X, Y, W), and the "
+                   "place is (X / W, Y / W).");
 
   nb::class_<leat::batch>(to, "Batch", "A batch: a mapping of the names of outputs to tensors.")
       .def("__getitem__", &output_of)
@@ -171,7 +198,16 @@ void add_batch(nb::module_& to) {
             const auto bytes = of->bytes(name, row);
             return nb::bytes(bytes.data(), bytes.size());
           },
-          nb::arg("name"), nb::arg("row"), "One row of an output, copied.");
+          nb::arg("name"), nb::arg("row"), "One row of an output, copied.")
+      .def(
+          "placement",
+          [](const held& of, const std::string& name, std::size_t row) {
+            return by_name([&] { return of->placement(name, row); });
+          },
+          nb::arg("name"), nb::arg("row"),
+          "Where the picture of a row lies: its crop, flips and warps. Of an Image field; of views() 'name' is the "
+          "first, "
+          "'name[1]' the second.");
 }
 
 }  // namespace pyleat

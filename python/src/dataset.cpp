@@ -21,13 +21,6 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kinds = {"picture", "label", "text", "bytes", "tensor", "tokens"};
 
-// What waits for a disk or a store lets other threads of Python run.
-template <class Call>
-auto unlocked(const Call& call) {
-  const nb::gil_scoped_release released;
-  return call();
-}
-
 using options = leat::open_options;
 using names = std::vector<std::string>;
 

@@ -26,6 +26,8 @@ std::string in_python(std::string text) {
     if (of_timeline) text.insert(begin, "timeline_");
     at = begin;
     while (at < text.size() && is_of_name(text[at])) ++at;
+    // "on_corrupt = skip"
+    if (text.compare(at, 3, " = ") == 0) text.erase(at, 3);
     text.insert(at, "=");
   }
   return text;

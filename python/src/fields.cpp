@@ -1,6 +1,7 @@
 // Fields: what a batch holds. Each is a value; its methods return a changed one, as in C++.
 #include "module.hpp"
 
+#include <leat/targets.hpp>
 #include <leat/tokenizer.hpp>
 #include <leat/transforms.hpp>
 
@@ -94,12 +95,13 @@ leat::field to_field(nb::handle given) {
       take<leat::bytes>(given, found) || take<leat::sequence>(given, found) || take<leat::array>(given, found) ||
       take<leat::columns>(given, found) || take<leat::tokens>(given, found) || take<leat::stack>(given, found) ||
       take<leat::tokenize>(given, found) || take<leat::chat>(given, found) || take<leat::graph>(given, found) ||
-      take<leat::custom>(given, found);
+      take<leat::custom>(given, found) || take<leat::mask>(given, found) || take<leat::boxes>(given, found) ||
+      take<leat::points>(given, found) || take<leat::field>(given, found);
   if (!is_field) {
     throw nb::type_error(
         (std::string(
-             "a field is Image, Label, Text, Bytes, Sequence, Array, Columns, Stack, Graph, Tokens, Tokenize, Chat or "
-             "Custom, and not ") +
+             "a field is Image, Label, Text, Bytes, Sequence, Array, Columns, Stack, Graph, Tokens, Tokenize, Chat, "
+             "Custom, Mask, Boxes, Points or what views() makes, and not ") +
          nb::repr(given).c_str())
             .c_str());
   }
@@ -215,7 +217,10 @@ void add_fields(nb::module_& to) {
                 to_enum<leat::jpeg_decoder>(which, "decoder()", std::array<std::string_view, 2>{"turbo", "nvjpeg"}));
           },
           nb::arg("which"))
-      .def("pixels_max", &image::pixels_max, nb::arg("pixels"));
+      .def("pixels_max", &image::pixels_max, nb::arg("pixels"))
+      .def("channels", &image::channels, nb::arg("count"), "1: grey, [rows, 1, height, width]. Default: 3.")
+      .def("together", &image::together, nb::arg("group"),
+           "Pictures of one group are cropped, flipped and warped alike, whichever members they read.");
 
   using leat::label;
   add<label>(to, "Label", "A number, or a few: i64 [rows].")

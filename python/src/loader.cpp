@@ -281,6 +281,8 @@ void add_loader(nb::module_& to) {
         made["batches_ready"] = now.batches_ready;
         made["batches_out"] = now.batches_out;
         made["next_wait_s"] = now.next.wait_s;
+        made["placement"] = now.placement.use;
+        made["placement_why"] = now.placement.why;
         made["bottleneck"] = std::string(leat::name(now.verdict.who));
         return made;
       });

@@ -11,7 +11,9 @@ NB_MODULE(_leat, module) {
                                std::to_string(LEAT_VERSION_PATCH);
   pyleat::add_errors(module);
   pyleat::add_dataset(module);
+  pyleat::add_joins(module);
   pyleat::add_fields(module);
+  pyleat::add_targets(module);
   pyleat::add_orders(module);
   pyleat::add_batch(module);
   pyleat::add_loader(module);

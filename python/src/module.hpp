@@ -96,6 +96,13 @@ void set_keywords(const char* whose, Options& to, const nb::kwargs& given, const
   }
 }
 
+/// What waits for a disk or a store lets other threads of Python run.
+template <class Call>
+auto unlocked(const Call& call) {
+  const nb::gil_scoped_release released;
+  return call();
+}
+
 [[nodiscard]] inline std::string to_path(nb::handle given) {
   return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(given));
 }
@@ -105,7 +112,9 @@ void set_keywords(const char* whose, Options& to, const nb::kwargs& given, const
 
 void add_errors(nb::module_& to);
 void add_dataset(nb::module_& to);
+void add_joins(nb::module_& to);
 void add_fields(nb::module_& to);
+void add_targets(nb::module_& to);
 void add_orders(nb::module_& to);
 void add_batch(nb::module_& to);
 void add_loader(nb::module_& to);

@@ -33,9 +33,15 @@ leat::device to_device(nb::handle value) {
 }
 
 leat::numa to_numa(nb::handle value) {
-  if (nb::isinstance<nb::int_>(value)) return leat::numa_node(nb::cast<int>(value));
-  constexpr std::array words = {leat::numa::automatic, leat::numa::off};
-  return words[to_enum<std::size_t>(value, "numa=", std::array<std::string_view, 2>{"automatic", "off"})];
+  std::string text;
+  if (!nb::try_cast(value, text)) {
+    const int node = nb::cast<int>(value);
+    if (node < 0) throw nb::cast_error();
+    return leat::numa_node(node);
+  }
+  constexpr std::array<std::string_view, 2> words = {"automatic", "off"};
+  constexpr std::array<leat::numa, 2> meant = {leat::numa::automatic, leat::numa::off};
+  return meant[to_enum<std::size_t>(value, "numa= is the number of a node, or", words)];
 }
 
 constexpr keyword<options> keywords[] = {
@@ -105,6 +111,7 @@ constexpr keyword<options> keywords[] = {
      [](options& to, nb::handle value) { to.unreadable_max = nb::cast<std::uint64_t>(value); }},
     {"journal", "a path", [](options& to, nb::handle value) { to.journal = to_path(value); }},
     {"receipts", "a path", [](options& to, nb::handle value) { to.receipts = to_path(value); }},
+    {"record", "a path", [](options& to, nb::handle value) { to.record = to_path(value); }},
     {"mix", "mixup() or cutmix()", [](options& to, nb::handle value) { to.mix = nb::cast<leat::batch_mix>(value); }},
     {"digests", "a bool", [](options& to, nb::handle value) { to.digests = nb::cast<bool>(value); }},
     {"names", "a bool", [](options& to, nb::handle value) { to.names = nb::cast<bool>(value); }},

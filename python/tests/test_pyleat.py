@@ -1,8 +1,10 @@
 """What a user of pyleat relies on, with the standard library and NumPy alone: scripts/wheel runs it beside an installed wheel."""
 
+import ast
 import asyncio
 import ctypes
 import gc
+import importlib
 import importlib.util
 import json
 import os
@@ -18,6 +20,7 @@ import threading
 import time
 import unittest
 import unittest.mock
+import zlib
 
 import numpy
 
@@ -308,6 +311,185 @@ class Values(Made):
                 self.assertEqual(next(iter(loader))["npy"].numpy().dtype, numpy.float64)
 
 
+def write_png(path, numbers):
+    """Grey, 8 bits: the numbers as they are."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width = numbers.shape
+    lines = b"".join(b"\0" + line.tobytes() for line in numbers)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+                     chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+
+
+class Targets(unittest.TestCase):
+    """Pictures whose pixels say where they lie, (x, y, number of the picture), with masks, boxes and points of their own."""
+
+    WIDTH, HEIGHT, COUNT = 40, 32, 6
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.at = at = pathlib.Path(cls.folder.name)
+        for name in ("images", "masks", "JPEGImages", "Annotations", "yolo/images", "yolo/labels"):
+            (at / name).mkdir(parents=True)
+        y, x = numpy.mgrid[:cls.HEIGHT, :cls.WIDTH].astype(numpy.uint8)
+        coco = {"images": [], "annotations": [], "categories": [{"id": 3, "name": "cat"}, {"id": 7, "name": "dog"}]}
+        for number in range(cls.COUNT):
+            pixels = numpy.stack([numpy.full_like(x, number), y, x], axis=-1)[::-1]  # BMP: blue, green, red, from below
+            head = struct.pack("<2sIHHI", b"BM", 54 + pixels.size, 0, 0, 54)
+            head += struct.pack("<IiiHHIIiiII", 40, cls.WIDTH, cls.HEIGHT, 1, 24, 0, pixels.size, 2835, 2835, 0, 0)
+            for folder in ("images", "JPEGImages", "yolo/images"):
+                (at / folder / f"{number}.bmp").write_bytes(head + pixels.tobytes())
+            if number < cls.COUNT - 1:
+                write_png(at / "masks" / f"{number}.png", cls.mask_of(x, y, number))
+            left, top, width, height = cls.box_of(number)
+            coco["images"].append({"id": 100 + number, "file_name": f"{number}.bmp", "width": cls.WIDTH, "height": cls.HEIGHT})
+            coco["annotations"].append({"id": number, "image_id": 100 + number, "category_id": 7, "bbox": [left, top, width, height],
+                                        "area": width * height, "iscrowd": 0, "keypoints": [left, top, 2, left + width, top, 1],
+                                        "num_keypoints": 2})
+            (at / "Annotations" / f"{number}.xml").write_text(
+                f"<annotation><object><name>cat</name><bndbox><xmin>{left}</xmin><ymin>{top}</ymin><xmax>{left + width}</xmax>"
+                f"<ymax>{top + height}</ymax></bndbox></object></annotation>")
+            (at / "yolo" / "labels" / f"{number}.txt").write_text(
+                f"4 {(left + width / 2) / cls.WIDTH} {(top + height / 2) / cls.HEIGHT} {width / cls.WIDTH} {height / cls.HEIGHT}\n")
+        (at / "coco.json").write_text(json.dumps(coco))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @staticmethod
+    def mask_of(x, y, number):
+        return (x // 4 + 3 * (y // 4) + number).astype(numpy.uint8)
+
+    @staticmethod
+    def box_of(number):
+        return 4 + number, 6, 20, 10 + number  # left, top, width, height
+
+    def coco(self):
+        return leat.open_coco(self.at / "coco.json", self.at / "images")
+
+    def with_masks(self, **options):
+        return leat.join(self.coco(), self.at / "masks", leat.by_stem(), rename={"jpg": "mask"}, **options)
+
+    def batch(self, source, *fields, **options):
+        with leat.Loader(source, *fields, **{"batch_size": self.COUNT, "shuffle": False, **options}) as loader:
+            return next(iter(loader))
+
+    def test_masks_boxes_and_points_follow_a_picture(self):
+        picture = leat.Image().random_crop(24).random_flip().as_("u8")
+        batch = self.batch(self.with_masks(), picture, leat.Mask("mask").follows("jpg"),
+                           leat.Boxes("boxes").from_("json").follows("jpg").key("boxes").labels("classes"),
+                           leat.Points("points").from_("keypoints").follows("jpg").visibility(), seed=5)
+        self.assertEqual(batch.valid_rows, self.COUNT - 1)  # One picture has no mask.
+        pixels, masks, boxes, offsets = (batch[name].numpy() for name in ("jpg", "mask", "boxes", "boxes.offsets"))
+        points = batch["points"].numpy().reshape(-1, 2, 3)
+        self.assertEqual((masks.shape, masks.dtype), ((self.COUNT - 1, 24, 24), numpy.uint8))
+        self.assertEqual(offsets.tolist(), list(range(self.COUNT)))
+        self.assertEqual(batch["boxes.labels"].numpy().tolist(), [1] * (self.COUNT - 1))
+        mirrored = set()
+        for row, (x, y, number) in enumerate(pixels):
+            numpy.testing.assert_array_equal(masks[row], self.mask_of(x, y, number))
+            place = batch.placement("jpg", row)
+            self.assertEqual((place.picture_width, place.picture_height, place.row_width, place.row_height, place.turned),
+                             (self.WIDTH, self.HEIGHT, 24, 24, 1))
+            # The matrix says of the middle of each pixel what that pixel says itself.
+            there = numpy.array(place.matrix) @ [3.5, 7.5, 1]
+            self.assertEqual((there[:2] / there[2]).tolist(), [x[7, 3] + 0.5, y[7, 3] + 0.5])
+            mirrored.add(place.mirrored)
+            left, top, width, height = self.box_of(int(number[0, 0]))
+            to_row = numpy.linalg.inv(place.matrix)
+            corners = (to_row @ numpy.array([[left, top, 1], [left + width, top + height, 1]]).T)[:2].T
+            expected = numpy.concatenate([corners.min(axis=0), corners.max(axis=0)]).clip(0, 24)
+            numpy.testing.assert_allclose(boxes[row], expected, atol=1e-4)
+            for point, at, seen in zip(points[row], ([left, top, 1], [left + width, top, 1]), (2, 1)):
+                expected = numpy.append((to_row @ at)[:2], seen)
+                inside = (expected[:2] >= 0).all() and (expected[:2] <= 24).all()
+                numpy.testing.assert_allclose(point, expected if inside else [0, 0, 0], atol=1e-4)
+        self.assertEqual(mirrored, {False, True})
+
+    def test_what_is_not_seen_of_a_picture_is_ignored_or_dropped(self):
+        fields = [leat.Image().letterbox(64).as_("u8"), leat.Mask("mask").follows("jpg").ignore(200).as_("i32"),
+                  leat.Boxes("boxes").from_("json").follows("jpg").key("boxes").min_area(1e6),
+                  leat.Points("keypoints").follows("jpg").visibility().flip_pairs(2, [(0, 1)])]
+        batch = self.batch(self.with_masks(), *fields)
+        masks = batch["mask"].numpy()
+        self.assertEqual(masks.dtype, numpy.int32)
+        self.assertTrue((masks[:, 0] == 200).all() and (masks[:, 32] != 200).all())
+        self.assertEqual(batch["boxes"].shape, (0, 4))
+        self.assertEqual(batch["keypoints"].numpy()[:, 2].tolist(), [2, 1] * (self.COUNT - 1))
+        with self.assertRaisesRegex(leat.UsageError, "follows"):
+            self.batch(self.with_masks(), leat.Image().resize(8, 8), leat.Mask("mask"))
+        with self.assertRaisesRegex(ValueError, "'xyxy', 'xywh', 'cxcywh', 'yolo'"):
+            leat.Boxes("json").in_("ltrb")
+        with self.assertRaisesRegex(KeyError, "mask.*jpg"):
+            batch.placement("mask", 0)
+        with self.assertRaisesRegex(leat.UsageError, "the batch has 5 rows"):
+            batch.placement("jpg", 5)
+
+    def test_sets_with_boxes(self):
+        whole = leat.Image().as_("u8").resize(self.HEIGHT, self.WIDTH)
+        read = leat.Boxes("boxes").from_("json").follows("jpg").key("boxes").labels("classes")
+        lines = leat.Boxes("boxes").from_("txt").follows("jpg").in_("yolo")
+        expected = numpy.array([[left, top, left + width, top + height] for left, top, width, height in map(self.box_of, range(self.COUNT))])
+        for data, field, classes, label in ((self.coco(), read, ["cat", "dog"], 1), (leat.open_voc(self.at), read, ["cat"], 0),
+                                            (leat.open_yolo(self.at / "yolo"), lines, [], 4)):
+            with self.subTest(repr(data)):
+                self.assertEqual((len(data), data.classes), (self.COUNT, classes))
+                batch = self.batch(pickle.loads(pickle.dumps(data)), whole, field)
+                numpy.testing.assert_allclose(batch["boxes"].numpy(), expected, atol=1e-4)
+                self.assertEqual(batch["boxes.labels"].numpy().tolist(), [label] * self.COUNT)
+
+    def test_joins_pair_samples_by_a_key(self):
+        self.assertEqual(len(self.with_masks()), self.COUNT - 1)
+        names = {each["name"] for each in self.with_masks().fields()}
+        self.assertLessEqual({"jpg", "json", "mask", "image_id"}, names)
+        batch = self.batch(self.with_masks(missing="corrupt"), leat.Image().resize(8, 8), leat.Bytes("mask"), on_corrupt="skip")
+        self.assertEqual(batch.valid_rows, self.COUNT - 1)
+        with self.assertRaisesRegex(leat.CorruptError, "on_corrupt=skip or substitute"):
+            self.batch(self.with_masks(missing="corrupt"), leat.Image().resize(8, 8), leat.Bytes("mask"))
+        table = self.at / "labels.jsonl"
+        table.write_text("".join(json.dumps({"file": f"{number}.bmp", "cls": 10 * number}) + "\n" for number in (4, 2, 0)))
+        data = leat.join(self.at / "images", table, leat.by("name", "file"))
+        batch = self.batch(data, leat.Image().resize(8, 8).as_("u8"), leat.Label())
+        self.assertEqual(batch["cls"].numpy().tolist(), [0, 20, 40])
+        self.assertEqual(batch["jpg"].numpy()[:, 2, 0, 0].tolist(), [0, 2, 4])
+        self.assertEqual(repr(leat.by("name", "file")), "by('name', 'file')")
+        self.assertEqual((leat.by("id").left, leat.by("id").right), ("id", "id"))
+        with self.assertRaisesRegex(leat.UsageError, "both sides have .jpg.; rename= gives"):
+            leat.join(self.coco(), self.at / "masks", leat.by_stem())
+
+    def test_views_share_a_decode_and_draw_by_names_of_their_own(self):
+        picture = leat.Image().random_crop(16).random_flip().as_("u8")
+        together = picture.from_("jpg").together("view/1")
+        batch = self.batch(self.coco(), leat.views(picture, 3, "view"), seed=3)
+        views = batch["view"].numpy()
+        self.assertEqual((views.shape, views.dtype), ((self.COUNT, 3, 3, 16, 16), numpy.uint8))
+        self.assertFalse((views[:, 0] == views[:, 1]).all())
+        numpy.testing.assert_array_equal(self.batch(self.coco(), together, seed=3)["jpg"].numpy(), views[:, 1])
+        followed = self.batch(self.with_masks(), leat.views(picture, 3, "view"), leat.Mask("mask").follows("view[1]"), seed=3)
+        for row, (x, y, number) in enumerate(followed["view"].numpy()[:, 1]):
+            numpy.testing.assert_array_equal(followed["mask"].numpy()[row], self.mask_of(x, y, number))
+        field = leat.views(picture, 3, "view")
+        self.assertEqual((pickle.loads(pickle.dumps(field)), field.name), (field, "view"))
+        with self.assertRaisesRegex(leat.UsageError, "0 of them; give 1 to 256"):
+            leat.views(picture, 0, "view")
+
+    def test_five_and_ten_crops_are_torchvision_s(self):
+        x, y = numpy.meshgrid(numpy.arange(self.WIDTH), numpy.arange(self.HEIGHT))
+        picture = leat.Image().as_("u8")
+        ten = self.batch(self.coco(), leat.ten_crop(picture, 20))["jpg"].numpy()
+        five = self.batch(self.coco(), leat.five_crop(picture, 20))["jpg"].numpy()
+        self.assertEqual((ten.shape, five.shape), ((self.COUNT, 10, 3, 20, 20), (self.COUNT, 5, 3, 20, 20)))
+        for half, across in ((0, x), (5, x[:, ::-1])):
+            for number, (left, top) in enumerate(((0, 0), (20, 0), (0, 12), (20, 12), (10, 6))):
+                where = numpy.s_[top:top + 20, left:left + 20]
+                numpy.testing.assert_array_equal(ten[2, half + number, 0], across[where])
+                numpy.testing.assert_array_equal(ten[2, half + number, 1], y[where])
+        numpy.testing.assert_array_equal(five, ten[:, :5])
+
+
 class Pickled(Made):
     def test_datasets_and_fields_come_back_as_they_were_made(self):
         data = leat.concat([leat.open(self.at / "rows.npy").slice(10, 50), leat.open(self.at / "rows.npy").split(3, [0.5])[1]])
@@ -330,6 +512,18 @@ class Pickled(Made):
                     print(pool.apply(count, (leat.open(sys.argv[1]).slice(0, 70), leat.Array("npy"))))
             """, self.at / "rows.npy", as_file=self.at / "spawned.py")
         self.assertEqual(ended.stdout, "70\n", ended.stderr)
+
+    def test_type_checkers_see_every_value_and_its_methods(self):
+        package = pathlib.Path(leat.__file__).parent
+        stub = ast.parse((package / "_values.pyi").read_text()).body[0]
+        values = importlib.import_module("pyleat._values")
+        self.assertEqual({each.asname for each in stub.names},
+                         {name for name, each in vars(values).items() if not name.startswith("_") and callable(each)})
+        if not (package / "_leat.pyi").exists():
+            self.skipTest("the module's own stub is not beside it: it is made for wheels")
+        seen = {each.name: {method.name for method in each.body if isinstance(method, ast.FunctionDef)}
+                for each in ast.parse((package / "_leat.pyi").read_text()).body if isinstance(each, ast.ClassDef)}
+        self.assertLessEqual({"from_", "follows", "in_", "min_area"}, seen["Boxes"])
 
     def test_it_is_shown_as_it_is_written(self):
         field = leat.Image("view").from_("jpg").random_resized_crop(224, scale=(0.5, 1))
@@ -651,6 +845,11 @@ class Errors(Made):
         for wrong in ("4", -1, 10**30):
             with self.assertRaisesRegex(TypeError, "batch_size= takes a whole number from 0 on that fits, and not"):
                 self.rows(batch_size=wrong)
+        for wrong in (-1, 1.5):
+            with self.assertRaisesRegex(TypeError, "numa= takes 'automatic', 'off' or the number of a node"):
+                self.rows(numa=wrong)
+        with self.assertRaisesRegex(ValueError, "numa= is the number of a node, or is one of 'automatic', 'off', and not 'on'"):
+            self.rows(numa="on")
         with self.assertRaisesRegex(TypeError, "needs a field"):
             leat.Loader(self.at / "rows.npy")
         with self.assertRaisesRegex(ValueError, "'keep', 'drop', 'pad'"):

@@ -1,0 +1,84 @@
+// What moves with a picture, and several views of one.
+#include "module.hpp"
+
+#include <leat/targets.hpp>
+
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <string>
+
+namespace pyleat {
+
+void add_targets(nb::module_& to) {
+  using leat::mask;
+  nb::class_<mask>(to, "Mask",
+                   "A number for each pixel of a picture, which follows its crops, flips and warps: [rows, height, "
+                   "width], u8 or as stored. What lies outside of the picture is ignore().")
+      .def(nb::init<const mask&>())
+      .def(nb::init<std::string>(), nb::arg("name"))
+      .def("from_", &mask::from, nb::arg("member"))
+      .def("follows", &mask::follows, nb::arg("picture"),
+           "The name of the Image field; of views() 'name' is the first view, 'name[1]' the second.")
+      .def("ignore", &mask::ignore, nb::arg("number"), "Default: 255; of u16 65535.")
+      .def(
+          "as_", [](const mask& of, nb::handle type) { return of.as(to_dtype(type)); }, nb::arg("dtype"),
+          "u8, u16, i32 or i64.")
+      .def("colors", &mask::colors, nb::arg("of_classes"),
+           "Of RGB: colour i of the list becomes i. [(0, 0, 0), (128, 0, 0)]")
+      .def("scaled", &mask::scaled, "It may have another size than its picture, and covers it all the same.");
+
+  using leat::boxes;
+  nb::class_<boxes>(to, "Boxes",
+                    "Boxes of things in a picture, which follow it: f32 [boxes of all rows, 4], left, top, right, "
+                    "bottom in pixels of the row; `name`.offsets, `name`.kept, and with labels `name`.labels.")
+      .def(nb::init<const boxes&>())
+      .def(nb::init<std::string>(), nb::arg("name"))
+      .def("from_", &boxes::from, nb::arg("member"))
+      .def("follows", &boxes::follows, nb::arg("picture"),
+           "The name of the Image field; of views() 'name' is the first view, 'name[1]' the second.")
+      .def("key", &boxes::key, nb::arg("json_key"))
+      .def("labels", &boxes::labels, nb::arg("json_key"),
+           "The key of a list of whole numbers in the same object, one for each box.")
+      .def(
+          "in_",
+          [](const boxes& of, nb::handle how) {
+            return of.in(to_enum<leat::box_format>(how, "in_()",
+                                                   std::array<std::string_view, 4>{"xyxy", "xywh", "cxcywh", "yolo"}));
+          },
+          nb::arg("box_format"), "How they are stored: 'xyxy' (default), 'xywh' (COCO), 'cxcywh' or 'yolo'.")
+      .def("min_area", &boxes::min_area, nb::arg("pixels"), "Boxes of fewer square pixels of the row are dropped.")
+      .def("min_visible", &boxes::min_visible, nb::arg("share"), "Boxes of which a smaller share is left are dropped.")
+      .def("bytes_max", &boxes::bytes_max, nb::arg("most"));
+
+  using leat::points;
+  nb::class_<points>(to, "Points",
+                     "Key points of a picture, which follow it: f32 [points of all rows, 2], in pixels of the row, and "
+                     "`name`.offsets; with visibility() [.., 3]. None is dropped.")
+      .def(nb::init<const points&>())
+      .def(nb::init<std::string>(), nb::arg("name"))
+      .def("from_", &points::from, nb::arg("member"))
+      .def("follows", &points::follows, nb::arg("picture"))
+      .def("key", &points::key, nb::arg("json_key"))
+      .def("visibility", &points::visibility, "Points are x, y and how visible it is, as COCO's.")
+      .def("flip_pairs", &points::flip_pairs, nb::arg("of"), nb::arg("pairs"),
+           "Points that change places when the picture is mirrored, of objects of `of` points: flip_pairs(17, [(1, "
+           "2)]).")
+      .def("bytes_max", &points::bytes_max, nb::arg("most"));
+
+  using leat::field;
+  nb::class_<field>(to, "Field", "What views(), five_crop() and ten_crop() make.")
+      .def(nb::init<const field&>())
+      .def_prop_ro("name", [](const field& of) { return of.name(); });
+  to.def("views", &leat::views, nb::arg("of"), nb::arg("count"), nb::arg("name"),
+         "Views of an Image in one output, of one decode: [rows, count, 3, height, width].");
+  to.def("five_crop", &leat::five_crop, nb::arg("of"), nb::arg("size"),
+         "The corners of an Image and its middle, as torchvision's FiveCrop: [rows, 5, 3, size, size].");
+  to.def("ten_crop", &leat::ten_crop, nb::arg("of"), nb::arg("size"),
+         "Those of five_crop(), then those of the mirrored picture: [rows, 10, 3, size, size].");
+}
+
+}  // namespace pyleat
