@@ -4,7 +4,6 @@ import atexit
 import weakref
 
 from . import _leat
-from ._ahead import Ahead
 from ._errors import UsageError
 
 _alive = weakref.WeakSet()
@@ -37,7 +36,11 @@ class Loader(_leat.Loader):
         self._to = to
         self._epochs_begun = 0
         self._awaited = None
-        self._ahead = None if map_batch is None else Ahead(self, map_batch)
+        self._ahead = None
+        if map_batch is not None:
+            from ._ahead import Ahead  # Its modules, those of threads, are a fifth of the import's time.
+
+            self._ahead = Ahead(self, map_batch)
         _alive.add(self)
 
     def _given(self, batch):

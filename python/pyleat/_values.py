@@ -1,8 +1,12 @@
 """Datasets, fields and orders as values: each knows how it was made, so that it can be shown, compared and pickled (for spawned processes)."""
 
-import functools
-
 from . import _leat
+
+
+def _named(call, of, name, qualified):
+    """As functools.wraps(), whose module would be a tenth of the import's time."""
+    call.__name__, call.__qualname__, call.__module__, call.__wrapped__ = name, qualified, "pyleat", of
+    return call
 
 
 def _again(call, args, kwargs, index):
@@ -53,7 +57,6 @@ def _value(base):
     def wrapped(name):
         method = getattr(base, name)
 
-        @functools.wraps(method)
         def call(self, *args, **kwargs):
             made = method(self, *args, **kwargs)
             if isinstance(made, base):
@@ -62,7 +65,8 @@ def _value(base):
                 return [_remembered(kind, each, _method, (name, self, *args), kwargs, i) for i, each in enumerate(made)]
             return made
 
-        return call
+        # Without its text, which help() finds in the base class: the module writes it when it is asked for.
+        return _named(call, method, name, f"{base.__name__}.{name}")
 
     for name in dir(base):
         if not name.startswith("_") and callable(getattr(base, name)):
@@ -87,12 +91,11 @@ Custom.__reduce__ = _refuse_to_pickle
 def _function(name, kind):
     function = getattr(_leat, name)
 
-    @functools.wraps(function)
     def call(*args, **kwargs):
         return _remembered(kind, function(*args, **kwargs), call, args, kwargs)
 
-    call.__module__, call.__name__, call.__qualname__, call.__doc__ = __name__, name, name, function.__doc__
-    return call
+    call.__doc__ = function.__doc__
+    return _named(call, function, name, name)
 
 
 (open, open_tokens, open_coco, open_voc, open_yolo, join, concat, zip, cut_windows, from_tensors) = [

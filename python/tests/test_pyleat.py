@@ -6,6 +6,7 @@ import ctypes
 import gc
 import importlib
 import importlib.util
+import inspect
 import json
 import os
 import pathlib
@@ -524,6 +525,10 @@ class Pickled(Made):
         seen = {each.name: {method.name for method in each.body if isinstance(method, ast.FunctionDef)}
                 for each in ast.parse((package / "_leat.pyi").read_text()).body if isinstance(each, ast.ClassDef)}
         self.assertLessEqual({"from_", "follows", "in_", "min_area"}, seen["Boxes"])
+
+    def test_help_finds_what_the_module_says(self):
+        self.assertIn("resize(height, width)", inspect.getdoc(leat.Image.resize))
+        self.assertIn("a path, a pattern, an address", inspect.getdoc(leat.open))
 
     def test_it_is_shown_as_it_is_written(self):
         field = leat.Image("view").from_("jpg").random_resized_crop(224, scale=(0.5, 1))
