@@ -17,4 +17,7 @@ NB_MODULE(_leat, module) {
   pyleat::add_orders(module);
   pyleat::add_batch(module);
   pyleat::add_loader(module);
+#ifdef PYLEAT_COMMAND
+  pyleat::add_command(module);
+#endif
 }

@@ -118,5 +118,6 @@ void add_targets(nb::module_& to);
 void add_orders(nb::module_& to);
 void add_batch(nb::module_& to);
 void add_loader(nb::module_& to);
+void add_command(nb::module_& to);
 
 }  // namespace pyleat

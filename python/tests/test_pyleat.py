@@ -986,6 +986,42 @@ class Processes(Made):
         self.assertEqual(ended.stdout, "[5, 6, 7, 8, 9]\n", ended.stderr)
 
 
+class Command(Made):
+    """The command of the wheel, in a process of its own."""
+
+    def setUp(self):
+        if not hasattr(importlib.import_module("pyleat._leat"), "_command"):
+            self.skipTest("this module was built without the command")
+
+    def begin(self, *words, **streams):
+        return subprocess.Popen([sys.executable, "-m", "pyleat", *map(str, words)], text=True, **streams)
+
+    def test_it_loads_an_epoch_and_answers_with_its_status(self):
+        with self.begin("epoch", self.at / "rows.npy", "--json", stdout=subprocess.PIPE) as running:
+            said = running.communicate(timeout=60)[0]
+        self.assertEqual((running.returncode, json.loads(said.splitlines()[-1])["samples"]), (0, ROWS))
+        with self.begin("nonsense", stderr=subprocess.PIPE) as running:
+            said = running.communicate(timeout=60)[1]
+        self.assertEqual((running.returncode, said.startswith("leat: unknown command 'nonsense'")), (2, True))
+
+    def test_a_reader_that_ends_ends_it_as_any_command(self):
+        reading, writing = os.pipe()
+        os.close(reading)
+        with self.begin("help", "--man", stdout=writing, stderr=subprocess.PIPE) as running:
+            os.close(writing)
+            said = running.communicate(timeout=60)[1]
+        self.assertEqual((running.returncode, said), (128 + signal.SIGPIPE, ""))
+
+    def test_ctrl_c_is_answered_in_order(self):
+        with self.begin("epoch", self.at / "rows.npy", "--epochs", 2**32 - 1, "--progress", "/dev/stdout", stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE) as running:
+            running.stdout.readline()  # It runs.
+            running.send_signal(signal.SIGINT)
+            said = running.communicate(timeout=60)[1]
+        self.assertEqual(running.returncode, 130, said)
+        self.assertNotIn("Traceback", said)
+
+
 class OtherLibraries(Made):
     def test_torch_has_the_same_memory(self):
         try:
