@@ -103,6 +103,6 @@ def _function(name, kind):
                                           "cut_windows", "from_tensors")]
 by, by_stem = [_function(name, JoinKey) for name in ("by", "by_stem")]
 views, five_crop, ten_crop = [_function(name, Field) for name in ("views", "five_crop", "ten_crop")]
-(sequential, shuffled, shuffled_blocks, repeated, weighted, balanced, bucketed, packed, balanced_cost) = [
+(sequential, shuffled, shuffled_blocks, repeated, weighted, balanced, bucketed, mixed_by, node_local, packed, balanced_cost) = [
     _function(name, Order) for name in ("sequential", "shuffled", "shuffled_blocks", "repeated", "weighted", "balanced",
-                                        "bucketed", "packed", "balanced_cost")]
+                                        "bucketed", "mixed_by", "node_local", "packed", "balanced_cost")]

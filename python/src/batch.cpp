@@ -192,6 +192,12 @@ void add_batch(nb::module_& to) {
                      const auto sum = of->content_digest();
                      return sum ? std::optional(sum->hex()) : std::nullopt;
                    })
+      .def_prop_ro("row_digests",
+                   [](const held& of) {
+                     std::vector<std::string> all;
+                     for (const leat::digest& each : of->row_digests()) all.push_back(each.hex());
+                     return all;
+                   })
       .def(
           "bytes",
           [](const held& of, const std::string& name, std::size_t row) {

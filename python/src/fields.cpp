@@ -168,6 +168,22 @@ void add_fields(nb::module_& to) {
             return until ? of.rotate(from, *until) : of.rotate(from);
           },
           nb::arg("degrees"), nb::arg("until") = nb::none(), "rotate(30) is always 30; rotate(-30, 30) is drawn.")
+      .def(
+          "affine",
+          [](const image& of, range degrees, range translate, range scale, range shear_x, range shear_y,
+             nb::handle filter, std::array<int, 3> fill) {
+            return of.affine({.degrees = degrees,
+                              .translate = translate,
+                              .scale = scale,
+                              .shear_x = shear_x,
+                              .shear_y = shear_y,
+                              .how = to_filter(filter),
+                              .fill = fill});
+          },
+          nb::kw_only(), nb::arg("degrees") = range{0, 0}, nb::arg("translate") = range{0, 0},
+          nb::arg("scale") = range{1, 1}, nb::arg("shear_x") = range{0, 0}, nb::arg("shear_y") = range{0, 0},
+          nb::arg("filter") = "nearest", nb::arg("fill") = std::array<int, 3>{0, 0, 0},
+          "Turned clockwise, moved by up to shares of width and height, scaled, sheared: torchvision's RandomAffine.")
       .def("perspective", &image::perspective, nb::arg("distortion") = 0.5)
       .def(
           "rand_augment",
@@ -339,17 +355,19 @@ void add_fields(nb::module_& to) {
       .def(
           "__init__",
           [](tokens* self, std::int64_t length, nb::handle type, nb::handle windows, nb::handle documents,
-             std::string field) {
+             std::int64_t pad, std::int64_t ignored, std::string field) {
             new (self) tokens{.length = length,
                               .type = type.is_none() ? std::nullopt : std::optional(to_dtype(type)),
                               .windows = to_enum<leat::window_order>(
                                   windows, "windows=", std::array<std::string_view, 3>{"shifted", "tiled", "random"}),
                               .documents = to_enum<leat::document_rule>(
                                   documents, "documents=", std::array<std::string_view, 3>{"ignore", "mark", "within"}),
+                              .pad = pad,
+                              .ignored = ignored,
                               .field = std::move(field)};
           },
           nb::arg("length") = 1024, nb::kw_only(), nb::arg("dtype") = "i64", nb::arg("windows") = "shifted",
-          nb::arg("documents") = "ignore", nb::arg("field") = "tokens");
+          nb::arg("documents") = "ignore", nb::arg("pad") = 0, nb::arg("ignored") = -100, nb::arg("field") = "tokens");
   to.def("cut_windows", &leat::cut_windows, nb::arg("samples"), nb::arg("how"));
 
   using leat::tokenizer;

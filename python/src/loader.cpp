@@ -220,6 +220,11 @@ class python_loader {
 }  // namespace
 
 void add_loader(nb::module_& to) {
+  using marked = leat::loader::marked;
+  nb::class_<marked>(to, "Mark", "A span of the timeline, until the end of its `with`: Loader.mark().")
+      .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__exit__", [](marked& of, const nb::args&) { of.end(); });
+
   nb::class_<python_loader>(to, "Loader", nb::is_weak_referenceable())
       .def(
           "__init__",
@@ -242,6 +247,8 @@ void add_loader(nb::module_& to) {
       .def("_descriptor", &python_loader::descriptor)
       .def("__len__", [](python_loader& of) { return of.get()->batches(); })
       .def_prop_ro("samples", [](python_loader& of) { return of.get()->samples(); })
+      .def_prop_ro(
+          "rows", [](python_loader& of) { return of.get()->rows(); }, "Rows of an epoch, of this rank.")
       .def_prop_ro("finished", [](python_loader& of) { return of.get()->finished(); })
       .def(
           "stop",
@@ -251,6 +258,37 @@ void add_loader(nb::module_& to) {
             held->stop();
           },
           "Ends the loader. Batches that are held stay valid.")
+      .def(
+          "batch_at",
+          [](python_loader& of, std::uint32_t epoch, std::uint64_t index) {
+            const std::shared_ptr<leat::loader> held = of.get();
+            const nb::gil_scoped_release released;
+            return std::make_shared<leat::batch>(held->batch_at(epoch, index));
+          },
+          nb::arg("epoch"), nb::arg("index"),
+          "A batch of any epoch, at any time and from any thread: the rows and bytes that next() gives, on the host, "
+          "with "
+          "names and digests.")
+      .def(
+          "mark", [](python_loader& of, const std::string& name) { return of.get()->mark(name); }, nb::arg("name"),
+          "A part of your own work in the timeline: with train.mark('forward'): ...")
+      .def(
+          "write_timeline",
+          [](python_loader& of, nb::handle path) {
+            const std::string to_file = to_path(path);
+            const std::shared_ptr<leat::loader> held = of.get();
+            const nb::gil_scoped_release released;
+            held->write_timeline(to_file);
+          },
+          nb::arg("path"), "The latest spans, for ui.perfetto.dev. Needs timeline_bytes=.")
+      .def(
+          "reads_under_way",
+          [](python_loader& of) {
+            const std::shared_ptr<leat::loader> held = of.get();
+            const nb::gil_scoped_release released;
+            return held->reads_under_way();
+          },
+          "The reads that are under way now, the oldest first, each as 'file at offset n'.")
       .def("state_dict", &python_loader::state_dict,
            "The place after the batch that was handed out last, as numbers and strings.")
       .def("load_state_dict", &python_loader::load_state_dict, nb::arg("state"),

@@ -38,6 +38,10 @@ void add_orders(nb::module_& to) {
       [](const leat::order& of, std::string length) { return leat::balanced_cost(of, {.length = std::move(length)}); },
       nb::arg("of"), nb::kw_only(), nb::arg("length") = "",
       "The rows of each global batch, dealt to ranks so that the sums of length x length differ least.");
+  to.def("mixed_by", &leat::mixed_by, nb::arg("shares"), nb::arg("samples_per_epoch") = 0,
+         "The parts of a concat() by shares: concat([web, books]) and mixed_by([0.7, 0.3]).");
+  to.def("node_local", &leat::node_local, nb::arg("of"), nb::arg("nodes") = 0,
+         "Each node has the same part of the dataset in every epoch, so that its page cache or cache= holds it.");
   to.def(
       "packed",
       [](std::uint32_t length, nb::handle by, nb::handle longer, std::uint32_t pool, bool shuffle, std::int64_t pad) {

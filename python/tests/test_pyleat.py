@@ -168,6 +168,40 @@ class Epochs(Made):
                 if isinstance(each, Exception):
                     self.assertRegex(str(each), "a task awaits")
 
+    def test_any_batch_at_any_time(self):
+        with self.rows(seed=3, digests=True) as loader:
+            self.assertEqual(loader.rows, ROWS)
+            later = loader.batch_at(1, 5)
+            batches = [(batch.ids, batch.digest) for _ in range(2) for batch in loader]
+            self.assertEqual((later.ids, later.digest), batches[13 + 5])
+            self.assertEqual((len(later.row_digests), later.names), (8, [f"{self.at}/rows.npy[{each}]" for each in later.ids]))
+            with self.assertRaisesRegex(leat.UsageError, "13"):
+                loader.batch_at(0, 13)
+
+    def test_a_timeline_has_the_loop_s_own_parts(self):
+        path = self.at / "timeline.json"
+        with self.rows(timeline_bytes=1 << 20) as loader:
+            for batch in loader:
+                with loader.mark("forward"):
+                    del batch
+            loader.write_timeline(path)
+            self.assertIsInstance(loader.reads_under_way(), list)
+        events = json.loads(path.read_text())["traceEvents"]
+        self.assertEqual(sum(each["name"] == "forward" and each["ph"] == "X" for each in events), 13)
+        with self.rows() as loader, self.assertRaisesRegex(leat.UsageError, "timeline_bytes="):
+            loader.write_timeline(path)
+
+    def test_parts_come_by_their_shares(self):
+        whole = leat.open(self.at / "rows.npy")
+        parts = leat.concat([whole.slice(0, 10), whole.slice(10, 90)])
+        with leat.Loader(parts, leat.Array("npy"), batch_size=10, order=leat.mixed_by([3, 1], 40)) as loader:
+            seen = [sum(each < 10 for each in batch.ids) for batch in loader]
+        self.assertEqual((len(seen), sum(seen)), (4, 30))
+        order = leat.node_local(leat.shuffled(), 2)
+        self.assertEqual(repr(order), "node_local(shuffled(), 2)")
+        with self.rows(order=order) as loader:
+            self.assertEqual(sorted(each for batch in loader for each in batch.ids), list(range(ROWS)))
+
     def test_a_dict_of_arrays(self):
         with self.rows(to="numpy", shuffle=False) as loader:
             first = next(iter(loader))
@@ -409,6 +443,14 @@ class Targets(unittest.TestCase):
                 inside = (expected[:2] >= 0).all() and (expected[:2] <= 24).all()
                 numpy.testing.assert_allclose(point, expected if inside else [0, 0, 0], atol=1e-4)
         self.assertEqual(mirrored, {False, True})
+
+    def test_a_mask_follows_warps(self):
+        picture = leat.Image().resize(self.HEIGHT, self.WIDTH).affine(degrees=(30, 30), fill=(99, 99, 99)).as_("u8")
+        batch = self.batch(self.with_masks(), picture, leat.Mask("mask").follows("jpg"))
+        for (x, y, number), mask in zip(batch["jpg"].numpy(), batch["mask"].numpy()):
+            outside = x == 99
+            self.assertTrue(0.1 < outside.mean() < 0.5)
+            numpy.testing.assert_array_equal(mask, numpy.where(outside, 255, self.mask_of(x, y, number)))
 
     def test_what_is_not_seen_of_a_picture_is_ignored_or_dropped(self):
         fields = [leat.Image().letterbox(64).as_("u8"), leat.Mask("mask").follows("jpg").ignore(200).as_("i32"),
