@@ -36,6 +36,14 @@ leat::image image_as(const leat::image& of, nb::handle what) {
   return of.as(to_dtype(what));
 }
 
+std::array<double, 3> to_channels(const std::vector<double>& numbers) {
+  if (numbers.size() == 1) return {numbers[0], numbers[0], numbers[0]};
+  if (numbers.size() == 3) return {numbers[0], numbers[1], numbers[2]};
+  throw nb::value_error(
+      ("normalize() takes one or three numbers of mean and deviation each, and not " + std::to_string(numbers.size()))
+          .c_str());
+}
+
 template <class Field>
 nb::class_<Field> add(nb::module_& to, const char* name, const char* words) {
   return nb::class_<Field>(to, name, words).def(nb::init<const Field&>());
@@ -201,10 +209,12 @@ void add_fields(nb::module_& to) {
            nb::arg("ratio") = range{0.3, 3.3}, nb::arg("value") = 0)
       .def(
           "normalize",
-          [](const image& of, std::array<std::array<double, 3>, 2> statistics) {
-            return of.normalize({.mean = statistics[0], .deviation = statistics[1]});
+          [](const image& of, const std::array<std::vector<double>, 2>& statistics) {
+            return of.normalize({.mean = to_channels(statistics[0]), .deviation = to_channels(statistics[1])});
           },
-          nb::arg("statistics"), "(mean, deviation), three numbers each: pyleat.IMAGENET.")
+          nb::arg("statistics"),
+          "(mean, deviation), three numbers each: pyleat.IMAGENET. Or one, of grey or of all channels: ((0.5,), "
+          "(0.25,)).")
       .def("as_", &image_as, nb::arg("what"), "A dtype ('f16', 'u8'), or a layout ('nhwc').")
       .def("exif_orientation", &image::exif_orientation, nb::arg("on") = true)
       .def(

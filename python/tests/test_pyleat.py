@@ -265,6 +265,12 @@ class Values(Made):
             batch = next(iter(loader))
         self.assertEqual((batch["jpg"].shape, batch["jpg"].dtype), ((4, 8, 8, 3), "f16"))
 
+    def test_one_number_is_of_all_channels(self):
+        with leat.Loader(self.at / "pictures", leat.Image("jpg").resize(8, 8).normalize(((0.5,), (0.25,))), batch_size=10) as loader:
+            self.assertEqual(set(next(iter(loader))["jpg"].numpy().ravel().tolist()), {-2.0, 2.0})
+        with self.assertRaisesRegex(ValueError, "one or three numbers of mean and deviation each, and not 2"):
+            leat.Image().normalize(((0.5, 0.5), (0.25,)))
+
     def test_texts_are_their_bytes(self):
         with leat.Loader(self.at / "lines.jsonl", leat.Text(), leat.Label(), batch_size=20, shuffle=False) as loader:
             batch = next(iter(loader))
