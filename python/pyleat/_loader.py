@@ -75,10 +75,13 @@ class Loader(_leat.Loader):
         if self._ahead:
             self._ahead.end()
 
-    def state_dict(self):
-        """The place after the batch that was handed out last, as numbers and strings."""
-        if self._ahead is None or self._ahead.state is None:
-            return super().state_dict()
+    def state_dict(self, after=None):
+        """The place after the batch that was handed out last, as numbers and strings.
+
+        after   a Batch, of those who hold several: what was handed out after it comes again
+        """
+        if after is not None or self._ahead is None or self._ahead.state is None:
+            return super().state_dict(after)
         if isinstance(self._ahead.state, Exception):
             raise self._ahead.state
         return self._ahead.state

@@ -126,9 +126,9 @@ class python_loader {
     return bell_->descriptor();
   }
 
-  nb::dict state_dict() {
+  nb::dict state_dict(const leat::batch* after) {
     const turn mine(*this);
-    const leat::loader_state at = loader_->state();
+    const leat::loader_state at = after == nullptr ? loader_->state() : loader_->state_after(*after);
     const std::vector<std::byte> bytes = at.bytes();
     nb::dict made;
     made["epoch"] = at.epoch;
@@ -289,8 +289,8 @@ void add_loader(nb::module_& to) {
             return held->reads_under_way();
           },
           "The reads that are under way now, the oldest first, each as 'file at offset n'.")
-      .def("state_dict", &python_loader::state_dict,
-           "The place after the batch that was handed out last, as numbers and strings.")
+      .def("state_dict", &python_loader::state_dict, nb::arg("after").none() = nb::none(),
+           "The place after the batch that was handed out last, or after this one, as numbers and strings.")
       .def("load_state_dict", &python_loader::load_state_dict, nb::arg("state"),
            "Goes on there. UsageError names what differs, if this loader makes other batches.")
       .def(

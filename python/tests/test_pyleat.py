@@ -646,6 +646,17 @@ class States(Made):
             rest = [batch.digest for _ in range(2) for batch in loader]
         self.assertEqual(first + rest, whole)
 
+    def test_a_state_may_be_of_any_batch_that_is_held(self):
+        with self.rows(seed=9) as loader, self.rows(seed=9) as other:
+            steps = iter(loader)
+            held, states = [], []
+            for _ in range(3):
+                held.append(next(steps))
+                states.append(loader.state_dict())
+            self.assertEqual([loader.state_dict(after=batch) for batch in held], states)
+            with self.assertRaisesRegex(leat.UsageError, "another loader"):
+                other.state_dict(held[0])
+
     def test_a_state_of_another_run_is_refused_by_name_and_changes_nothing(self):
         with self.rows(seed=9) as loader:
             state = loader.state_dict()
