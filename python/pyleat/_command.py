@@ -1,5 +1,6 @@
 """The command leat of the wheel: it is a part of the module, which has the same code."""
 
+import os
 import signal
 import sys
 
@@ -14,4 +15,4 @@ def main():
 
     if not hasattr(_leat, "_command"):
         return "leat: this pyleat was built without the command; scripts/wheel builds it with it"
-    return _leat._command(["leat", *sys.argv[1:]])
+    return _leat._command([os.fsencode(each) for each in ["leat", *sys.argv[1:]]])

@@ -1,9 +1,6 @@
 // The command leat: in the wheel it is a part of the module, whose code it shares.
 #include "module.hpp"
 
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -23,7 +20,13 @@ namespace {
 // 101: the first that is not reserved for the implementation.
 __attribute__((constructor(101))) void find_stderr() noexcept { leat_stderr = stderr; }
 
-int command(std::vector<std::string> words) {
+// Bytes, since the name of a file need be no UTF-8.
+int command(const nb::list& of) {
+  std::vector<std::string> words;
+  for (const nb::handle each : of) {
+    const auto bytes = nb::cast<nb::bytes>(each);
+    words.emplace_back(static_cast<const char*>(bytes.data()), bytes.size());
+  }
   std::vector<char*> given;
   for (std::string& each : words) given.push_back(each.data());
   given.push_back(nullptr);

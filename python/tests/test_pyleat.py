@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import pickle
+import shutil
 import signal
 import struct
 import subprocess
@@ -1062,6 +1063,13 @@ class Command(Made):
         with self.begin("nonsense", stderr=subprocess.PIPE) as running:
             said = running.communicate(timeout=60)[1]
         self.assertEqual((running.returncode, said.startswith("leat: unknown command 'nonsense'")), (2, True))
+
+    def test_a_name_that_is_no_text_is_a_file_s_name(self):
+        name = bytes(self.at / "rows") + b"-\xff.npy"
+        shutil.copy(self.at / "rows.npy", name)
+        ended = subprocess.run([sys.executable, "-m", "pyleat", "inspect", name], capture_output=True, timeout=60)
+        self.assertEqual((ended.returncode, ended.stderr), (0, b""))
+        self.assertIn(b"100 samples", ended.stdout)
 
     def test_a_reader_that_ends_ends_it_as_any_command(self):
         reading, writing = os.pipe()
