@@ -11,6 +11,7 @@
 #include "tests/support/make_picture.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/support/simulated_device.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loading.hpp>
@@ -22,6 +23,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -424,6 +427,31 @@ TEST(loader_device, has_as_many_io_threads_as_packs_need_unless_told) {
   options.reader.io_threads = 3;
   EXPECT_EQ(threads_of(options), 3U);
   EXPECT_EQ(threads_of(testing::small_options()), 1U) << "no device";
+}
+
+TEST(loader_device, has_its_threads_at_the_node_of_the_device) {
+  const watchdog dog("NUMA");
+  const testing::temporary_directory root;
+  const auto write = [&](const std::string& path, const std::string& text) {
+    const std::filesystem::path file = root.path() / "sys" / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text << "\n";
+  };
+  write("devices/system/node/node0/cpulist", "");
+  write("devices/system/node/node1/cpulist", "0-1023");
+  write("bus/pci/devices/0000:17:0a.0/numa_node", "1");
+  const auto calls = std::make_shared<testing::watched_calls>(std::make_shared<simulated_device>());
+  calls->pci_address = "0000:17:0A.0";
+  loader_options options = testing::small_options();
+  options.device_calls = calls;
+  options.sysfs_root = root.path().string();
+  const testing::seen_run got = testing::run_all(fake_dataset(samples()), options, testing::all_fields());
+  ASSERT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.stats.placement.use, "node 1");
+  EXPECT_THAT(got.stats.placement.why, ::testing::StartsWith("the device is there"));
+  digests found;
+  for (const auto& each : got.batches) found.push_back(each.content);
+  EXPECT_EQ(found, expected());
 }
 
 TEST(loader_device, erases_by_noise_with_the_bits_of_the_host) {

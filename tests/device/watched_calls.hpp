@@ -71,6 +71,14 @@ class watched_calls final : public stages::device_calls {
     return threads_[call];
   }
 
+  /// Of the device, where it is not empty. Set before the first call.
+  std::string pci_address;
+  [[nodiscard]] stages::device_facts facts() const override {
+    stages::device_facts found = behind_->facts();
+    if (!pci_address.empty()) found.pci_address = pci_address;
+    return found;
+  }
+
   /// Called when pin() has been answered, whatever the answer, and before unpin() is made. Set before the first call.
   std::function<void(std::span<std::byte>)> on_pin, on_unpin;
 
