@@ -12,7 +12,7 @@ from ._errors import (CallbackError, CancelledError, ChangedError, CorruptError,
                       NotFoundError, PermissionDeniedError, ReadError, UnsupportedError, UsageError)
 from ._leat import Batch, BatchMix, Mark, PictureGeometry, Tensor, __version__, cutmix, mixup, read_column
 from ._loader import Loader
-from ._values import (Array, Boxes, Bytes, Chat, Columns, Custom, Dataset, Field, Graph, Image, JoinKey, Label, Mask, Order, Points,
+from ._values import (Array, Boxes, Bytes, Chat, Clip, Columns, Custom, Dataset, Depth, Field, Graph, Image, JoinKey, Label, Mask, Order, Points,
                       Sequence, Stack, Text, Tokenize, Tokenizer, Tokens, balanced, balanced_cost, bucketed, by, by_stem, concat,
                       cut_windows, five_crop, from_tensors, join, mixed_by, node_local, open, open_coco, open_tokens, open_voc, open_yolo, packed, repeated,
                       sequential, shuffled, shuffled_blocks, ten_crop, views, weighted, zip)

@@ -74,11 +74,11 @@ def _value(base):
     return kind
 
 
-(Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Graph, Tokens, Tokenizer, Tokenize, Chat, Custom, Mask, Boxes, Points,
- Field, JoinKey, Dataset, Order) = map(
+(Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Graph, Tokens, Tokenizer, Tokenize, Chat, Custom, Mask, Depth, Boxes,
+ Points, Clip, Field, JoinKey, Dataset, Order) = map(
     _value, (_leat.Image, _leat.Label, _leat.Bytes, _leat.Text, _leat.Sequence, _leat.Array, _leat.Columns, _leat.Stack,
-             _leat.Graph, _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Chat, _leat.Custom, _leat.Mask, _leat.Boxes,
-             _leat.Points, _leat.Field, _leat.JoinKey, _leat.Dataset, _leat.Order))
+             _leat.Graph, _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Chat, _leat.Custom, _leat.Mask, _leat.Depth,
+             _leat.Boxes, _leat.Points, _leat.Clip, _leat.Field, _leat.JoinKey, _leat.Dataset, _leat.Order))
 
 
 def _refuse_to_pickle(self):

@@ -1,5 +1,6 @@
 # What type checkers see of _values.py: the classes and functions of the module, which it wraps.
-from ._leat import (Array as Array, Boxes as Boxes, Bytes as Bytes, Chat as Chat, Columns as Columns, Custom as Custom, Dataset as Dataset,
+from ._leat import (Array as Array, Boxes as Boxes, Bytes as Bytes, Chat as Chat, Clip as Clip, Columns as Columns, Custom as Custom,
+                    Dataset as Dataset, Depth as Depth,
                     Field as Field, Graph as Graph, Image as Image, JoinKey as JoinKey, Label as Label, Mask as Mask, Order as Order,
                     Points as Points, Sequence as Sequence, Stack as Stack, Text as Text, Tokenize as Tokenize, Tokenizer as Tokenizer,
                     Tokens as Tokens, balanced as balanced, balanced_cost as balanced_cost, bucketed as bucketed, by as by,

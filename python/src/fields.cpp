@@ -1,6 +1,7 @@
 // Fields: what a batch holds. Each is a value; its methods return a changed one, as in C++.
 #include "module.hpp"
 
+#include <leat/clip.hpp>
 #include <leat/targets.hpp>
 #include <leat/tokenizer.hpp>
 #include <leat/transforms.hpp>
@@ -104,12 +105,13 @@ leat::field to_field(nb::handle given) {
       take<leat::columns>(given, found) || take<leat::tokens>(given, found) || take<leat::stack>(given, found) ||
       take<leat::tokenize>(given, found) || take<leat::chat>(given, found) || take<leat::graph>(given, found) ||
       take<leat::custom>(given, found) || take<leat::mask>(given, found) || take<leat::boxes>(given, found) ||
-      take<leat::points>(given, found) || take<leat::field>(given, found);
+      take<leat::points>(given, found) || take<leat::depth>(given, found) || take<leat::clip>(given, found) ||
+      take<leat::field>(given, found);
   if (!is_field) {
     throw nb::type_error(
         (std::string(
              "a field is Image, Label, Text, Bytes, Sequence, Array, Columns, Stack, Graph, Tokens, Tokenize, Chat, "
-             "Custom, Mask, Boxes, Points or what views() makes, and not ") +
+             "Custom, Mask, Depth, Boxes, Points, Clip or what views() makes, and not ") +
          nb::repr(given).c_str())
             .c_str());
   }

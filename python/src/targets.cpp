@@ -1,6 +1,7 @@
 // What moves with a picture, and several views of one.
 #include "module.hpp"
 
+#include <leat/clip.hpp>
 #include <leat/targets.hpp>
 
 #include <nanobind/stl/array.h>
@@ -31,6 +32,16 @@ void add_targets(nb::module_& to) {
            "Of RGB: colour i of the list becomes i. [(0, 0, 0), (128, 0, 0)]")
       .def("scaled", &mask::scaled, "It may have another size than its picture, and covers it all the same.");
 
+  using leat::depth;
+  nb::class_<depth>(to, "Depth",
+                    "A measure for each pixel of a picture, which follows it: [rows, height, width], u16, or f32. 0 is "
+                    "where nothing was measured, and outside of the picture.")
+      .def(nb::init<const depth&>())
+      .def(nb::init<std::string>(), nb::arg("name"))
+      .def("from_", &depth::from, nb::arg("member"))
+      .def("follows", &depth::follows, nb::arg("picture"), "The name of the Image field.")
+      .def("scaled", &depth::scaled, "It may have another size than its picture, and covers it all the same.");
+
   using leat::boxes;
   nb::class_<boxes>(to, "Boxes",
                     "Boxes of things in a picture, which follow it: f32 [boxes of all rows, 4], left, top, right, "
@@ -50,6 +61,17 @@ void add_targets(nb::module_& to) {
                                                    std::array<std::string_view, 4>{"xyxy", "xywh", "cxcywh", "yolo"}));
           },
           nb::arg("box_format"), "How they are stored: 'xyxy' (default), 'xywh' (COCO), 'cxcywh' or 'yolo'.")
+      .def(
+          "with_",
+          [](const boxes& of, std::string json_key, nb::handle type) {
+            return of.with(std::move(json_key), to_dtype(type));
+          },
+          nb::arg("json_key"), nb::arg("dtype") = "i64",
+          "The key of a further list, one number for each box: the output `name`.<key>. with_('iscrowd'), "
+          "with_('area', "
+          "'f32').")
+      .def("padded", &boxes::padded, nb::arg("most"), nb::arg("fill") = 0,
+           "Rows of one size, [rows, most, 4], and `name`.count; behind the boxes that are left stands `fill`.")
       .def("min_area", &boxes::min_area, nb::arg("pixels"), "Boxes of fewer square pixels of the row are dropped.")
       .def("min_visible", &boxes::min_visible, nb::arg("share"), "Boxes of which a smaller share is left are dropped.")
       .def("bytes_max", &boxes::bytes_max, nb::arg("most"));
@@ -68,6 +90,27 @@ void add_targets(nb::module_& to) {
            "Points that change places when the picture is mirrored, of objects of `of` points: flip_pairs(17, [(1, "
            "2)]).")
       .def("bytes_max", &points::bytes_max, nb::arg("most"));
+
+  using leat::clip;
+  nb::class_<clip>(
+      to, "Clip",
+      "Frames of a sample in one output: Clip(Image('clip').from_('*.jpg'), frames=16) is [rows, 16, 3, height, "
+      "width]; braces are cameras, [rows, cameras, 16, ..].")
+      .def(nb::init<const clip&>())
+      .def(
+          "__init__",
+          [](clip* self, const leat::image& of, int frames, int stride, int first, bool random_start, bool per_frame,
+             nb::handle missing) {
+            new (self) clip(of, {.frames = frames,
+                                 .stride = stride,
+                                 .first = first,
+                                 .random_start = random_start,
+                                 .per_frame = per_frame,
+                                 .missing = to_enum<leat::missing_frame>(
+                                     missing, "missing=", std::array<std::string_view, 2>{"corrupt", "repeat_last"})});
+          },
+          nb::arg("of"), nb::kw_only(), nb::arg("frames") = 16, nb::arg("stride") = 1, nb::arg("first") = 0,
+          nb::arg("random_start") = false, nb::arg("per_frame") = false, nb::arg("missing") = "corrupt");
 
   using leat::field;
   nb::class_<field>(to, "Field", "What views(), five_crop() and ten_crop() make.")

@@ -16,6 +16,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import textwrap
 import threading
@@ -191,6 +192,22 @@ class Epochs(Made):
         self.assertEqual(sum(each["name"] == "forward" and each["ph"] == "X" for each in events), 13)
         with self.rows() as loader, self.assertRaisesRegex(leat.UsageError, "timeline_bytes="):
             loader.write_timeline(path)
+
+    def test_a_run_leaves_receipts_of_its_rows(self):
+        with self.rows(receipts=self.at / "receipts", digests=True, names=True) as loader:
+            self.assertEqual(sum(batch.valid_rows for batch in loader), ROWS)
+        self.assertGreaterEqual((self.at / "receipts").stat().st_size, 16 * ROWS)
+
+    def test_a_run_leaves_a_record_of_its_reads(self):
+        with self.rows(record=self.at / "reads") as loader:
+            self.assertEqual(sum(batch.valid_rows for batch in loader), ROWS)
+        self.assertGreaterEqual((self.at / "reads").stat().st_size, 24)
+
+    def test_placement_is_said(self):
+        with self.rows(numa="off") as loader:
+            self.assertEqual(loader.stats()["placement"], "off")
+        with self.assertRaisesRegex(leat.UsageError, "no NUMA node 4000"):
+            self.rows(numa=4000)
 
     def test_parts_come_by_their_shares(self):
         whole = leat.open(self.at / "rows.npy")
@@ -458,6 +475,45 @@ class Targets(unittest.TestCase):
             outside = x == 99
             self.assertTrue(0.1 < outside.mean() < 0.5)
             numpy.testing.assert_array_equal(mask, numpy.where(outside, 255, self.mask_of(x, y, number)))
+
+    def test_depths_and_further_lists_of_boxes_follow(self):
+        whole = leat.Image().resize(self.HEIGHT, self.WIDTH).as_("u8")
+        read = leat.Boxes("boxes").from_("json").follows("jpg").key("boxes").labels("classes").with_("iscrowd").with_("area", "f32")
+        batch = self.batch(self.with_masks(), whole, leat.Depth("depth").from_("mask").follows("jpg"), read.padded(3, -1))
+        depths, boxes, areas = (batch[name].numpy() for name in ("depth", "boxes", "boxes.area"))
+        self.assertEqual((depths.dtype, boxes.shape, areas.dtype), (numpy.uint16, (self.COUNT - 1, 3, 4), numpy.float32))
+        self.assertEqual(batch["boxes.count"].numpy().tolist(), [1] * (self.COUNT - 1))
+        for row, (x, y, number) in enumerate(batch["jpg"].numpy()):
+            numpy.testing.assert_array_equal(depths[row], self.mask_of(x, y, number))
+            left, top, width, height = self.box_of(row)
+            self.assertEqual(boxes[row].tolist(), [[left, top, left + width, top + height], [-1] * 4, [-1] * 4])
+            self.assertEqual(areas[row].tolist(), [width * height, -1, -1])
+        self.assertEqual(batch["boxes.iscrowd"].numpy()[0].tolist(), [0, -1, -1])
+
+    def test_a_clip_has_the_frames_of_a_sample(self):
+        shard = self.at / "clips.tar"
+        with tarfile.open(shard, "w", format=tarfile.USTAR_FORMAT) as members:
+            for sample in range(2):
+                for frame in range(4):
+                    members.add(self.at / "images" / f"{sample + frame}.bmp", f"{sample}.{frame:03}.bmp")
+        clip = leat.Clip(leat.Image("clip").from_("*.bmp").random_crop(16).as_("u8"), frames=2, stride=2, first=1)
+        rows = self.batch(shard, clip, batch_size=2)["clip"].numpy()
+        self.assertEqual(rows.shape, (2, 2, 3, 16, 16))
+        self.assertEqual(rows[:, :, 2, 0, 0].tolist(), [[1, 3], [2, 4]])
+        numpy.testing.assert_array_equal(rows[:, 0, :2], rows[:, 1, :2])  # Cropped alike.
+        self.assertEqual(pickle.loads(pickle.dumps(clip)), clip)
+        whole = leat.Image("clip").from_("*.bmp").resize(8, 8).as_("u8")
+        rows = self.batch(shard, leat.Clip(whole, frames=5, missing="repeat_last"), batch_size=2)["clip"].numpy()
+        self.assertEqual(rows[:, :, 2, 0, 0].tolist(), [[0, 1, 2, 3, 3], [1, 2, 3, 4, 4]])
+        with self.assertRaisesRegex(leat.UsageError, "wants frame 4"):
+            self.batch(shard, leat.Clip(whole, frames=5), batch_size=2)
+        with self.assertRaisesRegex(ValueError, "'corrupt', 'repeat_last'"):
+            leat.Clip(leat.Image(), missing="skip")
+
+    def test_grey_pictures_have_one_channel(self):
+        rows = self.batch(self.coco(), leat.Image().channels(1).as_("u8").resize(self.HEIGHT, self.WIDTH))["jpg"].numpy()
+        self.assertEqual(rows.shape, (self.COUNT, 1, self.HEIGHT, self.WIDTH))
+        self.assertEqual(rows[3, 0, 20, 10], round(0.299 * 10 + 0.587 * 20 + 0.114 * 3))
 
     def test_what_is_not_seen_of_a_picture_is_ignored_or_dropped(self):
         fields = [leat.Image().letterbox(64).as_("u8"), leat.Mask("mask").follows("jpg").ignore(200).as_("i32"),
