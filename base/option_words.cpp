@@ -34,6 +34,7 @@ constexpr option_words in_cpp[] = {
     {finish_on_device, "", "loader_options::finish_on_device"},
     {global_batch_size, "", "loader_options::global_batch_size"},
     {host_bytes_max, "", "loader_options::host_bytes_max"},
+    {numa, "", "loader_options::numa"},
     {on_corrupt, "", "loader_options::on_corrupt"},
     {prefetch_batches, "", "loader_options::prefetch_batches"},
     {shuffle_blocks, "", "loader_options::shuffle_blocks"},

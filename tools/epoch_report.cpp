@@ -20,7 +20,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json tuning_json(const tuning_stats& of, std::uint32_t io_threads) {
+json tuning_json(const tuning_stats& of) {
   json steps = json::array();
   for (const tuning_step& each : of.steps) {
     steps.push_back({{"at_s", each.at_s},
@@ -34,18 +34,18 @@ json tuning_json(const tuning_stats& of, std::uint32_t io_threads) {
   return {{"decode_threads", of.decode_threads},
           {"batches", of.batches},
           {"queue_depth", of.queue_depth},
-          {"io_threads", io_threads},
+          {"io_threads", of.io_threads},
           {"frozen", of.frozen},
           {"steps_in_all", of.steps_in_all},
           {"steps", std::move(steps)}};
 }
 
 // What to paste the next time.
-std::string tuning_text(const tuning_stats& of, std::uint32_t io_threads) {
+std::string tuning_text(const tuning_stats& of) {
   if (of.steps_in_all == 0 && !of.frozen) return "nothing was tried yet; a longer run tells more";
   return str_cat("--threads ", of.decode_threads, " --prefetch-batches ", std::max(of.batches, 2U) - 1,
                  of.queue_depth != 0 ? str_cat(" --queue-depth ", of.queue_depth) : "",
-                 io_threads > 1 ? str_cat(" --io-threads ", io_threads) : "", ", after ",
+                 of.io_threads > 1 ? str_cat(" --io-threads ", of.io_threads) : "", ", after ",
                  counted(of.steps_in_all, "step", "steps"), of.frozen ? "" : "; a longer run may find more");
 }
 
@@ -243,7 +243,7 @@ json epoch_report::as_json() const {
   object["scratch_bytes_peak"] = stats.scratch_bytes_peak;
   object["bottleneck"] = std::string(name(verdict_of_run.who));
   object["verdict"] = verdict_json(verdict_of_run);
-  if (is_tuned) object["tuning"] = tuning_json(stats.tuned, stats.verdict.io_threads);
+  if (is_tuned) object["tuning"] = tuning_json(stats.tuned);
   object["next_wait_ms_p50"] = stats.next.p50_s * 1e3;
   object["next_wait_ms_p99"] = stats.next.p99_s * 1e3;
   json reader;
@@ -339,7 +339,7 @@ std::string epoch_report::as_text(const terminal& screen) const {
                 remote.cache == "on" ? "" : one_line(remote.cache.substr(2))));
   }
   row(text, screen, "bottleneck", emphasised(screen, verdict_of_run));
-  if (is_tuned) row(text, screen, "tuned", tuning_text(stats.tuned, stats.verdict.io_threads));
+  if (is_tuned) row(text, screen, "tuned", tuning_text(stats.tuned));
   if (first_batch_ms) {
     row(text, screen, "waiting",
         str_cat("first batch after ", seconds_text(*first_batch_ms * 1e-3), ", then ", seconds_text(stats.next.p50_s),

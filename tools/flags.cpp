@@ -20,6 +20,8 @@ constexpr option_words flags[] = {
     {digests, "false", "--digest off"},
     {global_batch_size, "", "--global-batch-size"},
     {host_bytes_max, "", "--host-bytes-max"},
+    {numa, "", "--numa"},
+    {numa, "automatic", "--numa auto"},
     {on_corrupt, "", "--on-corrupt"},
     {prefetch_batches, "", "--prefetch-batches"},
     {shuffle_blocks, "", "--shuffle-blocks"},

@@ -63,12 +63,15 @@ struct tuned_setting {
   std::uint32_t threads = 0;
   std::uint32_t batches = 0;  // the trainer's with them
   std::uint32_t queue_depth = 0;
+  std::uint32_t io_threads = 0;
 
   friend bool operator==(const tuned_setting&, const tuned_setting&) = default;
   [[nodiscard]] std::uint32_t prefetch_batches() const { return std::max(batches, 2U) - 1; }
 };
 
-tuned_setting setting_of(const tuning_stats& now) { return {now.decode_threads, now.batches, now.queue_depth}; }
+tuned_setting setting_of(const tuning_stats& now) {
+  return {now.decode_threads, now.batches, now.queue_depth, now.io_threads};
+}
 
 /// A window of the run, and the setting that it was worked with.
 ///   cores   that this process was busy with
@@ -190,16 +193,22 @@ struct tuning_result {
 
 std::string flags_text(const tuned_setting& of) {
   return str_cat("--threads ", of.threads, " --prefetch-batches ", of.prefetch_batches(),
-                 of.queue_depth != 0 ? str_cat(" --queue-depth ", of.queue_depth) : "");
+                 of.queue_depth != 0 ? str_cat(" --queue-depth ", of.queue_depth) : "",
+                 of.io_threads > 1 ? str_cat(" --io-threads ", of.io_threads) : "");
 }
 
 std::string cpp_text(const tuned_setting& of) {
+  std::string reader = of.queue_depth != 0 ? str_cat(".queue_depth = ", of.queue_depth) : "";
+  if (of.io_threads > 1) str_append(reader, reader.empty() ? "" : ", ", ".io_threads = ", of.io_threads);
   return str_cat(".decode_threads = ", of.threads, ", .prefetch_batches = ", of.prefetch_batches(),
-                 of.queue_depth != 0 ? str_cat(", .reader = {.queue_depth = ", of.queue_depth, "}") : "");
+                 reader.empty() ? "" : str_cat(", .reader = {", reader, "}"));
 }
 
 json setting_json(const tuned_setting& of) {
-  return {{"decode_threads", of.threads}, {"prefetch_batches", of.prefetch_batches()}, {"queue_depth", of.queue_depth}};
+  return {{"decode_threads", of.threads},
+          {"prefetch_batches", of.prefetch_batches()},
+          {"queue_depth", of.queue_depth},
+          {"io_threads", of.io_threads}};
 }
 
 json as_json(const tuning_result& result, const tune_arguments& asked) {
@@ -240,7 +249,8 @@ std::string table_text(const tuning_result& result, const terminal& screen) {
   std::string text = "  " + screen.dim("threads  ahead  reads  windows  samples/s   waits  cores  bottleneck") + "\n";
   for (const tried_setting& each : result.tried) {
     const bool is_chosen = each.setting == result.chosen;
-    const std::string reads = each.setting.queue_depth == 0 ? "auto" : str_cat(each.setting.queue_depth);
+    const std::string reads = str_cat(each.setting.io_threads > 1 ? str_cat(each.setting.io_threads, " x ") : "",
+                                      each.setting.queue_depth == 0 ? "auto" : str_cat(each.setting.queue_depth));
     const std::string line = str_cat(
         is_chosen ? "> " : "  ", to_right(str_cat(each.setting.threads), 7),
         to_right(str_cat(each.setting.prefetch_batches()), 7), to_right(reads, 7), to_right(str_cat(each.windows), 9),

@@ -68,7 +68,8 @@ enum class decode_on : std::uint8_t { host, device, automatic };
 enum class tuning : std::uint8_t { off, on };
 
 /// The NUMA node of a loader's threads and memory, on a machine that has several: loader_options::numa.
-///   automatic   that of the device, else that of the drive on which the dataset lies; where neither is known, as off
+///   automatic   that of the device, else that of the drive on which the dataset lies; where neither is known, as off.
+///               Decode threads that are more than its cores run everywhere
 ///   off         the kernel decides
 /// numa_node(n) is node n.
 enum class numa : int { automatic = -1, off = -2 };
@@ -137,8 +138,9 @@ struct loader_options {
   /// The most threads that read and decode, together, tuned or not: with one I/O thread, 12 leaves 11 decode threads.
   /// Those of a network and of a device are not counted. 0 (default): as decode_threads says.
   std::uint32_t cores_max = 0;
-  /// on: how many decode threads work, how many batches are loaded ahead and how many reads are given to the kernel is
-  /// found out while the loader runs. decode_threads, prefetch_batches and the memory planned for them are the most.
+  /// on: how many decode threads work, how many batches are loaded ahead, how many I/O threads read and how many reads are
+  /// given to the kernel is found out while the loader runs. decode_threads, prefetch_batches, reader.io_threads and the
+  /// memory planned for them are the most.
   /// Where the trainer hardly waits, cores are given back to it. Batches are the same bytes. stats().tuned says what was
   /// done. Default: off.
   tuning tune = tuning::off;
@@ -182,8 +184,8 @@ struct loader_options {
   /// A file that gets one JSON line per corrupt sample, with its reason, in the order of delivery. Default: none.
   std::string journal = {};
 
-  /// A file that proves which rows the run had: 16 bytes for each row that was handed out, by its name and its digest.
-  /// `leat receipt` shows by it that a sample was in the run, or was not. Needs digests, and names. Default: none.
+  /// A file that proves which rows the run had: 16 bytes for each row that was handed out, of the sample's name and the
+  /// row's digest, which it turns on. `leat receipt` shows by it that a sample was in the run, or was not. Default: none.
   std::string receipts = {};
   /// A file of the reads for samples: when, how many bytes, how long; no data and no names. `leat replay-io` tells by it
   /// how the run would have been on another drive. 24 bytes for each read. Default: none.

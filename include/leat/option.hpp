@@ -27,6 +27,7 @@ enum class option_id : std::uint8_t {
   finish_on_device,
   global_batch_size,
   host_bytes_max,
+  numa,
   on_corrupt,
   prefetch_batches,
   shuffle_blocks,

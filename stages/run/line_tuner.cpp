@@ -44,6 +44,7 @@ tuning_stats line_tuner::count() const {
   return {.decode_threads = now.decode_threads,
           .batches = now.batches,
           .queue_depth = now.queue_depth,
+          .io_threads = now.io_threads,
           .frozen = frozen_,
           .steps_in_all = steps_in_all_,
           .steps = {steps_.begin(), steps_.end()}};

@@ -1,6 +1,7 @@
 #include "stages/run/node_placement.hpp"
 
 #include "base/errno_words.hpp"
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "io/files/source.hpp"
@@ -36,23 +37,28 @@ std::string usable_nodes_text(const std::vector<node_cores>& nodes) {
 }
 
 node_choice node_asked_for(std::uint32_t number, const std::vector<node_cores>& nodes) {
-  constexpr std::string_view remedy = "give one of them, or let the loader choose (numa automatic) or the kernel (off)";
+  const std::string off = str_cat("let the kernel decide: ", spelled(option_id::numa, "off"));
+  const std::string remedy = str_cat("give one of them, or ", off);
   if (nodes.empty()) {
-    throw error(errc::usage, str_cat("NUMA node ", number,
-                                     " was asked for, and this kernel lists none under /sys/devices/system/node; let "
-                                     "the kernel decide (numa off)"));
+    throw error(errc::usage,
+                str_cat("NUMA node ", number,
+                        " was asked for, and this kernel lists none under /sys/devices/system/node; ", off),
+                option_id::numa);
   }
   const node_cores* const found = find_node(nodes, number);
   if (found == nullptr) {
-    throw error(errc::usage, str_cat("there is no NUMA node ", number, "; this machine has ", usable_nodes_text(nodes),
-                                     ": ", remedy));
+    throw error(
+        errc::usage,
+        str_cat("there is no NUMA node ", number, "; this machine has ", usable_nodes_text(nodes), ": ", remedy),
+        option_id::numa);
   }
   if (found->cores.empty()) {
     throw error(
         errc::usage,
         str_cat("NUMA node ", number,
                 " has no core that this process may use (by taskset, a cpuset or a batch system); it has some of ",
-                usable_nodes_text(nodes), ": ", remedy));
+                usable_nodes_text(nodes), ": ", remedy),
+        option_id::numa);
   }
   return {.node = number, .cores = found->cores, .is_asked_for = true, .why = "asked for"};
 }
@@ -80,7 +86,9 @@ node_choice choose_node(numa asked, const node_facts& facts) {
   if (number >= 0) return node_asked_for(static_cast<std::uint32_t>(number), facts.nodes);
   if (asked == numa::off) return {.why = "asked for"};
   if (asked != numa::automatic) {
-    throw error(errc::usage, str_cat("numa is ", number, "; give automatic, off or the number of a node"));
+    throw error(errc::usage,
+                str_cat(spelled(option_id::numa), " is ", number, "; give automatic, off or the number of a node"),
+                option_id::numa);
   }
   if (facts.nodes.empty()) return {.why = "this kernel lists no NUMA nodes"};
   if (facts.nodes.size() == 1) return {.why = "one node"};

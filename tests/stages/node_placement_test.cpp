@@ -60,7 +60,7 @@ TEST(node_placement, takes_the_node_that_is_asked_for_or_refuses_it_in_words) {
   EXPECT_THAT(refusal(numa_node(1), three_nodes), AllOf(HasSubstr("NUMA node 1 has no core"), HasSubstr("taskset")));
   EXPECT_THAT(refusal(numa_node(1), {{0, {0}}}), HasSubstr("this machine has node 0"));
   EXPECT_THAT(refusal(numa_node(0), {}), HasSubstr("this kernel lists none"));
-  EXPECT_THAT(refusal(static_cast<numa>(-3), two_nodes), HasSubstr("numa is -3"));
+  EXPECT_THAT(refusal(static_cast<numa>(-3), two_nodes), HasSubstr("loader_options::numa is -3"));
 }
 
 TEST(node_placement, that_was_found_takes_no_cores_from_the_decode_threads) {
