@@ -184,8 +184,9 @@ struct loader_options {
   /// A file that gets one JSON line per corrupt sample, with its reason, in the order of delivery. Default: none.
   std::string journal = {};
 
-  /// A file that proves which rows the run had: 16 bytes for each row that was handed out, of the sample's name and the
-  /// row's digest, which it turns on. `leat receipt` shows by it that a sample was in the run, or was not. Default: none.
+  /// A file that proves which rows the run had: 16 bytes for each row that was handed out, of its name and its digest.
+  /// `leat receipt` shows by it that a sample was in the run, or was not. Turns on `digests`; a resumed run goes on with
+  /// it. Default: none.
   std::string receipts = {};
   /// A file of the reads for samples: when, how many bytes, how long; no data and no names. `leat replay-io` tells by it
   /// how the run would have been on another drive. 24 bytes for each read. Default: none.

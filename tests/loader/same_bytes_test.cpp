@@ -283,6 +283,8 @@ dataset write_shards(const std::vector<testing::fake_sample>& samples, const set
 seen_run run(const setup& given, const std::vector<field>& fields = testing::all_fields()) {
   setup use = given;
   const std::vector<testing::fake_sample>& samples = samples_of(use);
+  std::optional<testing::temporary_directory> receipts;
+  if (use.receipts) use.options.receipts = (receipts.emplace().path() / "r").string();
   if (use.options.host_bytes_max == 0) {
     const fake_dataset asked(samples, use.where);
     use.options.host_bytes_max = std::size_t{256} << 20;
@@ -296,8 +298,6 @@ seen_run run(const setup& given, const std::vector<field>& fields = testing::all
       }
     }
   }
-  std::optional<testing::temporary_directory> receipts;
-  if (use.receipts) use.options.receipts = (receipts.emplace().path() / "r").string();
   if (!use.real_files && !use.tar) {
     const fake_dataset fake(samples, use.where);
     return testing::run_all(fake, use.options, fields);
