@@ -22,6 +22,7 @@
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/batch/transfer.hpp"
+#include "stages/observe/read_record.hpp"
 #include "stages/observe/timeline.hpp"
 #include "stages/observe/windows.hpp"
 #include "stages/pixels/scratch.hpp"
@@ -78,6 +79,22 @@ io::arena_options arena_settings(const loader_options& options, const memory_pla
                                                                           : io::huge_pages::automatic;
   return {
       .bytes_max = memory.read_bytes + memory.kept_bytes + memory.batch_bytes, .pages = pages, .node = placed.node()};
+}
+
+std::unique_ptr<read_recorder> recorder_of(const loader_options& options, const memory_plan& memory,
+                                           const io::io_threads& loops, bool on_device) {
+  if (options.record.empty()) return nullptr;
+  // Threads of preadv read as many as they are.
+  const bool by_bytes = options.reader.queue_depth == 0 && loops.depth_of(1) != loops.depth_of(std::uint64_t{1} << 30U);
+  return std::make_unique<read_recorder>(options.record, recorded_settings{.io_threads = loops.size(),
+                                                                           .decode_threads = memory.decode_threads,
+                                                                           .cores = working_cores(),
+                                                                           .batches = memory.batches,
+                                                                           .queue_depth = options.reader.queue_depth,
+                                                                           .depth_by_bytes = by_bytes,
+                                                                           .tuned = options.tune == tuning::on,
+                                                                           .on_device = on_device,
+                                                                           .read_bytes = memory.read_bytes});
 }
 
 // The most that it may hold before no more come.
@@ -148,7 +165,8 @@ class loader::pipeline final : public line_events {
         reads_(run_.dataset(), run_.programs(), connectors(), read_pool_,
                {.kept_bytes = memory_.kept_bytes, .source_bytes = memory_.source_bytes, .cache = cache_use_.pools},
                *this, *timeline_),
-        batches_(memory_.batches, rows_, ending_, *timeline_),
+        record_(recorder_of(options_, memory_, io_, transfer_->runs_operations())),
+        batches_(memory_.batches, rows_, ending_, *timeline_, record_.get()),
         prefetch_({.run = run_,
                    .options = options_,
                    .span = span_,
@@ -252,11 +270,13 @@ class loader::pipeline final : public line_events {
   [[nodiscard]] const line_watch& seen() const noexcept { return watch_; }
   [[nodiscard]] std::vector<std::string> reads_under_way();
   [[nodiscard]] depth_control& depths() noexcept { return depths_; }
+  [[nodiscard]] int record_failure() const noexcept { return record_ != nullptr ? record_->failure() : 0; }
   [[nodiscard]] static pipeline& of(const loader& line) { return line.check_process(); }
 
  private:
   void note_queues(std::uint64_t now) noexcept;
   void stop_held_timer() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(held_mutex_);
+  void finish_record() noexcept;
   /// Connects the sources once the I/O threads know what an epoch reads.
   [[nodiscard]] std::vector<io::connector*> connectors();
 
@@ -295,6 +315,7 @@ class loader::pipeline final : public line_events {
   hand_over ending_;
   const cache_use cache_use_;
   reader_stage reads_;
+  const std::unique_ptr<read_recorder> record_;  // null: nothing is recorded
   batch_table batches_;
   prefetch prefetch_;
   depth_control depths_;
@@ -382,6 +403,7 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   alone.unreadable_max = std::numeric_limits<std::uint64_t>::max();
   alone.journal.clear();
   alone.receipts.clear();
+  alone.record.clear();
   alone.digests = alone.names = true;
   alone.timeline = {};
   alone.tune = tuning::off;
@@ -450,7 +472,23 @@ void loader::pipeline::stop() noexcept {
     posted_.wait();
     io_.wait_until_quiet();  // who waited for a batch on a loop's executor has been told
     batches_.clear();
+    if (record_ != nullptr) finish_record();
   });
+}
+
+// Where that fails there is no file: nothing more is handed out that could say so.
+void loader::pipeline::finish_record() noexcept {
+  recorded_totals totals;
+  for (const io::io_thread_counters& each : io_.count_threads()) {
+    totals.io_awake_ns += std::max(each.awake_ns, each.cpu_ns);
+  }
+  const io::io_counters io = io_.count();
+  if (io.reads != 0) totals.reads_at_a_time = io_.depth_of(io.bytes_read / io.reads);
+  const decode_stage::counters made = rows_.count();
+  totals.decode_busy_ns = made.pool.busy_ns;
+  for (const async::thread_pool::thread_counters& each : rows_.count_threads()) totals.decode_cpu_ns += each.cpu_ns;
+  totals.rows_made = made.samples;
+  record_->finish(totals);
 }
 
 std::vector<std::string> loader::pipeline::reads_under_way() {
@@ -471,6 +509,7 @@ loader stages::make_loader(dataset samples, loader_options options, std::vector<
 
 stages::concurrency_limits stages::depths_of(const loader& line) { return loader::pipeline::of(line).depths().now(); }
 stages::concurrency_limits stages::depths_max(const loader& line) { return loader::pipeline::of(line).depths().most(); }
+int stages::record_failure(const loader& line) { return loader::pipeline::of(line).record_failure(); }
 void stages::set_depths(loader& line, const concurrency_limits& depths) {
   loader::pipeline::of(line).depths().set(depths);
 }

@@ -130,7 +130,7 @@ memory_plan divide_memory(const memory_needs& needs) {
         bytes_text(read_least), ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
         bytes_text(least - read_least - batch_least - bookkeeping - source_least - needs.timeline_bytes),
         source_least == 0 ? "" : ", the network ", source_least == 0 ? "" : bytes_text(source_least),
-        needs.timeline_bytes == 0 ? "" : ", the timeline ",
+        needs.timeline_bytes == 0 ? "" : str_cat(", the ", needs.timeline_what, " "),
         needs.timeline_bytes == 0 ? "" : bytes_text(needs.timeline_bytes), "; give at least ",
         bytes_text(least, rounding::up), " (", least, " bytes), or a smaller batch",
         threads > 1 && usual_scratch != 0 ? str_cat(", or fewer ", spelled(option_id::decode_threads)) : ""));
@@ -216,7 +216,7 @@ memory_plan divide_memory(const memory_needs& needs) {
                            str_cat(batches, " x ", bytes_text(bookkeeping),
                                    ": of the rows of a batch that are under way, and their reads")});
   }
-  if (needs.timeline_bytes != 0) shown.lines.push_back({"timeline", needs.timeline_bytes, "as asked for"});
+  if (needs.timeline_bytes != 0) shown.lines.push_back({needs.timeline_what, needs.timeline_bytes, "as asked for"});
   shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.kept_bytes + plan.scratch_bytes + plan.source_bytes +
                       bookkeeping_bytes + needs.timeline_bytes;
   shown.host_bytes_max = needs.host_bytes_max;

@@ -33,7 +33,8 @@ struct memory_needs {
   std::uint64_t batches_in_flight = 0;        ///< whose reads are as many as the drive is given at a time
   bool direct = false;                        ///< every read is the drive's: none comes from the page cache
   std::uint64_t batches_to_come = 0;          ///< of the whole run; 0: endless
-  std::size_t timeline_bytes = 0;
+  std::size_t timeline_bytes = 0;             ///< and of the record
+  std::string timeline_what = "timeline";
   /// Of all sources on all loops, beside leases (io::source_memory).
   std::size_t source_bytes_least = 0;
   std::size_t source_bytes_wanted = 0;

@@ -63,6 +63,7 @@ void batch_in_flight::begin() {
   const std::size_t cells = plan.fields.size();
   // Later rows are planned while earlier ones are read and decoded.
   reads.reserve(reads_of_program_max * cells);
+  if (record != nullptr) recorded.begin();
   reads_used = 0;
   reads_idle.store(0, std::memory_order_relaxed);
   next_read = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "async/thread_pool.hpp"
+#include "base/clock.hpp"
 #include "base/corrupt_kind.hpp"
 #include "datasets/model/model.hpp"
 #include "io/arena/lease_pool.hpp"
@@ -11,6 +12,7 @@
 #include "stages/batch/batch_state.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/batch/transfer.hpp"
+#include "stages/observe/read_record.hpp"
 #include "stages/observe/timeline.hpp"
 #include "stages/run/delivery.hpp"
 
@@ -277,6 +279,28 @@ class reads_in_flight {
   std::size_t size_ = 0;
 };
 
+/// What is recorded of a batch while it is made, as recorded_batch has it.
+struct recorded_work {
+  /// The next batch begins.
+  void begin() noexcept {
+    for (auto* const each : {&decode_ns, &decode_us2, &expand_ns, &timed, &decoded}) {
+      each->store(0, std::memory_order_relaxed);
+    }
+    begun_ns = now_ns();
+  }
+  /// A row took so long.
+  void took(std::uint64_t ns) noexcept {
+    const std::uint64_t us = (ns + 500) / 1000;
+    decode_ns.fetch_add(ns, std::memory_order_relaxed);
+    decode_us2.fetch_add(us * us, std::memory_order_relaxed);
+    timed.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  std::uint64_t begun_ns = 0;
+  std::uint64_t made_ns = 0;
+  std::atomic<std::uint64_t> decode_ns{0}, decode_us2{0}, expand_ns{0}, timed{0}, decoded{0};
+};
+
 /// A batch in flight: its plan, its leases and its counters.
 struct batch_in_flight {
   /// Nothing of the batch before is left; the plan has begun (planner::begin()).
@@ -318,6 +342,8 @@ struct batch_in_flight {
   hand_over* ended_by = nullptr;
   timeline_track* track = nullptr;  ///< of the batches that this is, one after the other; null without a timeline
   std::uint64_t rows_since_ns = 0;  ///< when its rows were planned, or some of them anew
+  read_recorder* record = nullptr;  ///< null: nothing is recorded
+  recorded_work recorded;
   std::uint64_t sequence = 0;       ///< among all deliveries of the run
   std::size_t loop = 0;             ///< that reads it, and whose thread alone counts what its samples wait for
   batch_plan plan;

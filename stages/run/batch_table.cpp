@@ -4,13 +4,15 @@ namespace leat::stages {
 
 namespace asio = boost::asio;
 
-batch_table::batch_table(std::uint32_t batches, decode_stage& rows, hand_over& ending, const timeline& seen)
+batch_table::batch_table(std::uint32_t batches, decode_stage& rows, hand_over& ending, const timeline& seen,
+                         read_recorder* record)
     : free_count_(batches) {
   for (std::uint32_t i = 0; i < batches; ++i) {
     batch_in_flight& added = batches_.emplace_back();
     added.rows_by = &rows;
     added.ended_by = &ending;
     added.track = seen.batch(i);
+    added.record = record;
     added.sending.owner = &added;
     added.finishing.owner = &added;
     added.staleness.owner = &added;

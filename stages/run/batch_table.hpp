@@ -16,7 +16,9 @@ namespace leat::stages {
 /// Owns them. Thread: the first I/O thread, except where said.
 class batch_table {
  public:
-  batch_table(std::uint32_t batches, decode_stage& rows, hand_over& ending, const timeline& seen);
+  ///   record   of the run; null: there is none
+  batch_table(std::uint32_t batches, decode_stage& rows, hand_over& ending, const timeline& seen,
+              read_recorder* record);
 
   /// A batch that nobody uses. try_take() gives null where there is none; take() waits until there is one.
   [[nodiscard]] batch_in_flight* try_take() noexcept { return free_count_.try_acquire(1) ? &pop() : nullptr; }

@@ -64,9 +64,13 @@ void decode_stage::expand(block_in_flight& block, std::size_t thread) noexcept {
   const bool is_wanted = block.expands_shared ? !flags_.stopping() : !is_unwanted(*block.owner);
   if (is_wanted && !block.damaged) {
     timeline_track* const track = tracks_[thread].track;
-    const std::uint64_t begin_ns = noted_now(track);
+    batch_in_flight& batch = *block.owner;
+    const bool is_noted = track != nullptr || batch.record != nullptr;
+    const std::uint64_t begin_ns = is_noted ? now_ns() : 0;
     expander_.run(block, decoder_, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
-    block.owner->note(track, activity::expand, begin_ns, noted_now(track));
+    const std::uint64_t end_ns = is_noted ? now_ns() : 0;
+    batch.note(track, activity::expand, begin_ns, end_ns);
+    if (batch.record != nullptr) batch.recorded.expand_ns.fetch_add(end_ns - begin_ns, std::memory_order_relaxed);
   }
   posted_.post(loops_.executor(static_cast<std::uint32_t>(block.batch_loop)),
                [&block] { block.stage->settle_block(block); });
@@ -86,7 +90,9 @@ void decode_stage::make_ready(turn_of_loop& turn) noexcept {
 
 void decode_stage::decode(sample_in_flight& sample, std::size_t thread) noexcept {
   thread_track& seen = tracks_[thread];
-  const bool is_noted = seen.track != nullptr && seen.rows.is_due();
+  recorded_work* const recorded = sample.owner->record != nullptr ? &sample.owner->recorded : nullptr;
+  if (recorded != nullptr) recorded->decoded.fetch_add(1, std::memory_order_relaxed);
+  const bool is_noted = (seen.track != nullptr || recorded != nullptr) && seen.rows.is_due();
   const std::uint64_t begin_ns = is_noted ? now_ns() : 0;
   try {
     if (!is_unwanted(*sample.owner)) decoder_.run(sample, static_cast<std::uint32_t>(thread), flags_.stopping_flag());
@@ -98,6 +104,7 @@ void decode_stage::decode(sample_in_flight& sample, std::size_t thread) noexcept
     const std::uint64_t end_ns = now_ns();
     seen.rows.took(end_ns - begin_ns);
     sample.owner->note(seen.track, activity::decode, begin_ns, end_ns, sample.row);
+    if (recorded != nullptr) recorded->took(end_ns - begin_ns);
   }
   made(sample);
 }

@@ -349,6 +349,7 @@ delivery::taken delivery::hand_out(delivery_item item) {
       receipts_.append(item.receipts);
       if (item.end_of_epoch) receipts_.mark(item.epoch + 1);
     }
+    if (item.record != nullptr) item.record->check();
   } catch (...) {
     if (failure == nullptr) failure = std::current_exception();
   }
@@ -377,6 +378,12 @@ delivery::taken delivery::hand_out(delivery_item item) {
       stepping_ = waited_;
       stepping_.of = activity::step;
       stepping_.begin_ns = waited_.end_ns;
+      if (item.record != nullptr) {
+        item.recorded.arrived_ns = item.arrived_ns;
+        item.recorded.asked_ns = waited_.begin_ns;
+        item.recorded.handed_ns = waited_.end_ns;
+        item.record->add(item.recorded);
+      }
     }
     if (track_ != nullptr) track_->add(waited_);
     if (failure != nullptr) {

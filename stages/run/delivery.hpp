@@ -8,6 +8,7 @@
 #include "stages/batch/range.hpp"
 #include "stages/observe/batches_out.hpp"
 #include "stages/observe/occupancy.hpp"
+#include "stages/observe/read_record.hpp"
 #include "stages/observe/run_progress.hpp"
 #include "stages/observe/timeline.hpp"
 #include "stages/run/corrupt_watch.hpp"
@@ -46,6 +47,8 @@ struct delivery_item {
   std::uint64_t substituted = 0;
   std::uint64_t bytes = 0;
   bool end_of_epoch = false;
+  read_recorder* record = nullptr;  ///< null: it is not recorded
+  recorded_batch recorded;
   std::vector<journal_entry> journal;
   std::vector<receipt_row> receipts;
 };

@@ -47,6 +47,26 @@ void note_pieces(const batch_in_flight& batch, batch::state& to) {
 
 namespace asio = boost::asio;
 
+namespace {
+
+// What is known before the batch is handed out.
+recorded_batch recorded_of(const batch_in_flight& batch) {
+  const recorded_work& work = batch.recorded;
+  return {.number = batch.sending.number,
+          .index = batch.plan.index,
+          .begun_ns = work.begun_ns,
+          .made_ns = work.made_ns,
+          .decode_ns = work.decode_ns.load(std::memory_order_relaxed),
+          .decode_us2 = work.decode_us2.load(std::memory_order_relaxed),
+          .expand_ns = work.expand_ns.load(std::memory_order_relaxed),
+          .epoch = batch.plan.epoch,
+          .timed = static_cast<std::uint32_t>(work.timed.load(std::memory_order_relaxed)),
+          .rows = batch.rows(),
+          .decoded = static_cast<std::uint32_t>(work.decoded.load(std::memory_order_relaxed))};
+}
+
+}  // namespace
+
 hand_over::hand_over(const parts& given)
     : run_(given.run),
       options_(given.options),
@@ -71,6 +91,7 @@ void hand_over::rows_made(batch_in_flight& batch) noexcept {
   try {
     if (flags_.stopping()) return;
     const std::uint64_t now = noted_now(batch.track);
+    if (batch.record != nullptr) batch.recorded.made_ns = now_ns();
     batch.note(activity::rows, std::exchange(batch.rows_since_ns, now), now);
     batch.staleness.at = check_due(batch);
     if (batch.staleness.at != datasets::staleness_check::none) return rows_->post(batch.staleness);
@@ -240,6 +261,10 @@ void hand_over::send(batch_in_flight& batch) noexcept {
   if (flags_.stopping()) return;
   delivery_item& item = batch.outgoing;
   item.bytes = output_bytes(*item.finished);
+  if (batch.record != nullptr) {
+    item.record = batch.record;
+    item.recorded = recorded_of(batch);
+  }
   batch.sending.memory = &item.finished->memory;
   batch.sending.bytes = bytes_used(*item.finished);
   batch.sending.rows = item.finished->rows;

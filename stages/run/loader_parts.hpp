@@ -65,6 +65,9 @@ struct concurrency_limits {
 ///   throws   error{errc::usage} for none, or more than depths_max()
 void set_depths(loader& line, const concurrency_limits& depths);
 
+/// Why loader_options::record did not become a file, once the loader is stopped: an errno; 0: it did, or none was asked for. Thread: any.
+[[nodiscard]] int record_failure(const loader& line);
+
 /// As the loader's constructor.
 ///   throws   as that; error{errc::usage} where there is no such batch as `only`, with how many there are
 [[nodiscard]] loader make_loader(dataset samples, loader_options options, std::vector<field> fields,

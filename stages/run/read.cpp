@@ -74,12 +74,15 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
   flight_times_.resize(sources_.loops());
   for (std::size_t loop = 0; loop < sources_.loops(); ++loop) tracks_.push_back(seen.reads(loop));
   const double share = share_of_wanted(dataset_, loops.size(), allowed.source_bytes);
+  std::uint32_t files = 0;
   for (const auto& description : dataset_.sources()) {
     const io::source_memory wants = description->memory();
     const auto more = static_cast<std::size_t>(static_cast<double>(wants.bytes_wanted - wants.bytes_least) * share);
     sources_.add(*description, io::source_terms{.memory_bytes = wants.bytes_least + more,
                                                 .passing_bytes = allowed.cache.passing_bytes});
     timed_here_.push_back(!description->is_read_by_the_loop());
+    first_file_.push_back(files);
+    files += description->files();
     const std::uint64_t ahead = description->in_flight().ahead_bytes;
     ahead_bytes_of_.push_back(ahead == 0 ? 0 : std::max(ahead * loops.size(), allowed.cache.ahead_bytes));
     ahead_bytes_ = std::max(ahead_bytes_, ahead_bytes_of_.back());
@@ -264,21 +267,25 @@ void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*
   operations.clear();
 }
 
-void reader_stage::count(const io::set_read& ended, const batch_in_flight& batch) noexcept {
+void reader_stage::count(const io::set_read& ended, const batch_in_flight& batch, bool is_leased) noexcept {
   const std::size_t loop = batch.loop;
   const bool timed_here = timed_here_[ended.source];
-  const std::uint64_t end_ns =
-      ended.ended_ns != 0 || !(timed_here || tracks_[loop] != nullptr) ? ended.ended_ns : now_ns();
+  const bool is_wanted = timed_here || tracks_[loop] != nullptr || batch.record != nullptr;
+  const std::uint64_t end_ns = ended.ended_ns != 0 || !is_wanted ? ended.ended_ns : now_ns();
   if (timed_here) flight_times_[loop].record_alone(end_ns - ended.started_ns);
   if (tracks_[loop] != nullptr) {
     tracks_[loop]->ended(timed_here ? activity::fetch : activity::read, ended.started_ns, end_ns, batch.plan.epoch,
                          batch.plan.index);
   }
+  if (batch.record != nullptr) {
+    batch.record->add(loop, ended.started_ns, end_ns, ended.offset, ended.bytes, batch.sending.number,
+                      first_file_[ended.source] + ended.file, is_leased);
+  }
   if (ended.failure == 0) bytes_.fetch_add(ended.data.size(), std::memory_order_relaxed);
 }
 
 void reader_stage::finished(read_in_flight& read) noexcept {
-  count(read, *read.owner);
+  count(read, *read.owner, !read.direct_to_row);
   if (read.rows > 1 && read_row_by_row(read)) return;
   settle(read, read.rows - read.rows_settled);
 }
@@ -372,7 +379,7 @@ void reader_stage::start_block(batch_in_flight& batch, block_in_flight& block, i
 }
 
 void reader_stage::finished(block_in_flight& block) noexcept {
-  count(block, *block.owner);
+  count(block, *block.owner, true);
   if (block.failure != 0) return settle_block(block);
   events_.ready(block, block.owner->loop);
 }

@@ -113,7 +113,8 @@ class reader_stage {
   void start_block(batch_in_flight& batch, block_in_flight& block, io::lease memory,
                    std::vector<io::read_operation*>& operations);
   void finished(block_in_flight& block) noexcept;
-  void count(const io::set_read& ended, const batch_in_flight& batch) noexcept;
+  ///   is_leased   it took memory of the read buffers
+  void count(const io::set_read& ended, const batch_in_flight& batch, bool is_leased) noexcept;
   /// A field of a sample that a coroutine fetches, with those of its group.
   struct fetch_wanted {
     std::uint16_t field = 0;
@@ -140,6 +141,7 @@ class reader_stage {
   std::atomic<std::uint64_t> reads_{0};
   std::atomic<std::uint64_t> bytes_{0};
   std::vector<bool> timed_here_;               // by source: the loop does not
+  std::vector<std::uint32_t> first_file_;      // by source: in a record files are counted through all of them
   std::deque<async::histogram> flight_times_;  // by loop, whose thread records
 };
 
