@@ -3,6 +3,7 @@
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
+#include "stages/run/loader_parts.hpp"
 #include "tools/arguments.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/epoch_arguments.hpp"
@@ -80,6 +81,7 @@ std::array<written_file, 7> files_of(const epoch_arguments& arguments) {
            {"--state", &arguments.state},
            {"--progress", &arguments.watch.windows},
            {"--trace", &arguments.trace},
+           {"--record", &arguments.record},
            {"--metrics", &arguments.watch.metrics}}};
 }
 
@@ -441,6 +443,10 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
     throw;
   }
   train.stop();  // Its threads have counted their last sample when it returns.
+  if (const int why = stages::record_failure(train); why != 0) {
+    complain("epoch",
+             str_cat("warning: ", explain_write(str_cat("cannot write --record ", arguments.record), why).what()));
+  }
   settle();
   if (met.ranks() != nullptr) report.slowest_rank = find_slowest(*met.ranks(), report.stats);
 }
@@ -457,6 +463,7 @@ epoch_arguments of_this_rank(epoch_arguments arguments) {
   arguments.npy = name_for_rank("--npy", arguments.npy, here);
   arguments.watch.metrics = name_for_rank("--metrics", arguments.watch.metrics, here);
   arguments.trace = name_for_rank("--trace", arguments.trace, here);
+  arguments.record = name_for_rank("--record", arguments.record, here);
   arguments.watch.windows = name_for_rank("--progress", arguments.watch.windows, here);
   if (here.size > 1) {
     arguments.watch.labels.push_back({"rank", str_cat(here.rank)});
@@ -632,6 +639,8 @@ void add_options(CLI::App& app, epoch_arguments& arguments) {
            "a JSON line each second: what came, and the bottleneck");
   add_text(app, "--trace", arguments.trace, "FILE",
            "when the run ends, and at each SIGUSR1: what each batch and thread did and when, for ui.perfetto.dev");
+  add_text(app, "--record", arguments.record, "FILE",
+           "of each read when, how many bytes and how long, for `leat replay-io`; no data, no names");
   add_text(app, "--npy", arguments.npy, "DIR", "each batch's tensors as <epoch>-<batch>-<field>.npy");
   app.add_flag("--plan", arguments.plan, "first say what the memory is for");
   app.add_flag("--json", arguments.json, "the result as one JSON object");

@@ -110,6 +110,7 @@ loader_options loader_options_of(const epoch_arguments& arguments) {
                          .unreadable_max = arguments.unreadable_max,
                          .journal = arguments.journal,
                          .receipts = arguments.receipts,
+                         .record = arguments.record,
                          .mix = mix_of(arguments),
                          .digests = arguments.digests,
                          .names = false,

@@ -60,6 +60,7 @@ struct epoch_arguments {
   bool rows = false;
   std::string npy;
   std::string trace;
+  std::string record;
   std::string state;
   std::string state_name;  // as it was given
   resume_when resume = resume_when::never;

@@ -73,7 +73,7 @@ std::string help_text(const CLI::App& app, const std::string& name, bool is_shor
   std::string text = str_cat(app.get_description(), "\n  ", screen.bold(usage(app, name)), "\n");
 
   const std::vector<const CLI::App*> commands = app.get_subcommands({});
-  if (!commands.empty()) text += "\n";
+  if (!commands.empty() && !is_whole) text += "\n";
   for (const CLI::App* each : commands) {
     // What --help does, in another spelling.
     if (each->get_name() != "help") text += row(screen, each->get_name(), "", each->get_description());

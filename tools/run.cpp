@@ -110,6 +110,7 @@ void add_commands(CLI::App& leat, chosen_command& chosen, bool& version_wanted) 
   add_report(leat, chosen);
   add_receipt(leat, chosen);
   add_replay(leat, chosen);
+  add_replay_io(leat, chosen);
   add_where_command(leat, chosen);
   add_pack(leat, chosen);
   add_unpack(leat, chosen);

@@ -68,6 +68,7 @@ void add_tune(CLI::App& leat, chosen_command& chosen);
 void add_report(CLI::App& leat, chosen_command& chosen);
 void add_receipt(CLI::App& leat, chosen_command& chosen);
 void add_replay(CLI::App& leat, chosen_command& chosen);
+void add_replay_io(CLI::App& leat, chosen_command& chosen);
 void add_where_command(CLI::App& leat, chosen_command& chosen);
 void add_pack(CLI::App& leat, chosen_command& chosen);
 void add_unpack(CLI::App& leat, chosen_command& chosen);

@@ -23,6 +23,14 @@ void pass(std::chrono::microseconds time, passing how);
 /// Samples of one label, "cls", on a disk that serves one read after the other on a thread of its own.
 [[nodiscard]] dataset on_slow_disk(std::uint64_t samples, std::chrono::microseconds per_read, passing how);
 
+/// Reads overlap on it: each waits for its latency, and then its bytes pass one read after the other.
+struct timed_drive {
+  std::chrono::microseconds latency{0};
+  double bytes_per_s = 0;  ///< 0: without limit
+};
+/// Samples of one label, "cls", of so many bytes each.
+[[nodiscard]] dataset on_timed_drive(std::uint64_t samples, std::uint32_t sample_bytes, const timed_drive& drive);
+
 /// Makes a byte of each sample.
 [[nodiscard]] field slow_field(std::chrono::microseconds per_sample, passing how);
 
