@@ -344,8 +344,8 @@ struct batch_in_flight {
   std::uint64_t rows_since_ns = 0;  ///< when its rows were planned, or some of them anew
   read_recorder* record = nullptr;  ///< null: nothing is recorded
   recorded_work recorded;
-  std::uint64_t sequence = 0;       ///< among all deliveries of the run
-  std::size_t loop = 0;             ///< that reads it, and whose thread alone counts what its samples wait for
+  std::uint64_t sequence = 0;  ///< among all deliveries of the run
+  std::size_t loop = 0;        ///< that reads it, and whose thread alone counts what its samples wait for
   batch_plan plan;
 
   io::lease memory;
