@@ -74,7 +74,7 @@ void tell(const epoch_arguments& arguments, const std::string& text) {
   }
 }
 
-std::array<written_file, 7> files_of(const epoch_arguments& arguments) {
+std::array<written_file, 8> files_of(const epoch_arguments& arguments) {
   return {{{"--journal", &arguments.journal},
            {"--receipts", &arguments.receipts},
            {"--batches", &arguments.batches},
