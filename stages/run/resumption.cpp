@@ -82,8 +82,7 @@ receipts resumption::receipts_from(const run_progress& from) const {
            .world = options_.world.size,
            .begin_epoch = from.epoch,
            .begin_batch = from.batch},
-          goes_on ? from.counted.samples + from.counted.substituted : 0,
-          from.epoch};
+          {.counted = from.counted.samples + from.counted.substituted, .epoch = from.epoch, .goes_on = goes_on}};
 }
 
 loader_state resumption::at(const run_progress& place) const {

@@ -4,7 +4,7 @@
 //     8    u32 format version, 1             72   u32 epochs of the run
 //     12   u32 content version               76   u32 rank, u32 world
 //     16   u32 bytes of the head, 128        84   u32 epoch, u64 batch where the rows begin
-//     20   u32 epoch that comes next         96   zero
+//     20   u32 epoch that comes next         96   u64 rows of the run before these, u64 zero
 //     24   u64 rows                          112  XXH3-128 over the 112 bytes before
 //     32   XXH3-128 over these rows
 //     48   digest of the run's description
@@ -60,6 +60,7 @@ void for_each_value(Head& head, Function&& each) {
   each(80, head.of.world);
   each(84, head.of.begin_epoch);
   each(88, head.of.begin_batch);
+  each(96, head.before);
 }
 
 head_block block_of(const receipt_head& head) {
@@ -140,14 +141,16 @@ struct receipts::file {
   receipt_head head;
   hasher sum;
   std::uint64_t rows = 0;
+  std::uint64_t counted = 0;  // by the state to resume from
 
   [[noreturn]] void fail(int failure) const {
     throw explain_write(str_cat("cannot write the receipts ", path), failure);
   }
 
   [[noreturn]] void refuse(std::string_view why) const {
-    throw error(errc::usage, str_cat("the receipts ", path, " ", why, ", and the state to resume from counts ", rows,
-                                     " rows; name the file that this run has written from its beginning"));
+    throw error(errc::usage,
+                str_cat("the receipts ", path, " ", why, ", and the state to resume from counts ", counted,
+                        " rows; name the file that this run has written from its beginning"));
   }
 
   void write(std::span<const std::byte> bytes, std::uint64_t at) const {
@@ -171,8 +174,9 @@ struct receipts::file {
     same.epochs = run.epochs;  // how far the run goes may have changed
     same.begin_epoch = run.begin_epoch;
     same.begin_batch = run.begin_batch;
-    if (same != run) refuse("is of another run");
+    if (same != run || head.before > counted) refuse("is of another run");
     head.of.epochs = run.epochs;
+    rows = counted - head.before;
     std::vector<receipt_row> part(std::size_t{1} << 16U);
     for (std::uint64_t row = 0; row < rows; row += part.size()) {
       part.resize(std::min<std::uint64_t>(part.size(), rows - row));
@@ -190,13 +194,14 @@ struct receipts::file {
   }
 };
 
-receipts::receipts(const std::string& path, const receipt_run& of, std::uint64_t rows, std::uint32_t epoch) {
+receipts::receipts(const std::string& path, const receipt_run& of, const receipt_place& from) {
   const std::string what = str_cat("cannot write the receipts ", path);
-  const int fd = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | (rows == 0 ? O_CREAT : 0), 0666);
+  const bool goes_on = from.goes_on && from.counted != 0;
+  const int fd = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | (goes_on ? 0 : O_CREAT), 0666);
   const int failure = errno;
   auto opened = std::make_unique<file>(path, fd);
-  opened->rows = rows;
-  if (fd < 0 && failure == ENOENT && rows != 0) opened->refuse("is not there");
+  opened->counted = from.counted;
+  if (fd < 0 && failure == ENOENT && goes_on) opened->refuse("is not there");
   struct stat status{};
   if (fd < 0) throw explain_write(what, failure);
   if (::fstat(fd, &status) != 0) throw explain_write(what, errno);
@@ -206,14 +211,15 @@ receipts::receipts(const std::string& path, const receipt_run& of, std::uint64_t
                                      ": another process, or a loader that was not stopped, is writing it; give "
                                      "each rank a file of its own"));
   }
-  if (rows != 0) {
+  if (goes_on) {
     opened->go_on(of);
   } else {
     opened->head.of = of;
+    opened->head.before = from.counted;
     opened->cut();
   }
   file_ = std::move(opened);
-  mark(epoch);
+  mark(from.epoch);
 }
 
 receipts::receipts() = default;

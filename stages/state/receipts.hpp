@@ -33,10 +33,12 @@ struct receipt_run {
 /// The first bytes of the file, written at the end of an epoch and of the loader. Rows behind those that it counts came later.
 ///   rows, sum   how many rows there were, and the XXH3-128 over them
 ///   epoch       that came next
+///   before      rows that the run had counted when these began: of another world, whose ranks have files of their own
 struct receipt_head {
   static constexpr std::size_t bytes = 128;
   receipt_run of;
   std::uint64_t rows = 0;
+  std::uint64_t before = 0;
   digest sum = {};
   std::uint32_t epoch = 0;
 
@@ -48,6 +50,16 @@ struct receipt_head {
 ///   throws   error{errc::format}: it is none, or is damaged; errc::unsupported: of a newer leat; errc::io
 [[nodiscard]] receipt_head read_receipt_head(int file, const std::string& path);
 
+/// Where a run goes on.
+///   counted   rows, since it was begun in whatever world
+///   epoch     that comes next
+///   goes_on   some of them are in the file
+struct receipt_place {
+  std::uint64_t counted = 0;
+  std::uint32_t epoch = 0;
+  bool goes_on = false;
+};
+
 /// Appends rows. Those of a batch are written at once, so that a killed process has the rows of all batches that it has handed out.
 ///
 /// Thread: one at a time.
@@ -56,10 +68,8 @@ class receipts {
   /// Writes nothing.
   receipts();
   /// Begins the file anew, or goes on behind its first rows and removes what is beyond them.
-  ///   rows     that the state to resume from counts; 0: anew
-  ///   epoch    that comes next
-  ///   throws   error{errc::usage}: another process writes it, or it does not have that many rows of this run. As explain_write()
-  receipts(const std::string& path, const receipt_run& of, std::uint64_t rows, std::uint32_t epoch);
+  ///   throws   error{errc::usage}: another process writes it, or it does not have the counted rows of this run. As explain_write()
+  receipts(const std::string& path, const receipt_run& of, const receipt_place& from);
   receipts(receipts&&) noexcept;
   receipts& operator=(receipts&&) noexcept;
   ~receipts();

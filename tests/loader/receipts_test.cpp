@@ -183,6 +183,35 @@ TEST(receipts_of_a_run, in_another_world_begin_there_and_replace_nothing) {
   EXPECT_EQ(proved_of(options.receipts, names_of(set)), seen);
 }
 
+TEST(receipts_of_a_run, in_another_world_are_gone_on_with_there) {
+  const watchdog dog("receipts resumed in another world");
+  const fake_dataset set(testing::make_samples(1, 45));
+  const testing::temporary_directory root;
+  loader_options options = with_receipts(root.path() / "r");
+  loader first(set, options, testing::label_only());
+  note_rows(first, 3);
+  first.stop();
+  options.resume = first.state();
+  options.world = {.rank = 1, .size = 2};
+  options.receipts = root.path() / "whole";
+  loader undisturbed(set, options, testing::label_only());
+  note_rows(undisturbed);
+  const std::string whole = testing::whole_file(options.receipts);
+  for (const std::uint64_t place : {0U, 1U, 4U}) {
+    SCOPED_TRACE(place);
+    loader_options again = options;
+    again.receipts = root.path() / ("parts-" + std::to_string(place));
+    loader second(set, again, testing::label_only());
+    note_rows(second, place);
+    again.resume = second.state();
+    note_rows(second, 1);  // Rows that the state does not count.
+    second.stop();
+    loader third(set, again, testing::label_only());
+    note_rows(third);
+    EXPECT_EQ(testing::whole_file(again.receipts), whole);
+  }
+}
+
 TEST(receipts_of_a_run, have_no_rows_of_an_epoch_that_was_skipped_and_end_when_the_loader_is_stopped) {
   const watchdog dog("receipts of a skipped epoch");
   const fake_dataset set(testing::make_samples(1, 45));

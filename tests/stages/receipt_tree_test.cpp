@@ -43,7 +43,7 @@ class receipt_of_rows {
       rows_.push_back(receipt_row_of(name_of(sample), digest_of(row)));
     }
     if (reversed) std::reverse(rows_.begin(), rows_.end());
-    receipts out(path(), {.seed = 7, .epochs = 1}, 0, 0);
+    receipts out(path(), {.seed = 7, .epochs = 1}, {});
     const std::size_t half = rows_.size() / 2;
     out.append(std::span(rows_).first(half));
     out.append(std::span(rows_).subspan(half));
@@ -240,7 +240,7 @@ TEST(receipt_file, of_a_process_that_was_killed_has_the_rows_up_to_then) {
   const std::string path = (directory.path() / "r").string();
   const std::vector<receipt_row> rows = {receipt_row_of("a", {}), receipt_row_of("b", {})};
   const std::vector<std::string> names = {"b"};
-  receipts open(path, {.epochs = 2}, 0, 0);
+  receipts open(path, {.epochs = 2}, {});
   open.append(rows);
   const sealed_receipt sealed = seal_receipt(path, names, receipt_proofs::of_each_name);
   EXPECT_EQ(sealed.of.rows, 2U);
@@ -248,7 +248,7 @@ TEST(receipt_file, of_a_process_that_was_killed_has_the_rows_up_to_then) {
   EXPECT_EQ(prove(sealed.of, "b", sealed.proofs.front()).rows.size(), 1U);
   std::ofstream(path, std::ios::app) << "torn";
   EXPECT_EQ(seal_receipt(path, names).root, sealed.root);
-  EXPECT_THAT(message_of(errc::usage, [&] { receipts(path, {.epochs = 2}, 0, 0); }),
+  EXPECT_THAT(message_of(errc::usage, [&] { receipts(path, {.epochs = 2}, {}); }),
               HasSubstr("give each rank a file of its own"));
 }
 
@@ -258,16 +258,16 @@ TEST(receipt_file, is_gone_on_with_behind_the_rows_that_are_counted) {
   const receipt_run run = {.seed = 1, .epochs = 2};
   const std::vector<receipt_row> rows = {receipt_row_of("a", {}), receipt_row_of("b", {}), receipt_row_of("c", {})};
   {
-    receipts first(path, run, 0, 0);
+    receipts first(path, run, {});
     first.append(rows);
     first.close(1);
-    receipts second(path, run, 2, 1);  // What is beyond two rows comes again.
+    receipts second(path, run, {.counted = 2, .epoch = 1, .goes_on = true});  // What is beyond two rows comes again.
     second.append(std::span(rows).subspan(2));
     second.close(2);
   }
   const testing::temporary_directory other;
   const std::string whole = (other.path() / "r").string();
-  receipts at_once(whole, run, 0, 0);
+  receipts at_once(whole, run, {});
   at_once.append(rows);
   at_once.close(2);
   const auto bytes_of = [](const std::string& of) {
@@ -276,7 +276,7 @@ TEST(receipt_file, is_gone_on_with_behind_the_rows_that_are_counted) {
   };
   EXPECT_EQ(bytes_of(path), bytes_of(whole));
   const auto refused = [&](const std::string& of, const receipt_run& of_run, std::uint64_t count) {
-    return message_of(errc::usage, [&] { receipts(of, of_run, count, 1); });
+    return message_of(errc::usage, [&] { receipts(of, of_run, {.counted = count, .epoch = 1, .goes_on = true}); });
   };
   EXPECT_THAT(refused(path, run, 4), HasSubstr("has fewer"));
   EXPECT_THAT(refused(path, {.seed = 2, .epochs = 2}, 2), HasSubstr("is of another run"));
