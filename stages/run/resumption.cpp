@@ -2,11 +2,15 @@
 
 #include "base/hasher.hpp"
 #include "base/text.hpp"
+#include "datasets/model/model.hpp"
 #include "stages/plan/describe_run.hpp"
 
 #include <leat/error.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -28,6 +32,18 @@ void check_not_there(std::string_view what, const std::string& path, const loade
               str_cat("the ", what, " ", path, " is there already, and the state is of rank ", state.rank, " of ",
                       state.world, ", not ", options.world.rank, " of ", options.world.size,
                       ": ranks of another world begin files of their own; give another name, or move it away"));
+}
+
+// Of a few: a format may read for a name.
+std::uint64_t hash_of_names(const datasets::dataset_model& samples) {
+  constexpr std::uint64_t names_most = 8;
+  hasher some;
+  for (std::uint64_t i = 0, count = std::min(samples.size(), names_most); i < count; ++i) {
+    some.add(samples.name(samples.size() / count * i));
+  }
+  std::uint64_t hash = 0;
+  std::memcpy(&hash, some.finish().bytes.data(), sizeof hash);
+  return hash;
 }
 
 }  // namespace
@@ -76,6 +92,7 @@ receipts resumption::receipts_from(const run_progress& from) const {
   const bool goes_on = options_.resume && is_of_rank(*options_.resume, options_.world);
   return {options_.receipts,
           {.described = described.finish(),
+           .names = hash_of_names(run_.dataset()),
            .seed = options_.seed,
            .epochs = options_.epochs,
            .rank = options_.world.rank,

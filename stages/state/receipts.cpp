@@ -4,7 +4,7 @@
 //     8    u32 format version, 1             72   u32 epochs of the run
 //     12   u32 content version               76   u32 rank, u32 world
 //     16   u32 bytes of the head, 128        84   u32 epoch, u64 batch where the rows begin
-//     20   u32 epoch that comes next         96   u64 rows of the run before these, u64 zero
+//     20   u32 epoch that comes next         96   u64 rows of the run before these, u64 hash of some names
 //     24   u64 rows                          112  XXH3-128 over the 112 bytes before
 //     32   XXH3-128 over these rows
 //     48   digest of the run's description
@@ -61,6 +61,7 @@ void for_each_value(Head& head, Function&& each) {
   each(84, head.of.begin_epoch);
   each(88, head.of.begin_batch);
   each(96, head.before);
+  each(104, head.of.names);
 }
 
 head_block block_of(const receipt_head& head) {
@@ -167,14 +168,24 @@ struct receipts::file {
     if (::ftruncate(number.get(), static_cast<off_t>(place_of(rows))) != 0) fail(errno);
   }
 
-  // Keeps the first rows, which are read for the sum.
-  void go_on(const receipt_run& run) {
-    head = read_receipt_head(number.get(), path);
+  void check_same(const receipt_run& run) const {
     receipt_run same = head.of;
     same.epochs = run.epochs;  // how far the run goes may have changed
     same.begin_epoch = run.begin_epoch;
     same.begin_batch = run.begin_batch;
+    same.names = run.names;
     if (same != run || head.before > counted) refuse("is of another run");
+    if (head.of.names == run.names) return;
+    throw error(errc::usage,
+                str_cat("the receipts ", path,
+                        " have other names of these samples, which begin with the path that a shard is opened by; open "
+                        "the shards by the path of before"));
+  }
+
+  // Keeps the first rows, which are read for the sum.
+  void go_on(const receipt_run& run) {
+    head = read_receipt_head(number.get(), path);
+    check_same(run);
     head.of.epochs = run.epochs;
     rows = counted - head.before;
     std::vector<receipt_row> part(std::size_t{1} << 16U);

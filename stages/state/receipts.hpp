@@ -15,11 +15,13 @@ namespace leat::stages {
 
 /// Whose rows they are.
 ///   described                  of what decides the run's bytes: docs/guides/ranks-and-resume.md
+///   names                      a hash of some samples' names, which have the path that a shard was opened by. No root states it: the rows do
 ///   epochs                     0: endless
 ///   begin_epoch, begin_batch   where the rows begin: not at 0 where a run went on in another world
 struct receipt_run {
   std::uint32_t content = content_version;
   digest described = {};
+  std::uint64_t names = 0;
   std::uint64_t seed = 0;
   std::uint32_t epochs = 0;
   std::uint32_t rank = 0;

@@ -3,17 +3,22 @@
 #include "tests/loader/running.hpp"
 #include "tests/support/failures.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/tar_writer.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
+#include <leat/dataset.hpp>
 #include <leat/loading.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -159,6 +164,34 @@ TEST(receipts_of_a_run, that_are_not_there_when_it_is_resumed_are_refused) {
   EXPECT_THAT(testing::message_of(errc::usage, [&] { loader(set, options, testing::label_only()); }),
               HasSubstr("is not there, and the state to resume from counts 24 rows"));
   EXPECT_FALSE(std::filesystem::exists(options.receipts));
+}
+
+// The rows would be of two names for one sample.
+TEST(receipts_of_a_run, are_refused_where_a_shard_is_opened_by_another_path) {
+  const watchdog dog("receipts of another path");
+  const testing::temporary_directory root;
+  const std::string path = root.path() / "a.tar";
+  {
+    testing::tar_writer tar;
+    for (int i = 0; i < 20; ++i) tar.add_file(std::to_string(i) + ".cls", std::to_string(i));
+    const std::vector<std::byte> bytes = tar.finish();
+    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+  }
+  loader_options options = with_receipts(root.path() / "r");
+  loader first(open_tar(path), options, testing::label_only());
+  note_rows(first, 1);
+  first.stop();
+  options.resume = first.state();
+  std::filesystem::create_directory_symlink(root.path(), root.path() / "there");
+  const std::string before = testing::whole_file(options.receipts);
+  EXPECT_THAT(testing::message_of(
+                  errc::usage,
+                  [&] { loader(open_tar(root.path() / "there" / "a.tar"), options, testing::label_only()); }),
+              HasSubstr("other names of these samples"));
+  EXPECT_EQ(testing::whole_file(options.receipts), before);
+  loader second(open_tar(path), options, testing::label_only());
+  note_rows(second);
+  EXPECT_EQ(stages::seal_receipt(options.receipts, {}).of.rows, 40U);
 }
 
 TEST(receipts_of_a_run, in_another_world_begin_there_and_replace_nothing) {

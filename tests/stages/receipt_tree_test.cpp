@@ -280,6 +280,7 @@ TEST(receipt_file, is_gone_on_with_behind_the_rows_that_are_counted) {
   };
   EXPECT_THAT(refused(path, run, 4), HasSubstr("has fewer"));
   EXPECT_THAT(refused(path, {.seed = 2, .epochs = 2}, 2), HasSubstr("is of another run"));
+  EXPECT_THAT(refused(path, {.names = 3, .seed = 1, .epochs = 2}, 2), HasSubstr("other names of these samples"));
   EXPECT_THAT(refused(path + "x", run, 2), HasSubstr("is not there"));
   EXPECT_EQ(bytes_of(path), bytes_of(whole)) << "nothing was lost";
   std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(receipt_head::bytes).put('x');
