@@ -227,6 +227,10 @@ void show(const stages::receipt_statement& of, const sha256& root, const std::ve
     str_append(text, "\n  ", count_text(in), " of ", counted(all.size(), "name", "names"), in == 1 ? " is" : " are",
                " in\n");
   }
+  const bool misses = std::any_of(all.begin(), all.end(), [](const looked_up& each) { return each.rows.empty(); });
+  if (misses) {
+    text += "\n  A name that no sample has is not in, either: leat replay shows how the samples of a source are named\n";
+  }
   print(text + "\n");
 }
 
@@ -275,6 +279,11 @@ std::vector<std::string> names_of(const receipt_arguments& arguments) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     if (end != at) names.push_back(text.substr(at, end - at));
+    if (end != at && text[end - 1] == '\r') {
+      throw error(errc::usage, str_cat(arguments.names, ": the line '", one_line(names.back()),
+                                       "' ends with a carriage return, which would be part of the name; end lines "
+                                       "with a line feed alone"));
+    }
     at = end + 1;
   }
   return names;
@@ -325,7 +334,7 @@ void add_receipt(CLI::App& leat, chosen_command& chosen) {
   app.footer(
       "  leat epoch photos --receipts run.receipt\n"
       "  leat receipt run.receipt                # its root: keep it, or publish it\n"
-      "  leat receipt run.receipt daisy/17.jpg rose/3.jpg --proof two.json\n"
+      "  leat receipt run.receipt daisy/17.jpg rose/3.jpg --proof two.json   # of a shard: train-000.tar/daisy/17\n"
       "  leat receipt --verify two.json --root 5f0c...");
   app.callback([arguments, &app, &chosen] {
     arguments->asked = asked_of(app);

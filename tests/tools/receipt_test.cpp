@@ -100,6 +100,9 @@ TEST(receipt_command, takes_names_from_a_file) {
   EXPECT_THAT(shown.out, AllOf(HasSubstr("not in          first"), HasSubstr("not in          last"),
                                HasSubstr("in, 2 times     " + names.back()), HasSubstr("12 of 15 names are in")));
   EXPECT_THAT(refusal_of(run({"receipt", photos.receipt(), "--names", photos.file("none")}), 2), HasSubstr("none"));
+  std::ofstream(photos.file("of-windows")) << names.front() << "\r\n";
+  EXPECT_THAT(refusal_of(run({"receipt", photos.receipt(), "--names", photos.file("of-windows")}), 2),
+              HasSubstr("carriage return"));
 }
 
 TEST(receipt_command, has_the_digests_that_batches_rows_has) {
