@@ -229,8 +229,7 @@ class tar_model final : public dataset_model, expanding_facet, blocks_facet, def
 
   std::string name(std::uint64_t sample) const override {
     const std::uint64_t first = table_.first_part(sample);
-    blocking_sources sources;
-    const std::string path = path_of_member(first, sources);
+    const std::string path = path_of_member(first);
     const std::optional<member_name> split = split_member_name(path);
     return str_cat(files_->path(table_.records()[first].file()), "/", split ? decode_key(split->key) : path);
   }
@@ -431,15 +430,33 @@ class tar_model final : public dataset_model, expanding_facet, blocks_facet, def
   // A member's name is in its header, which ends where its data begins. But a long name is in headers before that, which
   // can only be walked from their beginning: the end of the member before, or the start of the shard.
   std::string path_of_member(std::uint64_t part, blocking_sources& sources) const {
+    if (!coded_.empty()) return path_of_coded_member(part);
     const std::uint32_t file = table_.records()[part].file();
-    if (coded_.empty()) {
-      blocking_source& source = sources.of(*sources_.front());
-      const std::uint64_t file_bytes = files_->size_bytes(file);
-      return path_of_member(part, file_bytes, [&](std::uint64_t at, std::uint64_t bytes) {
-        return source.view(file, at, bytes, file_bytes);
-      });
+    blocking_source& source = sources.of(*sources_.front());
+    const std::uint64_t file_bytes = files_->size_bytes(file);
+    return path_of_member(part, file_bytes, [&](std::uint64_t at, std::uint64_t bytes) {
+      return source.view(file, at, bytes, file_bytes);
+    });
+  }
+  // Of one part. Loaders ask so for each row (names, receipts), which is too often to start the threads of blocking_sources.
+  std::string path_of_member(std::uint64_t part) const {
+    if (!coded_.empty()) return path_of_coded_member(part);
+    const extent_table::record& wanted = table_.records()[part];
+    if (!sources_.front()->is_read_by_the_loop()) {
+      blocking_sources sources;
+      return path_of_member(part, sources);
     }
-    // Who asks for names asks for those of neighbours.
+    const local_file file(files_->path(wanted.file()));
+    std::vector<std::byte> held;
+    return path_of_member(part, files_->size_bytes(wanted.file()), [&](std::uint64_t at, std::uint64_t bytes) {
+      held = file.read(at, bytes);
+      if (held.size() != bytes) throw not_there_any_more(wanted);
+      return std::span<const std::byte>(held);
+    });
+  }
+  // Who asks for names asks for those of neighbours.
+  std::string path_of_coded_member(std::uint64_t part) const {
+    const std::uint32_t file = table_.records()[part].file();
     const mutex_lock lock(reader_mutex_);
     if (reader_file_ != file || !reader_) {
       reader_ = std::make_unique<decoded_file>(coded_from_->open(files_->path(file)), coded_[file].shared_file());
