@@ -164,6 +164,15 @@ struct receipts::file {
     }
   }
 
+  // What is there and is no receipt may be the data that somebody meant to load. Zeros are of a process that was killed at its beginning.
+  void check_replaceable() const {
+    std::array<char, receipt_magic.size()> begin{};
+    read_some(number.get(), path, std::as_writable_bytes(std::span(begin)), 0);
+    const std::string_view text(begin.data(), begin.size());
+    if (text == receipt_magic || text.find_first_not_of('\0') == std::string_view::npos) return;
+    throw error(errc::usage, str_cat("the receipts ", path, " would replace a file that is none; give another name"));
+  }
+
   void cut() const {
     if (::ftruncate(number.get(), static_cast<off_t>(place_of(rows))) != 0) fail(errno);
   }
@@ -225,6 +234,7 @@ receipts::receipts(const std::string& path, const receipt_run& of, const receipt
   if (goes_on) {
     opened->go_on(of);
   } else {
+    opened->check_replaceable();
     opened->head.of = of;
     opened->head.before = from.counted;
     opened->cut();

@@ -280,6 +280,11 @@ TEST(receipts_of_a_run, that_cannot_be_written_are_an_error_before_a_byte_is_rea
       HasSubstr("make its folder first"));
   EXPECT_THAT(testing::message_of(errc::usage, [&] { loader(set, with_receipts("/dev/null"), testing::label_only()); }),
               HasSubstr("no regular file"));
+  const std::string other = root.path() / "other";
+  std::ofstream(other) << "data";
+  EXPECT_THAT(testing::message_of(errc::usage, [&] { loader(set, with_receipts(other), testing::label_only()); }),
+              HasSubstr("would replace a file that is none"));
+  EXPECT_EQ(testing::whole_file(other), "data");
 }
 
 }  // namespace
