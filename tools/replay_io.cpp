@@ -194,9 +194,11 @@ int replay_io(const replay_io_arguments& arguments, interruption& stop) {
   };
   const std::stop_callback leaving(stop.token(), leave);
   const read_record record = read_of(arguments.path);
-  if (record.batches.size() < 2) {
+  const auto are_of_one_epoch = [](const auto& one, const auto& next) { return one.epoch == next.epoch; };
+  const auto end = record.batches.end();
+  if (std::adjacent_find(record.batches.begin(), end, are_of_one_epoch) == end) {
     throw error(errc::format, str_cat(arguments.path, " has ", counted(record.batches.size(), "batch", "batches"),
-                                      ": too few to tell anything; record a longer run"));
+                                      ", and no two of one epoch: too few to tell anything; record a longer run"));
   }
   const what_if_settings as_it_was = settings_of(record);
   const what_if_drive own = drive_of(record);
@@ -250,7 +252,8 @@ void add_replay_io(CLI::App& leat, chosen_command& chosen) {
   add_number(app, "--threads", arguments->threads, 1, "that decode (as recorded, like all that follow)", 1024);
   add_number(app, "--io-threads", arguments->io_threads, 1, "that read", 64);
   add_number(app, "--queue-depth", arguments->queue_depth, 1, "reads in flight per I/O thread", 4096);
-  add_number(app, "--prefetch-batches", arguments->prefetch_batches, 1, "under way or ready beside the trainer's");
+  add_number(app, "--prefetch-batches", arguments->prefetch_batches, 1, "under way or ready beside the trainer's",
+             1'000'000);
   app.add_option_function<std::string>(
          "--step-ms",
          [&arguments = *arguments](const std::string& given) {

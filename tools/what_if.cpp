@@ -39,11 +39,14 @@ what_if_result sum_up(const read_record& record, std::span<const asked_and_hande
   double step_s = 0;
   std::uint64_t rows = 0;
   for (std::size_t i = 1; i < times.size(); ++i) {
-    const double away_s = times[i].asked_s - times[i - 1].handed_s;
+    if (record.batches[i].epoch != record.batches[i - 1].epoch) {
+      pause_s += times[i].handed_s - times[i - 1].handed_s;
+      continue;
+    }
     rows += record.batches[i - 1].rows;
     waits.push_back(times[i].handed_s - times[i].asked_s);
     stall_s += waits.back();
-    (record.batches[i].epoch == record.batches[i - 1].epoch ? step_s : pause_s) += away_s;
+    step_s += times[i].asked_s - times[i - 1].handed_s;
   }
   if (waits.empty()) return made;
   const double span_s = times.back().handed_s - times.front().handed_s - pause_s;

@@ -4,6 +4,8 @@
 #include "base/errno_words.hpp"
 #include "base/text.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <bit>
 #include <string_view>
@@ -110,6 +112,13 @@ void take_batches(std::span<const std::byte> bytes, const block_head& head, std:
   }
 }
 
+// It takes the place of what has its name when the run ends: of /dev/null, too.
+void check_regular(const std::string& path) {
+  struct stat there{};
+  if (::stat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode)) return;
+  throw error(errc::usage, str_cat("cannot write the record ", path, ": it is no regular file; name one"));
+}
+
 }  // namespace
 
 read_recorder::read_recorder(std::string path, const recorded_settings& settings)
@@ -132,6 +141,7 @@ read_recorder::read_recorder(std::string path, const recorded_settings& settings
   first.bytes = std::make_unique<std::byte[]>(sizeof(block_head) + sizeof settings);
   std::memcpy(first.bytes.get() + sizeof(block_head), &settings, sizeof settings);
   first.used = sizeof(block_head) + sizeof settings;
+  check_regular(path_);
   {
     const mutex_lock lock(mutex_);
     int failure = file_.open();

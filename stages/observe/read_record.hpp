@@ -105,7 +105,7 @@ class read_recorder {
   }
 
   /// Takes the file's temporary name.
-  ///   throws   error: permission, not_found, limit, io
+  ///   throws   error: permission, not_found, limit, io; usage: what is there is no regular file
   read_recorder(std::string path, const recorded_settings& settings);
   read_recorder(const read_recorder&) = delete;
   read_recorder& operator=(const read_recorder&) = delete;

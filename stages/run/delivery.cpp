@@ -344,12 +344,13 @@ delivery::taken delivery::hand_out(delivery_item item) {
   }
   std::exception_ptr failure = item.failure;
   try {
+    if (item.record != nullptr) item.record->check();
     for (const journal_entry& entry : item.journal) journal_.append(entry);
+    // The last of all that can fail: a receipt has the rows that were handed out.
     if (failure == nullptr) {
       receipts_.append(item.receipts);
       if (item.end_of_epoch) receipts_.mark(item.epoch + 1);
     }
-    if (item.record != nullptr) item.record->check();
   } catch (...) {
     if (failure == nullptr) failure = std::current_exception();
   }

@@ -154,6 +154,8 @@ TEST(read_record, says_why_it_cannot_be_written) {
   const std::string path = (here.path() / "nowhere" / "r.rec").string();
   EXPECT_THAT(testing::message_of(errc::not_found, [&] { const read_recorder to(path, settings_of_test); }),
               HasSubstr("cannot write the record " + path));
+  EXPECT_THAT(testing::message_of(errc::usage, [&] { const read_recorder to(here.path(), settings_of_test); }),
+              HasSubstr("no regular file"));
 }
 
 }  // namespace

@@ -120,6 +120,23 @@ TEST(what_if, gives_what_the_consumer_takes_where_all_else_is_faster) {
   EXPECT_EQ(got.bound.who, bottleneck::consumer) << got.bound.to_string();
 }
 
+// Between two epochs a trainer evaluates and saves.
+TEST(what_if, counts_neither_the_time_between_epochs_nor_what_comes_behind_it) {
+  stages::read_record record = record_of({.batches = 12, .step_ns = 20'000'000});
+  std::uint64_t paused_ns = 0;
+  for (stages::recorded_batch& each : record.batches) {
+    each.epoch = static_cast<std::uint32_t>(each.number / 2);
+    if (each.number % 2 == 0 && each.number != 0) paused_ns += 500'000'000;
+    for (std::uint64_t* at : {&each.begun_ns, &each.made_ns, &each.arrived_ns, &each.asked_ns}) *at += paused_ns;
+    if (each.number % 2 == 0) paused_ns += 7'000'000;  // of waiting for an epoch's first batch
+    each.handed_ns += paused_ns;
+  }
+  const what_if_result was = measured(record);
+  EXPECT_NEAR(was.step_s, 0.02, 1e-6);
+  EXPECT_NEAR(was.samples_per_s, 64 / 0.02, 1);
+  EXPECT_EQ(was.stall_share, 0);
+}
+
 TEST(what_if, says_the_same_every_time) {
   const stages::read_record record = record_of({.decode_ns = 1'000'000, .step_ns = 1'000'000});
   const what_if_drive drive{.latency_ns = {50'000, 90'000, 2'000'000}, .bytes_per_s = 1e9};
@@ -293,6 +310,7 @@ TEST(replay_io, refuses_what_it_cannot_tell_from) {
     EXPECT_EQ(process.exit_code, 2) << disk;
     EXPECT_THAT(process.err, HasSubstr("latency=90us,rate=6GB/s")) << disk;
   }
+  EXPECT_EQ(testing::run({"replay-io", other, "--prefetch-batches", "4294967295"}).exit_code, 2);
 }
 
 }  // namespace
