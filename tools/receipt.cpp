@@ -38,6 +38,8 @@ using json = nlohmann::ordered_json;
 constexpr std::uint32_t proof_version = 1;
 constexpr std::uint64_t names_bytes_max = std::uint64_t{1} << 30U;
 constexpr std::uint64_t proof_bytes_max = std::uint64_t{1} << 30U;
+// About 4 KB of text each, and 20 KB of memory: as many as --verify can read.
+constexpr std::size_t proof_names_max = 20'000;
 
 struct receipt_arguments {
   std::vector<std::string> files;  // RUN.receipt NAME...
@@ -301,6 +303,10 @@ int receipt(const receipt_arguments& arguments, interruption& stop) {
   const bool proves = !arguments.proof.empty();
   if (proves && names.empty()) {
     throw error(errc::usage, "--proof writes what proves something of each NAME; give at least one NAME");
+  }
+  if (proves && names.size() > proof_names_max) {
+    throw error(errc::usage, str_cat("--proof takes at most ", count_text(proof_names_max), " names, and was given ",
+                                     count_text(names.size()), "; write several proofs, of some of the names each"));
   }
   if (proves) output_file::check(arguments.proof);
   const auto leave = [&] { complain("receipt", str_cat("stopped by ", stop.name())); };

@@ -103,6 +103,11 @@ TEST(receipt_command, takes_names_from_a_file) {
   std::ofstream(photos.file("of-windows")) << names.front() << "\r\n";
   EXPECT_THAT(refusal_of(run({"receipt", photos.receipt(), "--names", photos.file("of-windows")}), 2),
               HasSubstr("carriage return"));
+  std::ofstream many(photos.file("many"));
+  for (int i = 0; i <= 20'000; ++i) many << i << "\n";
+  many.close();
+  EXPECT_THAT(refusal_of(run({"receipt", photos.receipt(), "--names", photos.file("many"), "--proof", "p"}), 2),
+              HasSubstr("at most 20,000 names"));
 }
 
 TEST(receipt_command, has_the_digests_that_batches_rows_has) {
