@@ -231,7 +231,8 @@ void show(const stages::receipt_statement& of, const sha256& root, const std::ve
   }
   const bool misses = std::any_of(all.begin(), all.end(), [](const looked_up& each) { return each.rows.empty(); });
   if (misses) {
-    text += "\n  A name that no sample has is not in, either: leat replay shows how the samples of a source are named\n";
+    text +=
+        "\n  A name that no sample has is not in, either: leat replay shows how the samples of a source are named\n";
   }
   print(text + "\n");
 }

@@ -149,9 +149,8 @@ struct receipts::file {
   }
 
   [[noreturn]] void refuse(std::string_view why) const {
-    throw error(errc::usage,
-                str_cat("the receipts ", path, " ", why, ", and the state to resume from counts ", counted,
-                        " rows; name the file that this run has written from its beginning"));
+    throw error(errc::usage, str_cat("the receipts ", path, " ", why, ", and the state to resume from counts ", counted,
+                                     " rows; name the file that this run has written from its beginning"));
   }
 
   void write(std::span<const std::byte> bytes, std::uint64_t at) const {

@@ -184,10 +184,10 @@ TEST(receipts_of_a_run, are_refused_where_a_shard_is_opened_by_another_path) {
   options.resume = first.state();
   std::filesystem::create_directory_symlink(root.path(), root.path() / "there");
   const std::string before = testing::whole_file(options.receipts);
-  EXPECT_THAT(testing::message_of(
-                  errc::usage,
-                  [&] { loader(open_tar(root.path() / "there" / "a.tar"), options, testing::label_only()); }),
-              HasSubstr("other names of these samples"));
+  EXPECT_THAT(
+      testing::message_of(errc::usage,
+                          [&] { loader(open_tar(root.path() / "there" / "a.tar"), options, testing::label_only()); }),
+      HasSubstr("other names of these samples"));
   EXPECT_EQ(testing::whole_file(options.receipts), before);
   loader second(open_tar(path), options, testing::label_only());
   note_rows(second);
