@@ -396,13 +396,19 @@ class replayed_line {
         const std::size_t number_of = batch.first_read + issued_;
         const recorded_read& read = record_.reads[number_of];
         const double wanted = read.is_leased ? number(read.bytes) : 0;
-        if (with_.read_bytes != 0 && leased_ > 0 && wanted > 0 && leased_ + wanted > number(with_.read_bytes)) return;
+        const bool is_full = with_.read_bytes != 0 && wanted > 0 && leased_ + wanted > number(with_.read_bytes);
+        if (is_full && some_comes_back()) return;
         leased_ += wanted;
+        ++under_way_;
         loops_[issuing_ % loops_.size()].waiting.push_back(number_of);
       }
       if (batch.reads == 0) make_ready(issuing_, record_.batches[issuing_].rows);
     }
   }
+
+  // Of the read buffers. Rows are ready by the share of their batch's reads, so that one whose reads are there may be late: who would
+  // wait for its memory would wait for ever.
+  [[nodiscard]] bool some_comes_back() const { return under_way_ != 0 || decoding_ != 0 || !to_decode_.empty(); }
 
   void give(loop_now& loop) {
     while (!loop.waiting.empty() && admits(with_, loop.reads, loop.bytes, record_.reads[loop.waiting.front()].bytes)) {
@@ -504,6 +510,7 @@ class replayed_line {
         const std::size_t number_of = batch_of(now.of);
         batch_now& batch = batches_[number_of];
         loop_now& loop = loops_[number_of % loops_.size()];
+        --under_way_;
         --loop.reads;
         loop.bytes -= record_.reads[now.of].bytes;
         read_ns_ += now_ns_;
@@ -581,6 +588,7 @@ class replayed_line {
   std::vector<asked_and_handed> times_;
   std::size_t issuing_ = 0;
   std::size_t issued_ = 0;  // reads of it
+  std::size_t under_way_ = 0;
   std::size_t handed_ = 0;
   std::size_t stepped_ = 0;
   std::uint32_t decoding_ = 0;

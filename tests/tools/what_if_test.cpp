@@ -120,6 +120,19 @@ TEST(what_if, gives_what_the_consumer_takes_where_all_else_is_faster) {
   EXPECT_EQ(got.bound.who, bottleneck::consumer) << got.bound.to_string();
 }
 
+// Memory for one row's bytes, which the first row has in one read and the second in nine.
+TEST(what_if, goes_on_where_reads_of_a_batch_have_unlike_sizes) {
+  stages::read_record record = record_of({.batches = 40, .rows = 10, .read_bytes = 100, .step_ns = 2'000'000});
+  record.settings.read_bytes = 900;
+  for (stages::recorded_read& each : record.reads) {
+    each.is_leased = true;
+    if (each.offset / each.bytes % 10 == 0) each.bytes = 900;
+  }
+  for (stages::recorded_batch& each : record.batches) each.rows = each.timed = 2;
+  const what_if_result again = simulate(record, settings_of(record), drive_of(record));
+  EXPECT_NEAR(again.samples_per_s, 2 / 0.002, 10);
+}
+
 // Between two epochs a trainer evaluates and saves.
 TEST(what_if, counts_neither_the_time_between_epochs_nor_what_comes_behind_it) {
   stages::read_record record = record_of({.batches = 12, .step_ns = 20'000'000});
