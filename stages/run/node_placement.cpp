@@ -38,7 +38,8 @@ std::string usable_nodes_text(const std::vector<node_cores>& nodes) {
 
 node_choice node_asked_for(std::uint32_t number, const std::vector<node_cores>& nodes) {
   const std::string off = str_cat("let the kernel decide: ", spelled(option_id::numa, "off"));
-  const std::string remedy = str_cat("give one of them, or ", off);
+  const std::string remedy =
+      str_cat("give one of them, let the loader choose (", spelled(option_id::numa, "automatic"), "), or ", off);
   if (nodes.empty()) {
     throw error(errc::usage,
                 str_cat("NUMA node ", number,

@@ -104,6 +104,8 @@ std::vector<option> all_options() {
       {"corrupt_max", [](loader_options& o) { o.corrupt_max.count = 3; }},
       {"unreadable_max", [](loader_options& o) { o.unreadable_max = 3; }},
       {"journal", [](loader_options& o) { o.journal = "journal.jsonl"; }},
+      {"receipts", [](loader_options& o) { o.receipts = "run.receipt"; }},
+      {"record", [](loader_options& o) { o.record = "run.rec"; }},
       {"digests", [](loader_options& o) { o.digests = true; }},
       {"names", [](loader_options& o) { o.names = true; }},
       {"device", [](loader_options& o) { o.device = cuda(0); }},
