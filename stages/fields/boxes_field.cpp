@@ -9,6 +9,7 @@
 #include <leat/targets.hpp>
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -177,10 +178,21 @@ class boxes_program final : public following_program {
       return corrupt(str_cat("has ", own.numbers.size(), " numbers; a box has 4"));
     }
     for (std::size_t i = 0; i < lists_.size() && made; ++i) {
-      made = lists_[i].type == dtype::f32 ? read_list(text, lists_[i].key, own.real[i], nullptr)
+      made = lists_[i].type == dtype::f32 ? read_measures(text, lists_[i].key, own.real[i])
                                           : read_list(text, lists_[i].key, own.whole[i], nullptr);
     }
     return made;
+  }
+
+  // Numbers that an f32 can have: lists may hold NaN and Infinity, as Python writes them.
+  static outcome<void> read_measures(std::string_view text, const std::string& key, std::vector<double>& to) {
+    outcome<void> read = read_list(text, key, to, nullptr);
+    if (!read) return read;
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      if (std::isfinite(to[i]) && converted<float>(to[i])) continue;
+      return corrupt(str_cat("member '", key, "': element ", i, " is ", to[i], ", which is no finite f32"));
+    }
+    return read;
   }
 
   // "class cx cy width height", a box a line.

@@ -501,6 +501,22 @@ TEST(following, takes_lists_beside_the_boxes_along) {
   EXPECT_EQ(testing::values_of<std::int64_t>(*first, "json.count"), (std::vector<std::int64_t>{1, 0}));
 }
 
+TEST(following, takes_no_measure_that_f32_has_not) {
+  const watchdog dog("measures beside boxes");
+  for (const char* const area : {"NaN", "Infinity", "1e39"}) {
+    std::vector<fake_sample> samples(1);
+    samples[0].members = {{"jpg", testing::make_jpeg(testing::make_texture(1, width, height), {})},
+                          {"json", testing::to_bytes(str_cat("{\"b\": [[0, 0, 5, 5]], \"area\": [", area, "]}"))}};
+    loader_options options = testing::one_epoch_in_order();
+    options.batch_size = 1;
+    const seen_run run =
+        testing::run_all(fake_dataset(samples), options,
+                         {image("jpg").center_crop(20), boxes("json").follows("jpg").key("b").with("area", dtype::f32)});
+    EXPECT_EQ(run.failed, errc::corrupt) << area;
+    EXPECT_THAT(run.message, HasSubstr("member 'area': element 0 is ")) << area;
+  }
+}
+
 TEST(following, pads_boxes_and_gives_the_same_batches_with_any_threads) {
   const watchdog dog("padded boxes");
   const std::vector<fake_sample> samples = make_scenes(21);
