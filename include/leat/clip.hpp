@@ -48,7 +48,8 @@ struct clip_options {
 ///              group. Per frame, of the group `name/k`, counted over all cameras. Clips of one group and of the same
 ///              options start together
 ///   corrupt    as image, and a frame that is missing. The reason names the member
-///   followed   `name` is the first frame, `name[k]` another: <leat/targets.hpp>
+///   followed   `name` is the first frame, `name[k]` another: <leat/targets.hpp>. A target reads the member that it names,
+///              whichever frame was drawn or repeated there
 ///   throws     error{errc::usage} for numbers that make no clip; (when the loader is built) where the dataset has too few
 ///              such members, or the image is for nvjpeg
 class clip {
