@@ -14,12 +14,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,9 @@ std::string_view take_number(std::string_view& text) {
   return digits;
 }
 
+// By bytes: letters beyond ASCII come last, whether or not a char has a sign.
+bool is_before(char a, char b) { return static_cast<unsigned char>(a) < static_cast<unsigned char>(b); }
+
 // frame9 before frame10.
 bool comes_before(std::string_view a, std::string_view b) {
   const auto starts_with_digit = [](std::string_view text) { return text.front() >= '0' && text.front() <= '9'; };
@@ -50,7 +54,7 @@ bool comes_before(std::string_view a, std::string_view b) {
       if (x != y) return x < y;
       continue;
     }
-    if (a.front() != b.front()) return a.front() < b.front();
+    if (a.front() != b.front()) return is_before(a.front(), b.front());
     a.remove_prefix(1);
     b.remove_prefix(1);
   }
@@ -62,17 +66,23 @@ bool comes_before(std::string_view a, std::string_view b) {
 class clip_frames {
  public:
   clip_frames(std::vector<std::vector<std::uint16_t>> cameras, const clip_options& how, std::string_view group)
-      : cameras_(std::move(cameras)), how_(how), operation_(operation_key(group, operation_key("clip start/"))) {}
+      : cameras_(std::move(cameras)), how_(how), operation_(operation_key(group, operation_key("clip start/"))) {
+    for (const std::vector<std::uint16_t>& all : cameras_) {
+      std::vector<std::int32_t>& places = places_.emplace_back();
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (places.size() <= all[i]) places.resize(all[i] + std::size_t{1}, none);
+        places[all[i]] = static_cast<std::int32_t>(i);
+      }
+    }
+  }
 
   /// Of the row's frame `number` of the camera.
   [[nodiscard]] std::uint16_t field_of(std::size_t camera, std::int64_t number, const pick& row, std::uint64_t seed,
                                        std::span<const datasets::part> parts) const {
     const std::vector<std::uint16_t>& all = cameras_[camera];
-    const std::int64_t wanted = start_of(row, seed, parts) + number * how_.stride;
-    auto at = static_cast<std::size_t>(std::min<std::int64_t>(wanted, std::ssize(all) - 1));
-    if (how_.missing != missing_frame::repeat_last) return all[at];
-    while (at != 0 && !has(all[at], parts)) --at;
-    return all[at];
+    std::int64_t at = std::min(start_of(row, seed, parts) + number * how_.stride, std::ssize(all) - 1);
+    if (how_.missing == missing_frame::repeat_last) at = std::max<std::int64_t>(last_there(camera, at, parts), 0);
+    return all[static_cast<std::size_t>(at)];
   }
   /// Of all rows; the first is that of a row which begins where it may first.
   [[nodiscard]] std::vector<std::uint16_t> fields_of(std::size_t camera, std::int64_t number) const {
@@ -89,17 +99,25 @@ class clip_frames {
   }
 
  private:
-  static bool has(std::uint16_t field, std::span<const datasets::part> parts) {
-    return std::any_of(parts.begin(), parts.end(), [&](const datasets::part& each) { return each.field == field; });
+  static constexpr std::int32_t none = -1;
+
+  // The last frame of the camera that the sample has, up to `most`; or none.
+  [[nodiscard]] std::int64_t last_there(std::size_t camera, std::int64_t most,
+                                        std::span<const datasets::part> parts) const {
+    const std::vector<std::int32_t>& places = places_[camera];
+    std::int64_t last = none;
+    for (const datasets::part& each : parts) {
+      const std::int64_t place = each.field < places.size() ? places[each.field] : none;
+      if (place <= most) last = std::max(last, place);
+    }
+    return last;
   }
   [[nodiscard]] std::int64_t start_of(const pick& row, std::uint64_t seed,
                                       std::span<const datasets::part> parts) const {
     if (!how_.random_start) return how_.first;
     std::int64_t length = std::numeric_limits<std::int64_t>::max();
-    for (const std::vector<std::uint16_t>& all : cameras_) {
-      std::int64_t of_camera = std::ssize(all);
-      while (of_camera != 0 && !has(all[static_cast<std::size_t>(of_camera - 1)], parts)) --of_camera;
-      length = std::min(length, of_camera);
+    for (std::size_t camera = 0; camera < cameras_.size(); ++camera) {
+      length = std::min(length, last_there(camera, std::ssize(cameras_[camera]) - 1, parts) + 1);
     }
     const std::int64_t span = std::int64_t{how_.frames - 1} * how_.stride + 1;
     const std::int64_t starts = length - span - how_.first + 1;
@@ -109,6 +127,7 @@ class clip_frames {
   }
 
   std::vector<std::vector<std::uint16_t>> cameras_;
+  std::vector<std::vector<std::int32_t>> places_;  // of each camera: where in it a field stands
   clip_options how_;
   std::uint32_t operation_;
 };
@@ -184,6 +203,8 @@ class clip_model final : public field_model {
     }
     std::vector<std::vector<std::uint16_t>> cameras;
     for (const std::string& pattern : patterns_) cameras.push_back(frames_in(dataset, pattern));
+    const bool picks = how_.random_start || how_.missing == missing_frame::repeat_last;
+    if (picks) check_alike(dataset, cameras);
     const auto all = std::make_shared<const clip_frames>(cameras, how_, of_.get().group);
     std::vector<field> fields;
     for (std::size_t camera = 0; camera < cameras.size(); ++camera) {
@@ -195,7 +216,6 @@ class clip_model final : public field_model {
       }
     }
     std::vector<std::unique_ptr<field_program>> slots = bind_slots(name(), fields, dataset);
-    const bool picks = how_.random_start || how_.missing == missing_frame::repeat_last;
     const auto frames = static_cast<std::size_t>(how_.frames);
     for (std::size_t i = 0; i < slots.size(); ++i) {
       slots[i] = std::make_unique<frame_program>(std::move(slots[i]), i == 0, picks ? all : nullptr, i / frames,
@@ -229,6 +249,24 @@ class clip_model final : public field_model {
                   found.size() == 1 ? " member is" : " members are", " called so; take fewer, or repeat the last one"));
     }
     return found;
+  }
+
+  static bool has_pixels(const field_info& of) { return of.kind == field_kind::tensor && of.shape.size() > 1; }
+
+  // A frame that is drawn is read as another one that the field was bound to, so that rows of tensors are of one shape.
+  void check_alike(const datasets::dataset_model& dataset,
+                   const std::vector<std::vector<std::uint16_t>>& cameras) const {
+    for (const std::vector<std::uint16_t>& all : cameras) {
+      const field_info& first = dataset.fields()[all.front()];
+      for (const std::uint16_t field : all) {
+        const field_info& each = dataset.fields()[field];
+        if (!has_pixels(each) && !has_pixels(first)) continue;
+        if (each.kind == first.kind && each.type == first.type && each.shape == first.shape) continue;
+        throw error(errc::usage, str_cat("clip '", name(), "' may read '", each.name, "' in the place of '", first.name,
+                                         "', and their arrays differ in type or shape; leave random_start and "
+                                         "repeat_last out"));
+      }
+    }
   }
 
   image of_;

@@ -10,6 +10,7 @@
 #include <leat/clip.hpp>
 #include <leat/loading.hpp>
 #include <leat/open_tar.hpp>
+#include <leat/own_samples.hpp>
 #include <leat/targets.hpp>
 
 #include <gmock/gmock.h>
@@ -223,6 +224,19 @@ TEST(clip, of_eight_cameras_in_a_shard_is_the_pictures_of_each) {
   }
 }
 
+TEST(clip, has_letters_beyond_ascii_behind_all_others) {
+  const watchdog dog("names of frames");
+  std::vector<fake_sample> some(2);
+  for (std::uint64_t i = 0; i < some.size(); ++i) {
+    some[i].members = {{"\xC3\xA9.x.jpg", picture_of(10 * i)}, {"z.x.jpg", picture_of(10 * i + 1)}};
+  }
+  const fake_dataset set(some);
+  const image of = image("clip").from("*.x.jpg").center_crop(8);
+  const auto rows = rows_of(set, {clip(of, {.frames = 2})}).at("clip");
+  const auto first = rows_of(set, {of.from("z.x.jpg").together("clip")}).at("clip");
+  for (const auto& [sample, row] : rows) EXPECT_EQ(slot_of(row, 0, 2), first.at(sample));
+}
+
 TEST(clip, begins_at_a_drawn_frame_of_those_that_a_sample_has) {
   const watchdog dog("a drawn start");
   const std::vector<int> lengths{12, 7, 5};
@@ -391,6 +405,22 @@ TEST(clip, goes_on_where_a_saved_run_ended_and_with_the_same_frames_only) {
   EXPECT_THAT(refused({.frames = 3, .random_start = true, .per_frame = true}), HasSubstr("per_frame"));
   EXPECT_THAT(refused({.frames = 3, .random_start = true, .missing = missing_frame::repeat_last}),
               HasSubstr("repeat_last"));
+}
+
+// 8 x 4 pixels and 4 x 8 are as many bytes.
+TEST(clip, refuses_to_draw_of_arrays_that_differ_in_shape) {
+  std::vector<std::uint8_t> pixels(std::size_t{2} * 8 * 4 * 3);
+  const auto frame = [&](const std::string& name, std::int64_t height, std::int64_t width) {
+    return named_tensor{
+        name, tensor{dtype::u8, {2, height, width, 3}, {height * width * 3, width * 3, 3, 1}, pixels.data(), host}};
+  };
+  const dataset set = from_tensors({frame("0.x", 8, 4), frame("1.x", 4, 8), frame("2.x", 8, 4)}, nullptr);
+  const image of = image("clip").from("*.x").center_crop(4);
+  EXPECT_THAT(refusal(set, {clip(of, {.frames = 2, .random_start = true})}),
+              HasSubstr("clip 'clip' may read '1.x' in the place of '0.x', and their arrays differ in type or shape"));
+  loader_options options = one_epoch();
+  options.batch_size = 2;
+  EXPECT_EQ(rows_of(set, {clip(of, {.frames = 3})}, options).at("clip").size(), 2U);
 }
 
 TEST(clip, refuses_what_it_cannot_be) {
