@@ -92,7 +92,8 @@ class mask_program final : public following_program {
              .ignore = settings.is_depth ? 0 : settings.ignore.value_or(usual_ignore(outputs_.front().type)),
              .colours = &colours_,
              .array = stored.array,
-             .scaled = settings.scaled} {
+             .scaled = settings.scaled,
+             .is_depth = settings.is_depth} {
     facts_.scratch_bytes = mask_scratch_bytes;
   }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -207,6 +208,31 @@ stages::failure out_of_scratch() {
   return stages::unsupported("more scratch memory was needed than had been reserved");
 }
 
+std::string_view kind_of(const mask_reading& how) noexcept { return how.is_depth ? "depth" : "mask"; }
+
+// What the file says of itself; or why its numbers are none of a mask.
+outcome<picture_info> look_at_png(std::span<const std::byte> encoded, const mask_reading& how, png_samples& samples) {
+  outcome<picture_info> info = peek(encoded, look_for::size);
+  if (!info) return info;
+  if (info->what != format::png) {
+    return stages::unsupported(str_cat("a ", kind_of(how),
+                                       how.is_depth ? " is a PNG or an array" : " is a PNG, an array, or COCO's JSON",
+                                       ", since numbers have to stay what they are; this is ", name(info->what)));
+  }
+  samples = samples_of(encoded);
+  if (how.is_depth && (samples.channels == 3 || samples.is_palette)) {
+    return stages::unsupported(
+        str_cat("a depth is grey, and this PNG is ", samples.is_palette ? "of a palette" : "RGB"));
+  }
+  if (samples.channels != 3) return info;
+  if (samples.bits == 16) return stages::unsupported("RGB of 16 bits, which colors() has none of");
+  if (how.colours == nullptr || how.colours->empty()) {
+    return stages::unsupported(
+        "RGB: which number a colour stands for has to be said: mask::colors({{0, 0, 0}, {128, 0, 0}, ...})");
+  }
+  return info;
+}
+
 std::string sizes_of(int width, int height) { return str_cat(width, " x ", height); }
 
 class use_of {
@@ -357,7 +383,8 @@ class one_mask {
   }
   [[nodiscard]] outcome<void> does_not_fit(const std::string& value, const rectangle& region, int x, int y) const {
     return stages::corrupt(str_cat("number ", value, " at ", place_text(region, x, y), " is none of ",
-                                   leat::name(how_.type), "; mask::as() says another type"));
+                                   leat::name(how_.type),
+                                   how_.is_depth ? ", as the first sample's are" : "; mask::as() says another type"));
   }
 
   scratch_arena& arena_;
@@ -401,28 +428,16 @@ outcome<void> mask_reader::read(std::span<const std::byte> encoded, const placed
     info.width = how.array->width;
     info.height = how.array->height;
   } else {
-    const outcome<picture_info> found = peek(encoded, look_for::size);
+    const outcome<picture_info> found = look_at_png(encoded, how, samples);
     if (!found) return found.error();
     info = *found;
-    if (info.what != format::png) {
-      return stages::unsupported(
-          str_cat("a mask is a PNG, an array, or COCO's JSON, since numbers have to stay what they are; this is ",
-                  name(info.what)));
-    }
-    samples = samples_of(encoded);
-    const bool has_colours = how.colours != nullptr && !how.colours->empty();
-    if (samples.channels == 3 && samples.bits == 16)
-      return stages::unsupported("RGB of 16 bits, which colors() has none of");
-    if (samples.channels == 3 && !has_colours) {
-      return stages::unsupported(
-          "RGB: which number a colour stands for has to be said: mask::colors({{0, 0, 0}, {128, 0, 0}, ...})");
-    }
   }
   const picture_geometry& picture = where.geometry;
   if (!how.scaled && (info.width != picture.picture_width || info.height != picture.picture_height)) {
-    return stages::corrupt(str_cat("a mask of ", sizes_of(info.width, info.height), " pixels, and its picture has ",
-                                   sizes_of(picture.picture_width, picture.picture_height),
-                                   "; mask::scaled() lays it over the picture all the same"));
+    return stages::corrupt(str_cat("a ", kind_of(how), " of ", sizes_of(info.width, info.height),
+                                   " pixels, and its picture has ",
+                                   sizes_of(picture.picture_width, picture.picture_height), "; ", kind_of(how),
+                                   "::scaled() lays it over the picture all the same"));
   }
   const auto fill = [&](auto zero) {
     using to = decltype(zero);

@@ -50,6 +50,7 @@ struct mask_array {
 ///   array      the bytes are these numbers; none: they are a PNG file
 ///   shapes     it is painted of them, on 0, and no bytes are looked at
 ///   scaled     sizes may differ
+///   is_depth   it is of measures: grey, and no indexes of a palette
 struct mask_reading {
   dtype type = dtype::u8;
   std::int64_t ignore = 255;
@@ -57,6 +58,7 @@ struct mask_reading {
   std::optional<mask_array> array = std::nullopt;
   const mask_shapes* shapes = nullptr;
   bool scaled = false;
+  bool is_depth = false;
 };
 
 /// Whether a mask can have this type.
@@ -70,7 +72,7 @@ class mask_reader {
   /// Fills a row.
   ///   row       of where.geometry's row, dense; unspecified unless the outcome is ok
   ///   returns   corrupt: another size than the picture's, damage, a number that the type has not, a colour that is none of
-  ///             `colours`; unsupported: another format, RGB without colours; over_budget, no_memory, cancelled as picture_decoder
+  ///             `colours`; unsupported: another format, RGB without colours, colours of a depth; over_budget, no_memory, cancelled as picture_decoder
   outcome<void> read(std::span<const std::byte> encoded, const placed_picture& where, const mask_reading& how,
                      std::span<std::byte> row, const std::atomic<bool>* stop);
 

@@ -509,9 +509,9 @@ TEST(following, takes_no_measure_that_f32_has_not) {
                           {"json", testing::to_bytes(str_cat("{\"b\": [[0, 0, 5, 5]], \"area\": [", area, "]}"))}};
     loader_options options = testing::one_epoch_in_order();
     options.batch_size = 1;
-    const seen_run run =
-        testing::run_all(fake_dataset(samples), options,
-                         {image("jpg").center_crop(20), boxes("json").follows("jpg").key("b").with("area", dtype::f32)});
+    const seen_run run = testing::run_all(
+        fake_dataset(samples), options,
+        {image("jpg").center_crop(20), boxes("json").follows("jpg").key("b").with("area", dtype::f32)});
     EXPECT_EQ(run.failed, errc::corrupt) << area;
     EXPECT_THAT(run.message, HasSubstr("member 'area': element 0 is ")) << area;
   }
@@ -569,6 +569,25 @@ TEST(following, gives_depths_as_they_are_stored) {
       ASSERT_EQ(real[at], is_outside ? 0 : metres[from]) << y << ", " << x;
     }
   }
+}
+
+TEST(following, takes_no_colours_for_a_depth) {
+  const watchdog dog("colours of a depth");
+  const std::vector<std::byte> jpeg = testing::make_jpeg(testing::make_texture(1, width, height), {});
+  const auto reason = [&](const std::vector<std::byte>& stored) {
+    std::vector<fake_sample> samples(1);
+    samples[0].members = {{"jpg", jpeg}, {"depth.png", stored}};
+    loader_options options = testing::one_epoch_in_order();
+    options.batch_size = 1;
+    return testing::run_all(fake_dataset(samples), options,
+                            {image("jpg").center_crop(8), depth("depth.png").follows("jpg")})
+        .message;
+  };
+  EXPECT_THAT(reason(testing::make_mask_png(width, height, classes_of(1), 8, true)),
+              HasSubstr("depth.png: a depth is grey, and this PNG is of a palette"));
+  EXPECT_THAT(reason(jpeg), HasSubstr("depth.png: a depth is a PNG or an array"));
+  EXPECT_THAT(reason(testing::make_mask_png(height, width, classes_of(1), 8, false)),
+              HasSubstr("a depth of 30 x 40 pixels, and its picture has 40 x 30; depth::scaled() lays it"));
 }
 
 // A user's target: the middle of the row, in the stored picture; and the bytes of two members.
