@@ -45,10 +45,10 @@ void refuse_mixed_followers(const std::vector<std::unique_ptr<field_program>>& p
   if (mix == batch_mix()) return;
   for (const auto& each : programs) {
     if (each->facets().following == nullptr) continue;
-    throw error(errc::usage, str_cat("field '", each->outputs().front().name, "' follows the picture '",
-                                     each->facets().following->leader(),
-                                     "', whose rows are mixed with others' (loader_options::mix): one place of a row "
-                                     "then has two of its values; leave mix out"));
+    throw error(errc::usage,
+                str_cat("field '", shown_name(*each), "' follows the picture '", each->facets().following->leader(),
+                        "', whose rows are mixed with others' (loader_options::mix): one place of a row "
+                        "then has two of its values; leave mix out"));
   }
 }
 

@@ -9,16 +9,12 @@
 #include <map>
 
 namespace leat::stages {
-namespace {
 
-// Of its first output that a batch shows: members of a function are kept before.
-const std::string& name_of(const field_program& program) {
+const std::string& shown_name(const field_program& program) {
   const auto shown = std::find_if(program.outputs().begin(), program.outputs().end(),
                                   [](const output_spec& each) { return !each.hidden; });
   return (shown != program.outputs().end() ? *shown : program.outputs().front()).name;
 }
-
-}  // namespace
 
 void number_views(std::span<const std::unique_ptr<field_program>> programs) {
   std::map<std::uint16_t, std::uint32_t> views;
@@ -66,17 +62,18 @@ void follow_pictures(std::span<const std::unique_ptr<field_program>> programs) {
   for (const auto& program : programs) {
     if (program->facets().following == nullptr) continue;
     const std::string& leader = program->facets().following->leader();
-    const std::string at = str_cat("field '", name_of(*program), "'");
+    const std::string at = str_cat("field '", shown_name(*program), "'");
     if (leader.empty()) {
       throw error(errc::usage, str_cat(at, " follows no picture; say which field it belongs to: .follows(\"jpg\")"));
     }
-    if (leader == name_of(*program)) throw error(errc::usage, str_cat(at, " follows itself; name the picture's field"));
+    if (leader == shown_name(*program))
+      throw error(errc::usage, str_cat(at, " follows itself; name the picture's field"));
     std::vector<std::string> pictures;
     for (const auto& each : programs) {
-      if (each->facets().leading != nullptr) pictures.push_back(name_of(*each));
+      if (each->facets().leading != nullptr) pictures.push_back(shown_name(*each));
     }
     const auto found =
-        std::find_if(programs.begin(), programs.end(), [&](const auto& each) { return name_of(*each) == leader; });
+        std::find_if(programs.begin(), programs.end(), [&](const auto& each) { return shown_name(*each) == leader; });
     const std::string there =
         pictures.empty() ? "the loader has no picture" : str_cat("pictures are ", joined(pictures, ", "));
     if (found == programs.end()) {
@@ -96,7 +93,7 @@ std::vector<std::uint16_t> pictures_followed(std::span<const std::unique_ptr<fie
     followed.push_back(p);
     const following_facet* const following = programs[p]->facets().following;
     for (std::uint16_t q = 0; q < programs.size() && following != nullptr; ++q) {
-      if (name_of(*programs[q]) == following->leader()) followed.back() = q;
+      if (shown_name(*programs[q]) == following->leader()) followed.back() = q;
     }
   }
   return followed;

@@ -11,6 +11,9 @@
 
 namespace leat::stages {
 
+/// Of its first output that a batch shows: members of a function are kept before.
+[[nodiscard]] const std::string& shown_name(const field_program& program);
+
 /// Numbers the random programs of each member, so that the second draws as the second view, and so on, without those that
 /// draw by a name.
 ///   throws   error{errc::usage} for two of one name whose geometry differs

@@ -692,6 +692,9 @@ TEST(following, is_refused_where_there_is_no_such_picture) {
             "field 'seg.png' follows 'json', which makes no pictures; the loader has no picture");
   EXPECT_THAT(said({picture, mask("seg.png").follows("jpg")}, [](loader_options& o) { o.mix = cutmix(); }),
               HasSubstr("field 'seg.png' follows the picture 'jpg', whose rows are mixed"));
+  EXPECT_THAT(
+      said({picture, places_of_rows().from("json").follows("jpg")}, [](loader_options& o) { o.mix = cutmix(); }),
+      HasSubstr("field 'matrix' follows the picture 'jpg', whose rows are mixed"));
   EXPECT_THAT(said({picture, stack("s", {mask("seg.png").follows("jpg")})}), HasSubstr("follows a picture"));
   EXPECT_THAT(said({picture, mask("seg.png").follows("jpg").as(dtype::f32)}), HasSubstr("it has u8, u16, i32 or i64"));
   EXPECT_THAT(said({picture, mask("seg.png").follows("jpg").ignore(-1)}), HasSubstr("ignore(-1) is none of u8"));
