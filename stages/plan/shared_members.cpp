@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace leat::stages {
 
@@ -109,12 +110,20 @@ std::vector<std::uint16_t> scratch_owners(std::span<const std::unique_ptr<field_
 
 std::size_t scratch_bytes_of(std::span<const std::unique_ptr<field_program>> programs) {
   const std::vector<std::uint16_t> leaders = decode_leaders(programs);
+  const std::vector<std::uint16_t> owners = scratch_owners(programs);
   std::size_t bytes = 0;
+  std::vector<std::size_t> beside(programs.size(), 0);  // of each decode
   for (std::size_t p = 0; p < programs.size(); ++p) {
-    bytes +=
-        leaders[p] == p ? programs[p]->facts().scratch_bytes : programs[p]->facets().sharing->scratch_bytes_beside();
+    if (leaders[p] == p) {
+      bytes += programs[p]->facts().scratch_bytes;
+    } else {
+      beside[leaders[p]] += programs[p]->facets().sharing->scratch_bytes_beside();
+    }
   }
-  return bytes;
+  // Decodes with one scratch come one after the other: frames of two clips.
+  std::vector<std::size_t> most(programs.size(), 0);
+  for (std::size_t p = 0; p < programs.size(); ++p) most[owners[p]] = std::max(most[owners[p]], beside[p]);
+  return std::accumulate(most.begin(), most.end(), bytes);
 }
 
 std::vector<std::string> describe_shared_decodes(std::span<const std::unique_ptr<field_program>> programs) {

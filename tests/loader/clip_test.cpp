@@ -369,6 +369,17 @@ TEST(clip, decodes_with_the_scratch_of_one_picture) {
             least({train_picture().from("0.jpg")}) + 2 * rows + (1 << 20));
 }
 
+TEST(clip, and_another_of_the_same_frames_decode_with_the_scratch_of_two_pictures) {
+  const fake_dataset set(videos());
+  const auto least = [&](const std::vector<field>& fields) {
+    return loader(set, small_options(), fields).plan().host_bytes_least;
+  };
+  const auto picture = [](const char* name) { return image(name).center_crop(4).together("video"); };
+  const std::size_t two = least({picture("a").from("0.jpg"), picture("b").from("0.jpg")});
+  const clip_options how{.frames = 12};
+  EXPECT_LT(least({clip(picture("a").from("*.jpg"), how), clip(picture("b").from("*.jpg"), how)}), two + (1 << 20));
+}
+
 TEST(clip, is_followed_by_what_follows_its_frames) {
   const watchdog dog("a mask of a frame");
   std::vector<fake_sample> some = videos({3});
