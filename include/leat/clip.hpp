@@ -46,7 +46,7 @@ struct clip_options {
 ///              cameras, frames, 3, height, width]. Made on the host, as views() are
 ///   draws      by the image's name, or its together(): a frame has the bytes of the image that reads its member, of that
 ///              group. Per frame, of the group `name/k`, counted over all cameras. Clips of one group and of the same
-///              options start together
+///              options start together where the sample has as many frames for each; cameras of one clip always do
 ///   corrupt    as image, and a frame that is missing. The reason names the member
 ///   followed   `name` is the first frame, `name[k]` another: <leat/targets.hpp>. A target reads the member that it names,
 ///              whichever frame was drawn or repeated there

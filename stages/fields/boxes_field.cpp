@@ -288,6 +288,7 @@ class boxes_model final : public one_program_field {
     if (!settings_.labels.empty()) check_list("labels()");
     for (const auto& [key, type] : settings_.more) {
       check_list(str_cat("with(\"", key, "\")"));
+      if (key.empty()) refuse("with(\"\"): give it the key of a list");
       if (type != dtype::i64 && type != dtype::f32) {
         refuse(str_cat("with(\"", key, "\") of ", leat::name(type), "; it has i64 or f32"));
       }

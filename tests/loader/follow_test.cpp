@@ -704,6 +704,7 @@ TEST(following, is_refused_where_there_is_no_such_picture) {
   EXPECT_THAT(said({picture, plain.with("c")}), HasSubstr("with(\"c\") is a key of the object that has the boxes"));
   EXPECT_THAT(said({picture, plain.in(box_format::yolo).with("c")}), HasSubstr("yolo's lines"));
   EXPECT_THAT(said({picture, plain.key("b").with("c", dtype::u8)}), HasSubstr("with(\"c\") of u8; it has i64 or f32"));
+  EXPECT_THAT(said({picture, plain.key("b").with("")}), HasSubstr("give it the key of a list"));
   EXPECT_THAT(said({picture, plain.key("b").with("kept")}), HasSubstr("two outputs of a batch are called 'json.kept'"));
   EXPECT_THAT(said({picture, plain.key("b").padded(0)}), HasSubstr("padded(0): from 1 to 1000000 boxes"));
 }
