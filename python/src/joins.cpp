@@ -4,10 +4,13 @@
 #include <leat/join.hpp>
 #include <leat/open_boxes.hpp>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <array>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace pyleat {
 
@@ -20,8 +23,8 @@ void add_joins(nb::module_& to) {
   to.def("by_stem", &leat::by_stem, "By the file's name without folders and its last ending; in a shard the key.");
   to.def(
       "by",
-      [](const std::string& left, nb::handle right) {
-        return right.is_none() ? leat::by(left) : leat::by(left, nb::cast<std::string>(right));
+      [](const std::string& left, const std::optional<std::string>& right) {
+        return right ? leat::by(left, *right) : leat::by(left);
       },
       nb::arg("left"), nb::arg("right") = nb::none(),
       "By a column or field of each side, of one name or two: by('name', 'file_name'). 'stem', 'path' and 'name' are "
@@ -34,7 +37,9 @@ void add_joins(nb::module_& to) {
         how.missing = to_enum<leat::without_partner>(
             missing, "missing=", std::array<std::string_view, 2>{"leave_out", "corrupt"});
         for (const auto& [from, name] : rename) {
-          how.rename.emplace_back(nb::cast<std::string>(from), nb::cast<std::string>(name));
+          std::pair<std::string, std::string>& one = how.rename.emplace_back();
+          if (nb::try_cast(from, one.first) && nb::try_cast(name, one.second)) continue;
+          throw nb::type_error("rename= is a dict of names, {'jpg': 'mask'}");
         }
         const leat::dataset one = to_dataset(left);
         const leat::dataset other = to_dataset(right);

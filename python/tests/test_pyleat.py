@@ -565,6 +565,8 @@ class Targets(unittest.TestCase):
         self.assertEqual((leat.by("id").left, leat.by("id").right), ("id", "id"))
         with self.assertRaisesRegex(leat.UsageError, "both sides have .jpg.; rename= gives"):
             leat.join(self.coco(), self.at / "masks", leat.by_stem())
+        with self.assertRaisesRegex(TypeError, "rename= is a dict of names"):
+            leat.join(self.coco(), self.at / "masks", leat.by_stem(), rename={"jpg": 1})
 
     def test_views_share_a_decode_and_draw_by_names_of_their_own(self):
         picture = leat.Image().random_crop(16).random_flip().as_("u8")
