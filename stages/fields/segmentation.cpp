@@ -44,11 +44,19 @@ const datasets::json_member& list_in(const std::vector<datasets::json_member>& m
   return *found;
 }
 
+// Behind those that are there.
+void add_whole_numbers(const datasets::json_member& list, std::vector<std::int64_t>& to) {
+  const std::size_t first = to.size();
+  const std::size_t most = elements_max(std::nullopt, list.written.size());
+  to.resize(first + most);
+  row_writer<std::int64_t> row{.at = reinterpret_cast<std::byte*>(to.data() + first), .room = most};
+  if (const auto wrong = read_text(list.written, row)) refuse(str_cat("member '", list.key, "': ", *wrong));
+  to.resize(first + row.count);
+}
+
 std::vector<std::int64_t> whole_numbers(const datasets::json_member& list) {
-  std::vector<std::int64_t> numbers(elements_max(std::nullopt, list.written.size()));
-  row_writer<std::int64_t> to{.at = reinterpret_cast<std::byte*>(numbers.data()), .room = numbers.size()};
-  if (const auto wrong = read_text(list.written, to)) refuse(str_cat("member '", list.key, "': ", *wrong));
-  numbers.resize(to.count);
+  std::vector<std::int64_t> numbers;
+  add_whole_numbers(list, numbers);
   return numbers;
 }
 
@@ -210,8 +218,7 @@ class segmentation_reader {
     if (counts->kind == datasets::json_kind::text) {
       read_coded(counts->written, pixels, to_.runs);
     } else {
-      const std::vector<std::int64_t> numbers = whole_numbers(list_in(members, "counts"));
-      to_.runs.insert(to_.runs.end(), numbers.begin(), numbers.end());
+      add_whole_numbers(list_in(members, "counts"), to_.runs);
     }
     std::int64_t sum = 0;
     for (std::size_t i = first; i < to_.runs.size() && sum <= pixels; ++i) {
