@@ -10,6 +10,25 @@
 #include <numeric>
 
 namespace leat::stages {
+namespace {
+
+// "jpg, clip, clip[1] to clip[15]"
+std::string list_pictures(std::span<const std::unique_ptr<field_program>> programs) {
+  const auto is_slot = [&](std::size_t p) {
+    return programs[p]->facets().leading != nullptr && programs[p]->outputs().front().is_slot();
+  };
+  std::string text;
+  for (std::size_t p = 0; p < programs.size(); ++p) {
+    if (programs[p]->facets().leading == nullptr) continue;
+    str_append(text, text.empty() ? "" : ", ", shown_name(*programs[p]));
+    const std::size_t first = p;
+    while (is_slot(first) && p + 1 < programs.size() && is_slot(p + 1)) ++p;
+    if (p != first) str_append(text, " to ", shown_name(*programs[p]));
+  }
+  return text;
+}
+
+}  // namespace
 
 const std::string& shown_name(const field_program& program) {
   const auto shown = std::find_if(program.outputs().begin(), program.outputs().end(),
@@ -76,7 +95,7 @@ void follow_pictures(std::span<const std::unique_ptr<field_program>> programs) {
     const auto found =
         std::find_if(programs.begin(), programs.end(), [&](const auto& each) { return shown_name(*each) == leader; });
     const std::string there =
-        pictures.empty() ? "the loader has no picture" : str_cat("pictures are ", joined(pictures, ", "));
+        pictures.empty() ? "the loader has no picture" : str_cat("pictures are ", list_pictures(programs));
     if (found == programs.end()) {
       throw error(errc::usage, str_cat(at, " follows '", leader, "', and the loader has no such field; ", there,
                                        did_you_mean(leader, pictures)));

@@ -392,6 +392,8 @@ TEST(clip, is_followed_by_what_follows_its_frames) {
   const auto followed = rows_of(set, {clip(train_picture(), {.frames = 3}), of.follows("clip[1]")});
   const auto single = rows_of(set, {train_picture().from("1.jpg").together("clip"), of.follows("clip")});
   EXPECT_EQ(followed.at("seg.png"), single.at("seg.png"));
+  EXPECT_EQ(refusal(set, {clip(train_picture(), {.frames = 3}), of.follows("film")}),
+            "field 'seg.png' follows 'film', and the loader has no such field; pictures are clip, clip[1] to clip[2]");
 }
 
 TEST(clip, goes_on_where_a_saved_run_ended_and_with_the_same_frames_only) {
