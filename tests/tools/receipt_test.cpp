@@ -117,10 +117,12 @@ TEST(receipt_command, has_the_digests_that_batches_rows_has) {
   ASSERT_EQ(process.exit_code, 0) << process.err;
   std::vector<std::string> expected;
   for (const std::string& line : lines_of(text_of(photos.file("lines")))) {
-    for (const json& row : json::parse(line).at("rows")) expected.push_back(row.get<std::string>().substr(0, 8));
+    const json batch = json::parse(line);
+    for (const json& row : batch.at("rows")) expected.push_back(row.get<std::string>().substr(0, 8));
   }
   std::vector<std::string> seen;
-  for (const json& each : photos.looked_up(photos.names()).at("names")) {
+  const json found = photos.looked_up(photos.names());
+  for (const json& each : found.at("names")) {
     for (const json& row : each.at("digests")) seen.push_back(row.get<std::string>());
   }
   EXPECT_THAT(seen, ::testing::UnorderedElementsAreArray(expected));
