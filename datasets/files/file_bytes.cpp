@@ -1,6 +1,7 @@
 #include "datasets/files/file_bytes.hpp"
 
 #include "base/descriptor.hpp"
+#include "base/file_at.hpp"
 #include "base/text.hpp"
 #include "datasets/files/file_staleness.hpp"
 #include "datasets/files/path_error.hpp"
@@ -40,16 +41,10 @@ local_file::~local_file() { ::close(descriptor_); }
 std::uint64_t local_file::version() const { return version_on_disk(path()); }
 
 std::size_t local_file::read(std::uint64_t offset, std::span<std::byte> into) const {
-  std::size_t done = 0;
-  while (done < into.size()) {
-    const ssize_t got = ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
-    if (got == 0) break;
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      throw error(errc::io, str_cat(path(), " at offset ", offset + done, ": ", std::generic_category().message(errno),
-                                    "; is the disk damaged?"));
-    }
-    done += static_cast<std::size_t>(got);
+  const auto [done, failure] = read_at(descriptor_, offset, into);
+  if (failure != 0) {
+    throw error(errc::io, str_cat(path(), " at offset ", offset + done, ": ", std::generic_category().message(failure),
+                                  "; is the disk damaged?"));
   }
   return done;
 }

@@ -4,6 +4,7 @@
 #include "base/crc32c.hpp"
 #include "base/descriptor.hpp"
 #include "base/errno_words.hpp"
+#include "base/file_at.hpp"
 #include "base/per_process.hpp"
 #include "base/text.hpp"
 #include "io/remote/futex_waitv.hpp"
@@ -130,22 +131,6 @@ bool is_locked_by_others(int file, off_t byte) {
 
 int open_file(const std::string& path, int flags) {
   return ::open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
-}
-
-// 0 or an errno.
-int write_at(int file, std::uint64_t offset, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written > 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-      offset += static_cast<std::uint64_t>(written);
-    } else if (written == 0) {
-      return ENOSPC;
-    } else if (errno != EINTR) {
-      return errno;
-    }
-  }
-  return 0;
 }
 
 // Gives the room of a block back. Where the file system has no holes the room stays taken until the object goes.
@@ -708,13 +693,7 @@ block_cache::verdict block_cache::verify(const cache_entry& entry) {
     const std::uint64_t offset = std::uint64_t{block} * object->block_bytes();
     const std::span<std::byte> whole = std::span(pages).first(object->room_of(block));
     const std::uint64_t before = object->fills();
-    std::size_t got = 0;
-    while (got < whole.size()) {
-      const ssize_t some =
-          ::pread(data.get(), whole.data() + got, whole.size() - got, static_cast<off_t>(offset + got));
-      if (some <= 0) break;
-      got += static_cast<std::size_t>(some);
-    }
+    const std::size_t got = read_at(data.get(), offset, whole).bytes;
     std::fill(whole.begin() + static_cast<std::ptrdiff_t>(got), whole.end(), std::byte{});
     if (object->verify(offset, whole, before) == cached_object::read_verdict::damaged) ++found.damaged;
   }

@@ -1,5 +1,4 @@
 // clip: pictures of several members of a sample in one output.
-#include "base/option_words.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 #include "datasets/files/patterns.hpp"
@@ -195,12 +194,7 @@ class clip_model final : public field_model {
   }
   void bind(const datasets::dataset_model& dataset, finished_by,
             std::vector<std::unique_ptr<field_program>>& out) const override {
-    if (of_.get().decoder == jpeg_decoder::nvjpeg) {
-      throw error(errc::usage,
-                  str_cat("clip '", name(), "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
-                          " decodes on a device, and clips are made on the host; leave it out"),
-                  option_id::jpeg_decoder);
-    }
+    refuse_nvjpeg_of_slots("clip", name(), "clips", of_);
     std::vector<std::vector<std::uint16_t>> cameras;
     for (const std::string& pattern : patterns_) cameras.push_back(frames_in(dataset, pattern));
     const bool picks = how_.random_start || how_.missing == missing_frame::repeat_last;

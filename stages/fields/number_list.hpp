@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/text.hpp"
+#include "base/with_type.hpp"
 
 #include <leat/samples.hpp>
 #include <leat/tensor.hpp>
@@ -21,38 +22,6 @@
 #include <utility>
 
 namespace leat::stages {
-
-/// Calls visit(type{}) with a value of the C++ type of this dtype; nothing for those that have none.
-template <class Visit>
-bool with_type(dtype type, const Visit& visit) {
-  switch (type) {
-    case dtype::u8:
-      return visit(std::uint8_t{}), true;
-    case dtype::i8:
-      return visit(std::int8_t{}), true;
-    case dtype::u16:
-      return visit(std::uint16_t{}), true;
-    case dtype::i16:
-      return visit(std::int16_t{}), true;
-    case dtype::u32:
-      return visit(std::uint32_t{}), true;
-    case dtype::i32:
-      return visit(std::int32_t{}), true;
-    case dtype::u64:
-      return visit(std::uint64_t{}), true;
-    case dtype::i64:
-      return visit(std::int64_t{}), true;
-    case dtype::f32:
-      return visit(float{}), true;
-    case dtype::f64:
-      return visit(double{}), true;
-    case dtype::f16:
-    case dtype::bf16:
-    case dtype::boolean:
-      return false;
-  }
-  return false;
-}
 
 /// Elements of a row, one after another, up to so many.
 template <class To>

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace leat::stages {
@@ -25,6 +26,11 @@ struct slots_layout {
   bool lie_apart = false;
   dimensions axes = {};
 };
+/// For pictures that are made on the host.
+///   kind      of the field: "clip"
+///   what      are made on the host: "clips"
+///   throws    error{errc::usage} for jpeg_decoder::nvjpeg
+void refuse_nvjpeg_of_slots(std::string_view kind, const std::string& name, std::string_view what, const image& of);
 /// The first has the output [axes..., shape...], and the others write into its rows.
 void add_slots(const std::string& name, std::vector<std::unique_ptr<field_program>> slots,
                std::vector<std::unique_ptr<field_program>>& out, const slots_layout& how = {});

@@ -1,4 +1,5 @@
 // stack and columns: the rows of several fields beside one another in one output.
+#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "stages/batch/field_model.hpp"
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -86,6 +88,14 @@ std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name, 
     }
   }
   return slots;
+}
+
+void refuse_nvjpeg_of_slots(std::string_view kind, const std::string& name, std::string_view what, const image& of) {
+  if (of.get().decoder != jpeg_decoder::nvjpeg) return;
+  throw error(errc::usage,
+              str_cat(kind, " '", name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"), " decodes on a device, and ",
+                      what, " are made on the host; leave it out"),
+              option_id::jpeg_decoder);
 }
 
 void add_slots(const std::string& name, std::vector<std::unique_ptr<field_program>> slots,

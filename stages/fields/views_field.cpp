@@ -1,5 +1,4 @@
 // views, five_crop and ten_crop: several pictures of one in one output.
-#include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "stages/batch/field_model.hpp"
@@ -38,12 +37,7 @@ class views_model final : public field_model {
   }
   void bind(const datasets::dataset_model& dataset, finished_by,
             std::vector<std::unique_ptr<field_program>>& out) const override {
-    if (first_.get().decoder == jpeg_decoder::nvjpeg) {
-      throw error(errc::usage,
-                  str_cat(kind_, " '", name_, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
-                          " decodes on a device, and these are made on the host; leave it out"),
-                  option_id::jpeg_decoder);
-    }
+    refuse_nvjpeg_of_slots(kind_, name_, "these", first_);
     add_slots(name_, bind_slots(name_, fields_, dataset), out, {.lie_apart = lie_apart_});
   }
 

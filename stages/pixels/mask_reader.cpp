@@ -1,6 +1,7 @@
 #include "stages/pixels/mask_reader.hpp"
 
 #include "base/text.hpp"
+#include "base/with_type.hpp"
 
 #include <leat/error.hpp>
 
@@ -21,36 +22,6 @@ std::uint32_t packed(const std::uint8_t* rgb) noexcept {
 }
 
 std::string text_of(std::uint32_t colour) { return str_cat(colour >> 16, "/", colour >> 8 & 0xFF, "/", colour & 0xFF); }
-
-// Calls visit(type{}) for the types that numbers of a mask may have.
-template <class Visit>
-bool with_number(dtype type, const Visit& visit) {
-  switch (type) {
-    case dtype::u8:
-    case dtype::boolean:
-      return visit(std::uint8_t{}), true;
-    case dtype::i8:
-      return visit(std::int8_t{}), true;
-    case dtype::u16:
-      return visit(std::uint16_t{}), true;
-    case dtype::i16:
-      return visit(std::int16_t{}), true;
-    case dtype::u32:
-      return visit(std::uint32_t{}), true;
-    case dtype::i32:
-      return visit(std::int32_t{}), true;
-    case dtype::u64:
-      return visit(std::uint64_t{}), true;
-    case dtype::i64:
-      return visit(std::int64_t{}), true;
-    case dtype::f32:
-      return visit(float{}), true;
-    case dtype::f64:
-      return visit(double{}), true;
-    default:
-      return false;
-  }
-}
 
 // The pixels of a mask that are looked at, and what each line of the row shows.
 struct view {
@@ -235,17 +206,6 @@ outcome<picture_info> look_at_png(std::span<const std::byte> encoded, const mask
 
 std::string sizes_of(int width, int height) { return str_cat(width, " x ", height); }
 
-class use_of {
- public:
-  explicit use_of(scratch_arena& arena) noexcept : arena_(arena) { arena_.begin(); }
-  ~use_of() { arena_.end(); }
-  use_of(const use_of&) = delete;
-  use_of& operator=(const use_of&) = delete;
-
- private:
-  scratch_arena& arena_;
-};
-
 // Reads one mask to a plane of the row's type, and looks it up.
 template <class To>
 class one_mask {
@@ -329,7 +289,7 @@ class one_mask {
                            const std::atomic<bool>* stop) {
     const mask_array& array = *how_.array;
     outcome<void> made;
-    with_number(array.type, [&](auto zero) {
+    with_type(array.type, [&](auto zero) {
       using from = decltype(zero);
       const std::size_t stride = static_cast<std::size_t>(array.width) * sizeof(from);
       for (int y = 0; y < region.height && made; ++y, to += region.width) {
@@ -418,7 +378,7 @@ bool is_mask_type(dtype type) noexcept {
 
 outcome<void> mask_reader::read(std::span<const std::byte> encoded, const placed_picture& where,
                                 const mask_reading& how, std::span<std::byte> row, const std::atomic<bool>* stop) {
-  const use_of use(arena_);
+  const arena_use use(arena_);
   picture_info info;
   png_samples samples;
   if (how.shapes != nullptr) {

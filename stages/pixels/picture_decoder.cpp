@@ -80,18 +80,6 @@ struct planned_rows {
 // a picture.
 constexpr std::size_t kept_bytes_max = std::size_t{2} << 20;
 
-// A sample's time in the arena.
-class arena_use {
- public:
-  explicit arena_use(scratch_arena& arena) noexcept : arena_(arena) { arena_.begin(); }
-  ~arena_use() { arena_.end(); }
-  arena_use(const arena_use&) = delete;
-  arena_use& operator=(const arena_use&) = delete;
-
- private:
-  scratch_arena& arena_;
-};
-
 outcome<picture_info> look_at_array(std::span<const std::byte> encoded, const array_pixels& pixels) {
   if (encoded.size() != pixels.bytes()) {
     return stages::corrupt(str_cat("holds ", encoded.size(), " bytes where a picture of ", pixels.height, " x ",

@@ -163,4 +163,16 @@ class scratch_arena {
   std::atomic<phase> phase_ = phase::idle;
 };
 
+/// A sample's time in the arena.
+class arena_use {
+ public:
+  explicit arena_use(scratch_arena& arena) noexcept : arena_(arena) { arena_.begin(); }
+  ~arena_use() { arena_.end(); }
+  arena_use(const arena_use&) = delete;
+  arena_use& operator=(const arena_use&) = delete;
+
+ private:
+  scratch_arena& arena_;
+};
+
 }  // namespace leat::pixels

@@ -58,7 +58,7 @@ least_parts least_of(const memory_needs& needs, std::uint32_t threads) {
   // Decode scratch: what a usual sample takes, on every thread; or the largest accepted sample on one thread and almost nothing on
   // the others.
   least.usual_scratch = needs.scratch_bytes_per_thread * threads;
-  const std::size_t others = least.read + least.batch + least.bookkeeping + least.source + needs.timeline_bytes;
+  const std::size_t others = least.read + least.batch + least.bookkeeping + least.source + needs.noted_bytes();
   least.all = least.usual_scratch + others;
   if (least.usual_scratch == 0) return least;
   const std::size_t little_scratch = least.usual_scratch / 16;
@@ -87,7 +87,7 @@ std::uint32_t threads_that_fit(const memory_needs& needs) {
   if (needs.scratch_bytes_per_thread == 0) return needs.decode_threads;
   const least_parts one = least_of(needs, 1);
   const std::size_t others =
-      needs.timeline_bytes + one.read + one.source + batches_usual * (one.batch + one.bookkeeping);
+      needs.noted_bytes() + one.read + one.source + batches_usual * (one.batch + one.bookkeeping);
   const std::size_t left = needs.host_bytes_max - std::min(others, needs.host_bytes_max);
   const std::size_t share =
       std::max(scratch_budget::sample_bytes_max(needs.host_bytes_max), std::min(needs.host_bytes_max / 2, left));
@@ -102,7 +102,7 @@ std::size_t budget_for_all_threads(const memory_needs& needs) {
   const least_parts all = least_of(needs, needs.decode_threads);
   return std::max(
       {2 * all.usual_scratch,
-       needs.timeline_bytes + all.usual_scratch + all.read + all.source + batches_usual * (all.batch + all.bookkeeping),
+       needs.noted_bytes() + all.usual_scratch + all.read + all.source + batches_usual * (all.batch + all.bookkeeping),
        all.all});
 }
 
@@ -128,15 +128,15 @@ memory_plan divide_memory(const memory_needs& needs) {
         spelled(option_id::host_bytes_max), " of ", bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
         bytes_text(batch_least), ", what is known of its rows ", bytes_text(bookkeeping), ", the largest read ",
         bytes_text(read_least), ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
-        bytes_text(least - read_least - batch_least - bookkeeping - source_least - needs.timeline_bytes),
+        bytes_text(least - read_least - batch_least - bookkeeping - source_least - needs.noted_bytes()),
         source_least == 0 ? "" : ", the network ", source_least == 0 ? "" : bytes_text(source_least),
-        needs.timeline_bytes == 0 ? "" : str_cat(", the ", needs.timeline_what, " "),
-        needs.timeline_bytes == 0 ? "" : bytes_text(needs.timeline_bytes), "; give at least ",
+        needs.timeline_bytes == 0 ? "" : str_cat(", the timeline ", bytes_text(needs.timeline_bytes)),
+        needs.record_bytes == 0 ? "" : str_cat(", the record ", bytes_text(needs.record_bytes)), "; give at least ",
         bytes_text(least, rounding::up), " (", least, " bytes), or a smaller batch",
         threads > 1 && usual_scratch != 0 ? str_cat(", or fewer ", spelled(option_id::decode_threads)) : ""));
   }
   std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least - bookkeeping - source_least -
-                     needs.timeline_bytes;
+                     needs.noted_bytes();
 
   memory_plan plan;
   const std::size_t read_wanted = read_bytes_wanted(needs, threads);
@@ -216,9 +216,11 @@ memory_plan divide_memory(const memory_needs& needs) {
                            str_cat(batches, " x ", bytes_text(bookkeeping),
                                    ": of the rows of a batch that are under way, and their reads")});
   }
-  if (needs.timeline_bytes != 0) shown.lines.push_back({needs.timeline_what, needs.timeline_bytes, "as asked for"});
+  if (needs.timeline_bytes != 0) shown.lines.push_back({"timeline", needs.timeline_bytes, "as asked for"});
+  if (needs.record_bytes != 0)
+    shown.lines.push_back({"record", needs.record_bytes, "a block of each I/O thread, and one"});
   shown.bytes_total = plan.batch_bytes + plan.read_bytes + plan.kept_bytes + plan.scratch_bytes + plan.source_bytes +
-                      bookkeeping_bytes + needs.timeline_bytes;
+                      bookkeeping_bytes + needs.noted_bytes();
   shown.host_bytes_max = needs.host_bytes_max;
   shown.batches = plan.batches;
   shown.batch_bytes = needs.batch_bytes;

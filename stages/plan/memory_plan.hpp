@@ -14,6 +14,9 @@ namespace leat::stages {
 
 /// What the loader knows of its needs.
 struct memory_needs {
+  /// What is noted of the run while it goes on.
+  [[nodiscard]] std::size_t noted_bytes() const noexcept { return timeline_bytes + record_bytes; }
+
   std::size_t host_bytes_max = 0;           ///< 0: not given; then plan_memory() chooses
   std::size_t batch_bytes = 0;              ///< the largest a batch can be
   std::size_t batch_bookkeeping_bytes = 0;  ///< what each batch takes on the heap, beside its block
@@ -33,8 +36,8 @@ struct memory_needs {
   std::uint64_t batches_in_flight = 0;        ///< whose reads are as many as the drive is given at a time
   bool direct = false;                        ///< every read is the drive's: none comes from the page cache
   std::uint64_t batches_to_come = 0;          ///< of the whole run; 0: endless
-  std::size_t timeline_bytes = 0;             ///< and of the record
-  std::string timeline_what = "timeline";
+  std::size_t timeline_bytes = 0;
+  std::size_t record_bytes = 0;
   /// Of all sources on all loops, beside leases (io::source_memory).
   std::size_t source_bytes_least = 0;
   std::size_t source_bytes_wanted = 0;

@@ -43,12 +43,6 @@ void note_pieces(const batch_in_flight& batch, batch::state& to) {
   }
 }
 
-}  // namespace
-
-namespace asio = boost::asio;
-
-namespace {
-
 // What is known before the batch is handed out.
 recorded_batch recorded_of(const batch_in_flight& batch) {
   const recorded_work& work = batch.recorded;
@@ -66,6 +60,8 @@ recorded_batch recorded_of(const batch_in_flight& batch) {
 }
 
 }  // namespace
+
+namespace asio = boost::asio;
 
 hand_over::hand_over(const parts& given)
     : run_(given.run),

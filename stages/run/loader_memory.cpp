@@ -289,10 +289,7 @@ memory_needs needs_of(const run_spec& run, const loader_options& options, const 
   needs.queue_depth = depth * io_threads;
   // As sums hold it: a timeline larger than the budget is refused by them.
   needs.timeline_bytes = std::min(options.timeline.bytes, std::numeric_limits<std::size_t>::max() / 4);
-  if (!options.record.empty()) {
-    needs.timeline_what = needs.timeline_bytes == 0 ? "record" : "timeline and record";
-    needs.timeline_bytes += read_recorder::memory_bytes(io_threads);
-  }
+  if (!options.record.empty()) needs.record_bytes = read_recorder::memory_bytes(io_threads);
   needs.batch_bookkeeping_bytes = bookkeeping_of(run, options, needs).bytes();
   const std::uint32_t rows_max = layout.rows_max();
   // In order, a batch's neighbours are few reads; at random each row is one.

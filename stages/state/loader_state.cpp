@@ -16,6 +16,7 @@
 //
 // The checksum is XXH3-128 over all bytes but its own. Magic, versions, sizes and checksum keep their places in all versions.
 #include "base/descriptor.hpp"
+#include "base/file_at.hpp"
 #include "base/hasher.hpp"
 #include "base/option_words.hpp"
 #include "base/parse_json.hpp"
@@ -315,13 +316,9 @@ loader_state loader_state::load(const std::string& name) {
   if (!S_ISREG(status.st_mode)) refuse(name, "is no regular file");
   // One more than there may be: a file that is too long is no state.
   std::vector<std::byte> bytes(file_bytes_max + 1);
-  std::size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t got = ::read(file.get(), bytes.data() + have, bytes.size() - have);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw io::explain_read({.failure = errno, .path = name, .offset = have, .bytes = bytes.size() - have});
-    if (got == 0) break;
-    have += static_cast<std::size_t>(got);
+  const auto [have, failure] = read_at(file.get(), 0, bytes);
+  if (failure != 0) {
+    throw io::explain_read({.failure = failure, .path = name, .offset = have, .bytes = bytes.size() - have});
   }
   if (have > file_bytes_max)
     refuse(name, str_cat("has more than ", file_bytes_max, " bytes, and is no state of a run"));

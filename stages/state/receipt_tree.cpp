@@ -1,6 +1,7 @@
 #include "stages/state/receipt_tree.hpp"
 
 #include "base/descriptor.hpp"
+#include "base/file_at.hpp"
 #include "base/hasher.hpp"
 #include "base/text.hpp"
 #include "io/files/read_error.hpp"
@@ -190,15 +191,12 @@ class sorted_blocks {
   }
 
   void read_rows(std::uint64_t row, std::span<std::byte> into) const {
-    std::uint64_t at = receipt_head::bytes + row * sizeof(receipt_row);
-    while (!into.empty()) {
-      const ssize_t got = ::pread(file_.get(), into.data(), into.size(), static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw io::explain_read({.failure = errno, .path = path_, .offset = at, .bytes = into.size()});
-      if (got == 0) refuse("became shorter while it was read");
-      into = into.subspan(static_cast<std::size_t>(got));
-      at += static_cast<std::uint64_t>(got);
+    const std::uint64_t at = receipt_head::bytes + row * sizeof(receipt_row);
+    const auto [have, failure] = read_at(file_.get(), at, into);
+    if (failure != 0) {
+      throw io::explain_read({.failure = failure, .path = path_, .offset = at + have, .bytes = into.size() - have});
     }
+    if (have != into.size()) refuse("became shorter while it was read");
   }
 
   const std::string path_;

@@ -12,6 +12,7 @@
 
 #include "base/descriptor.hpp"
 #include "base/errno_words.hpp"
+#include "base/file_at.hpp"
 #include "base/hasher.hpp"
 #include "base/sha256.hpp"
 #include "base/text.hpp"
@@ -85,15 +86,9 @@ void add_rows(hasher& to, std::span<const receipt_row> rows) {
 
 // All of it, or as much as there is.
 std::size_t read_some(int file, const std::string& path, std::span<std::byte> into, std::uint64_t at) {
-  std::size_t have = 0;
-  while (have < into.size()) {
-    const ssize_t got = ::read(file, into.data() + have, into.size() - have);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) {
-      throw io::explain_read({.failure = errno, .path = path, .offset = at + have, .bytes = into.size() - have});
-    }
-    if (got == 0) break;
-    have += static_cast<std::size_t>(got);
+  const auto [have, failure] = read_at(file, at, into);
+  if (failure != 0) {
+    throw io::explain_read({.failure = failure, .path = path, .offset = at + have, .bytes = into.size() - have});
   }
   return have;
 }
@@ -154,13 +149,7 @@ struct receipts::file {
   }
 
   void write(std::span<const std::byte> bytes, std::uint64_t at) const {
-    while (!bytes.empty()) {
-      const ssize_t done = ::pwrite(number.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) fail(errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(done));
-      at += static_cast<std::uint64_t>(done);
-    }
+    if (const int failure = write_at(number.get(), at, bytes); failure != 0) fail(failure);
   }
 
   // What is there and is no receipt may be the data that somebody meant to load. Zeros are of a process that was killed at its beginning.

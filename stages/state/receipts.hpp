@@ -48,7 +48,7 @@ struct receipt_head {
   [[nodiscard]] bool ended() const noexcept { return of.epochs != 0 && epoch >= of.epochs; }
 };
 
-/// Reads the head of a file, and leaves the place behind it.
+/// Reads the head of a file.
 ///   throws   error{errc::format}: it is none, or is damaged; errc::unsupported: of a newer leat; errc::io
 [[nodiscard]] receipt_head read_receipt_head(int file, const std::string& path);
 
