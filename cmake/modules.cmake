@@ -36,8 +36,8 @@ mark_as_advanced(LEAT_PRECOMPILE)
 
 # Most of a unit's time is headers, and templates that each instantiates anew. So neighbours in the lists of sources are compiled as one
 # unit, in about half of the CPU time (0.46 to 0.78, by target). A change of one file then takes some seconds more; the library of
-# developer builds is compiled file by file. So is that for AddressSanitizer: clang minds shadowed names there, and the tests hold that no
-# file's call means a function of its neighbour. Unnamed namespaces of such files are one, so a name that two of them use is an error
+# developer builds is compiled file by file, and scripts/alone so compiles what changed: no file's call may mean a function of its
+# neighbour. Unnamed namespaces of such files are one, so a name that two of them use is an error
 # ("redefinition"): rename one, or list a file under ALONE. For clang only, as above: GCC compiles each file by itself.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   set(LEAT_UNITY ON CACHE BOOL "Several sources of leat's own targets are compiled as one unit")
@@ -108,7 +108,7 @@ function(leat_module name)
   leat_existing_sources(sources ${arg_SOURCES} ${arg_ALONE})
   if(sources)
     add_library(leat_${name} OBJECT ${sources})
-    if(NOT arg_OUTSIDE_LIBRARY AND NOT LEAT_EXPORT_INTERNALS AND NOT LEAT_SANITIZE STREQUAL "address")
+    if(NOT arg_OUTSIDE_LIBRARY AND NOT LEAT_EXPORT_INTERNALS)
       set(arg_TOGETHER 8)
     endif()
     leat_unity(leat_${name} "${arg_TOGETHER}" ${arg_ALONE})
