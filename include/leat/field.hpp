@@ -96,6 +96,15 @@ class image {
   [[nodiscard]] image center_crop(int size) const;
   [[nodiscard]] image random_crop(int size, int padding = 0) const;
   [[nodiscard]] image random_flip(double probability = 0.5) const;
+  // Templates, so that only who calls them pays for a list of all steps.
+  template <class How = transforms::random_zoom_out>
+  [[nodiscard]] image random_zoom_out(How how = {}) const {
+    return apply(transform(std::move(how)));
+  }
+  template <class How = transforms::random_iou_crop>
+  [[nodiscard]] image random_iou_crop(How how = {}) const {
+    return apply(transform(std::move(how)));
+  }
   [[nodiscard]] image apply(transform step) const;
   /// All steps of a text, as parse_transforms() reads them: "rand-m9-mstd0.5-inc1" is timm's.
   [[nodiscard]] image augment(std::string_view steps) const;

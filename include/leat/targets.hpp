@@ -186,6 +186,10 @@ class boxes {
   [[nodiscard]] boxes min_visible(double share) const {
     return changed([&](settings& to) { to.min_visible = share; });
   }
+  /// Boxes whose middle lies outside of what the row shows are dropped, as torchvision's RandomIoUCrop does.
+  [[nodiscard]] boxes center_inside() const {
+    return changed([](settings& to) { to.center_inside = true; });
+  }
   /// Samples of more bytes are corrupt, and no memory is planned for them. Without it the largest sample decides how
   /// much memory a batch takes.
   [[nodiscard]] boxes bytes_max(std::size_t most) const {
@@ -203,6 +207,7 @@ class boxes {
     box_format how = box_format::xyxy;
     double min_area = 0;
     double min_visible = 0;
+    bool center_inside = false;
     std::optional<std::size_t> bytes_max;
     std::vector<std::pair<std::string, dtype>> more;
     std::optional<std::int64_t> most;

@@ -164,6 +164,37 @@ struct random_flip {
   double probability = 0.5;
 };
 
+// Detection's crops. They stand before what scales or crops; a scaling to a fixed size, such as resize or letterbox, follows.
+
+/// Lays the picture at a random place of a canvas `side` times as wide and high, with this probability. Where a scaling
+/// follows, the picture is scaled by itself, and its edges are rounded to pixels of the row.
+///   side     drawn from [from, to] of 1 to 100
+///   source   torchvision.transforms.v2.RandomZoomOut, which has the same probability
+struct random_zoom_out {
+  std::array<double, 2> side = {1, 4};
+  double probability = 0.5;
+  std::array<int, 3> fill = {0, 0, 0};
+};
+
+/// A part of the picture that has the middle of a box in it, and overlaps such a box by what is drawn from `options`.
+///   scale     of each side, by the picture's
+///   ratio     width / height
+///   options   the least overlap, intersection by union; 1 or more: the picture stays as it is
+///   trials    parts that are tried for an option, before another is drawn
+///   boxes     the name of a field of leat::boxes, all of which count; empty: the one that follows the picture
+///   none      without boxes, and where 100 options have led to nothing, the picture stays as it is
+///   throws    (when the loader is built) error{errc::usage}: no such field, or several without a name; boxes of another
+///             picture
+///   source    Liu et al., "SSD", ECCV 2016, as torchvision.transforms.v2.RandomIoUCrop. It also drops the boxes whose middle
+///             lies outside: boxes::center_inside()
+struct random_iou_crop {
+  std::array<double, 2> scale = {0.3, 1};
+  std::array<double, 2> ratio = {0.5, 2};
+  std::vector<double> options = {0, 0.1, 0.3, 0.5, 0.7, 0.9, 1};
+  int trials = 40;
+  std::string boxes = {};
+};
+
 // Colour. Each step takes u8 and gives u8, as torchvision.transforms.v2 on u8 tensors; docs/internals/pixels.md has the
 // rules. Steps act in the order written, after the picture was cropped, scaled and flipped.
 //   factor   drawn uniformly in [from, to]; {1.3, 1.3} is always 1.3
@@ -469,17 +500,18 @@ class transform {
   using steps =
       list<transforms::random_resized_crop, transforms::resize, transforms::longest_side, transforms::smallest_side,
            transforms::random_scale, transforms::letterbox, transforms::pad_to, transforms::center_crop,
-           transforms::random_crop, transforms::random_flip, transforms::brightness, transforms::contrast,
-           transforms::saturation, transforms::hue, transforms::gamma, transforms::color_jitter, transforms::grayscale,
-           transforms::invert, transforms::posterize, transforms::solarize, transforms::solarize_add,
-           transforms::autocontrast, transforms::equalize, transforms::sharpness, transforms::gaussian_blur,
-           transforms::channel_permutation, transforms::lookup, transforms::edit, transforms::rotate,
-           transforms::affine, transforms::shear, transforms::translate, transforms::perspective,
-           transforms::vertical_flip, transforms::gaussian_noise, transforms::iso_noise, transforms::salt_and_pepper,
-           transforms::coarse_dropout, transforms::jpeg_quality, transforms::downscale, transforms::median_blur,
-           transforms::motion_blur, transforms::clahe, transforms::rand_augment, transforms::trivial_augment,
-           transforms::auto_augment, transforms::aug_mix, transforms::timm_rand_augment, transforms::timm_augmix,
-           transforms::random_erasing, transforms::random_apply, transforms::one_of, transforms::in_random_order>;
+           transforms::random_crop, transforms::random_flip, transforms::random_zoom_out, transforms::random_iou_crop,
+           transforms::brightness, transforms::contrast, transforms::saturation, transforms::hue, transforms::gamma,
+           transforms::color_jitter, transforms::grayscale, transforms::invert, transforms::posterize,
+           transforms::solarize, transforms::solarize_add, transforms::autocontrast, transforms::equalize,
+           transforms::sharpness, transforms::gaussian_blur, transforms::channel_permutation, transforms::lookup,
+           transforms::edit, transforms::rotate, transforms::affine, transforms::shear, transforms::translate,
+           transforms::perspective, transforms::vertical_flip, transforms::gaussian_noise, transforms::iso_noise,
+           transforms::salt_and_pepper, transforms::coarse_dropout, transforms::jpeg_quality, transforms::downscale,
+           transforms::median_blur, transforms::motion_blur, transforms::clahe, transforms::rand_augment,
+           transforms::trivial_augment, transforms::auto_augment, transforms::aug_mix, transforms::timm_rand_augment,
+           transforms::timm_augmix, transforms::random_erasing, transforms::random_apply, transforms::one_of,
+           transforms::in_random_order>;
 
  public:
   using variant = steps::variant;

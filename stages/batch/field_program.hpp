@@ -25,6 +25,8 @@ struct picture_geometry;
 }
 namespace leat::pixels {
 class scratch_budget;
+struct box;
+struct picture_boxes;
 struct placed_picture;
 }  // namespace leat::pixels
 
@@ -48,6 +50,7 @@ struct row_target {
 ///   encoded   the member's bytes, empty where the field reads none
 ///   present   whether the sample has the member at all
 ///   stop      set when the result is no longer needed: long decodes check it and return `cancelled`
+///   boxes     what the crops of a program with a looking facet look at, and of what follows it; null: nothing
 ///   geometry  where a program with a leading facet says how its picture lies in the row; in check() of one that follows its picture's
 struct decode_input {
   std::uint64_t sample = 0;
@@ -58,6 +61,7 @@ struct decode_input {
   std::span<const std::byte> encoded;
   bool present = false;
   const std::atomic<bool>* stop = nullptr;
+  const pixels::picture_boxes* boxes = nullptr;
   picture_geometry* geometry = nullptr;
 };
 
@@ -121,6 +125,7 @@ struct decode_share {
   const field_program* program = nullptr;
   std::span<row_target> rows;
   picture_geometry* geometry = nullptr;
+  const pixels::picture_boxes* boxes = nullptr;
 };
 
 /// Several programs of a member share one decode.
@@ -271,6 +276,30 @@ class following_facet {
   ~following_facet() = default;
 };
 
+/// Its crops look at a sample's boxes before anything is decoded: decode_input::boxes.
+class looking_facet {
+ public:
+  /// The name of the field that has them; empty: the one that follows this picture.
+  [[nodiscard]] virtual const std::string& boxes_field() const noexcept = 0;
+
+ protected:
+  ~looking_facet() = default;
+};
+
+/// It has boxes that crops look at.
+class boxing_facet {
+ public:
+  /// Of a sample, as they are stored. Before decode(), or behind it where the value came out of a block.
+  ///   rows   of the program
+  ///   made   memory of the boxes, which `out` refers to
+  [[nodiscard]] virtual outcome<void> boxes_of(field_scratch& scratch, std::span<const std::byte> encoded,
+                                               std::span<const row_target> rows, std::vector<pixels::box>& made,
+                                               pixels::picture_boxes& out) const = 0;
+
+ protected:
+  ~boxing_facet() = default;
+};
+
 /// It has outputs that are of_batch.
 class finishing_facet {
  public:
@@ -295,6 +324,8 @@ struct program_facets {
   packable_facet* packable = nullptr;
   const leading_facet* leading = nullptr;
   following_facet* following = nullptr;
+  const looking_facet* looking = nullptr;
+  const boxing_facet* boxing = nullptr;
 };
 
 /// Facts of a program.

@@ -60,7 +60,7 @@ void write(row_target& row, std::size_t at, Number number) {
   std::memcpy(row.bytes.data() + at * sizeof number, &number, sizeof number);
 }
 
-class boxes_program final : public following_program {
+class boxes_program final : public following_program, boxing_facet {
  public:
   boxes_program(const boxes::settings& settings, const datasets::dataset_model& dataset, std::uint16_t field,
                 std::optional<dtype> stored)
@@ -69,6 +69,7 @@ class boxes_program final : public following_program {
         lists_(lists_beside(settings)),
         stored_(stored) {
     facts_.encoded_bytes_max = bytes_max_or_any(settings.bytes_max, settings.name);
+    facets_.boxing = this;
   }
 
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
@@ -94,6 +95,24 @@ class boxes_program final : public following_program {
     const std::size_t most =
         stored_ ? encoded_bytes / (box_numbers * size_bytes(*stored_)) : (encoded_bytes + 1) / text_bytes_least;
     return most * outputs_[output].row_bytes();
+  }
+
+  // Shares stay shares, whose picture is one by one: how large it is shows when it is decoded.
+  outcome<void> boxes_of(field_scratch& scratch, std::span<const std::byte> encoded, std::span<const row_target> rows,
+                         std::vector<pixels::box>& made, pixels::picture_boxes& out) const override {
+    const std::span<const std::byte> value = value_of(encoded, rows);
+    made.clear();
+    if (value.size() > facts_.encoded_bytes_max) return corrupt(too_many_bytes(value.size(), facts_.encoded_bytes_max));
+    auto& own = static_cast<boxes_scratch&>(scratch);
+    outcome<void> found = read(value, own);
+    if (!found) return found;
+    for (std::size_t i = 0; i < own.numbers.size() / box_numbers; ++i) {
+      const outcome<pixels::box> stored = box_of(own.numbers, i, {.picture_width = 1, .picture_height = 1});
+      if (!stored) return stored.error();
+      made.push_back(*stored);
+    }
+    out = {.all = made, .in_shares = settings_.how == box_format::yolo};
+    return {};
   }
 
   outcome<void> make_rows(field_scratch& scratch, const decode_input&, std::span<const std::byte> encoded,
@@ -123,6 +142,10 @@ class boxes_program final : public following_program {
           static_cast<float>(placed.in_row.right), static_cast<float>(placed.in_row.bottom)};
       if (!(made[2] > made[0] && made[3] > made[1]) || area < settings_.min_area ||
           area < settings_.min_visible * placed.whole_area) {
+        continue;
+      }
+      if (settings_.center_inside &&
+          !pixels::is_inside(where, 0.5 * (stored->left + stored->right), 0.5 * (stored->top + stored->bottom))) {
         continue;
       }
       if (kept == room && settings_.most) continue;
@@ -269,6 +292,7 @@ class boxes_model final : public one_program_field {
     if (!settings_.labels.empty()) out.add("labels", settings_.labels);
     if (settings_.min_area != 0) out.add("min_area", settings_.min_area);
     if (settings_.min_visible != 0) out.add("min_visible", settings_.min_visible);
+    if (settings_.center_inside) out.add("center_inside", true);
     if (settings_.bytes_max) out.add("bytes_max", std::uint64_t{*settings_.bytes_max});
     for (const auto& [key, type] : settings_.more) out.add("with", str_cat(key, " ", leat::name(type)));
     if (settings_.most) out.add("padded", str_cat(*settings_.most, " with ", settings_.fill));

@@ -10,25 +10,11 @@
 
 namespace leat::stages {
 
-following_program::following_program(std::string leader, const datasets::dataset_model& dataset, std::uint16_t field,
-                                     std::vector<output_spec> outputs)
-    : field_program(std::move(outputs), {field}),
-      leader_(std::move(leader)),
-      keeps_(lower(dataset, field).in_blocks && staging_row_bytes_of(dataset, *this) == 0) {
-  if (keeps_) {
-    outputs_.push_back({.name = outputs_.front().name + ".member",
-                        .type = dtype::u8,
-                        .ragged = true,
-                        .hidden = true,
-                        .digested = false});
-  }
-  facets_.ragged = this;
-  facets_.following = this;
+output_spec kept_value_of(const std::string& output) {
+  return {.name = output + ".member", .type = dtype::u8, .ragged = true, .hidden = true, .digested = false};
 }
 
-outcome<void> following_program::decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const {
-  if (!keeps_) return {};
-  row_target& kept = rows.back();
+outcome<void> keep_value(const decode_input& input, row_target& kept) {
   if (input.encoded.size() > kept.bytes.size()) {
     return corrupt(
         str_cat("holds ", input.encoded.size(), " bytes where the dataset promised at most ", kept.bytes.size()));
@@ -38,12 +24,28 @@ outcome<void> following_program::decode(field_scratch&, const decode_input& inpu
   return {};
 }
 
+following_program::following_program(std::string leader, const datasets::dataset_model& dataset, std::uint16_t field,
+                                     std::vector<output_spec> outputs)
+    : field_program(std::move(outputs), {field}),
+      leader_(std::move(leader)),
+      keeps_(lower(dataset, field).in_blocks && staging_row_bytes_of(dataset, *this) == 0) {
+  if (keeps_) {
+    outputs_.push_back(kept_value_of(outputs_.front().name));
+  }
+  facets_.ragged = this;
+  facets_.following = this;
+}
+
+outcome<void> following_program::decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const {
+  if (!keeps_) return {};
+  return keep_value(input, rows.back());
+}
+
 outcome<void> following_program::make(field_scratch& scratch, const decode_input& input,
                                       const picture_geometry& picture, std::span<row_target> rows) const {
   pixels::placed_picture where;
   by_->place(input, picture, where);
-  const std::span<const std::byte> encoded = keeps_ ? rows.back().bytes.first(rows.back().used) : input.encoded;
-  return make_rows(scratch, input, encoded, where, keeps_ ? rows.first(rows.size() - 1) : rows);
+  return make_rows(scratch, input, value_of(input.encoded, rows), where, keeps_ ? rows.first(rows.size() - 1) : rows);
 }
 
 std::uint16_t field_of_target(const datasets::dataset_model& dataset, const std::string& member,

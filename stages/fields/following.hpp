@@ -41,6 +41,11 @@ class following_program : public field_program, ragged_facet, protected followin
                                                 std::span<row_target> rows) const = 0;
   /// Of the picture's row.
   virtual void take_size(int /*height*/, int /*width*/) {}
+  /// The sample's value, of what decode() was given or has kept.
+  [[nodiscard]] std::span<const std::byte> value_of(std::span<const std::byte> encoded,
+                                                    std::span<const row_target> rows) const {
+    return keeps_ ? std::span<const std::byte>(rows.back().bytes.first(rows.back().used)) : encoded;
+  }
   /// As ragged_facet has it.
   [[nodiscard]] virtual std::size_t made_bytes(std::size_t /*output*/, std::size_t encoded_bytes) const {
     return encoded_bytes;
@@ -51,6 +56,10 @@ class following_program : public field_program, ragged_facet, protected followin
   const leading_facet* by_ = nullptr;
   bool keeps_;
 };
+
+/// An output for a value that is kept in the batch until its rows can be made, and what puts it there.
+[[nodiscard]] output_spec kept_value_of(const std::string& output);
+[[nodiscard]] outcome<void> keep_value(const decode_input& input, row_target& kept);
 
 /// The dataset's field of a member that follows a picture.
 ///   throws   error{errc::usage} as throw_no_field()

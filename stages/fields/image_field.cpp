@@ -11,6 +11,7 @@
 #include "stages/device/write_program.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/first_value.hpp"
+#include "stages/fields/following.hpp"
 #include "stages/fields/photo_reach.hpp"
 #include "stages/fields/user_failure.hpp"
 #include "stages/pixels/array_pixels.hpp"
@@ -108,7 +109,8 @@ class image_program final : public field_program,
                             drawing_facet,
                             sharing_facet,
                             leaving_facet,
-                            leading_facet {
+                            leading_facet,
+                            looking_facet {
  public:
   image_program(const image::settings& settings, std::vector<std::uint16_t> fields,
                 std::optional<arrays_of_pixels> arrays, finished_by finished)
@@ -200,6 +202,7 @@ class image_program final : public field_program,
     facets_.leaving = this;
     if (!group_.empty()) pipeline_ = pipeline_.as_view(group_);
     facets_.leading = this;
+    if (pipeline_.looks_at_boxes() != nullptr) facets_.looking = this;
   }
 
   std::size_t scratch_bytes_beside() const override { return usual_view_scratch_bytes + colour_scratch_bytes_; }
@@ -214,6 +217,11 @@ class image_program final : public field_program,
                           " decodes on a device, and this row is to be "
                           "made on the host, where its pixels would be others"));
     }
+    if (keeps_ && input.boxes == nullptr) return keep_value(input, rows.back());
+    if (facets_.looking != nullptr && input.boxes == nullptr) {
+      throw error(errc::usage, str_cat("image '", outputs_.front().name,
+                                       "': random_iou_crop looks at boxes, which it is not given here"));
+    }
     try {
       auto& own = static_cast<image_scratch&>(scratch);
       const outcome<npy_picture> npy = npy_of(input);
@@ -224,9 +232,8 @@ class image_program final : public field_program,
         write_pixels_slot(rows.front().bytes);
         row += photo_slot_bytes;
       }
-      const auto result =
-          own.decoder.decode(npy->encoded, pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
-                             store_, options_of(*npy), row, input.stop);
+      const auto result = own.decoder.decode(npy->encoded, pipeline_, key_of(input, input.boxes), store_,
+                                             options_of(*npy), row, input.stop);
       if (!result) return result.error();
       note_geometry(result->drawn, result->from_row(), result->info, input.geometry);
       leave_steps(*result->colour, result->colour_done, result->to_mirror, rows);
@@ -240,19 +247,30 @@ class image_program final : public field_program,
 
   wanted_bytes bytes_wanted(const datasets::part& of, std::uint64_t seed, std::uint32_t epoch,
                             std::uint64_t draw) const override {
-    if (of.photo == nullptr) return wanted_bytes::all_of(of);
+    // Which rows a crop leaves, boxes say, and they are not read yet.
+    if (of.photo == nullptr || facets_.looking != nullptr) return wanted_bytes::all_of(of);
     const datasets::photo_range rows =
         photo_bytes_wanted(*of.photo, pipeline_, {.seed = seed, .epoch = epoch, .draw = draw}, options_);
     return {.head_bytes = of.photo->head_bytes, .first = rows.first, .end = rows.end};
   }
 
-  /// Before it is shared.
+  /// Before it is shared. A value out of a block comes before its sample's boxes, which may lie in another: it is kept in the batch until
+  /// decode() is asked again, with boxes.
+  void keep_values(const datasets::dataset_model& dataset) {
+    const bool in_blocks =
+        std::any_of(reads_.begin(), reads_.end(), [&](std::uint16_t field) { return lower(dataset, field).in_blocks; });
+    keeps_ = facets_.looking != nullptr && in_blocks && staging_row_bytes_of(dataset, *this) == 0;
+    if (!keeps_) return;
+    outputs_.push_back(kept_value_of(outputs_.front().name));
+  }
+  /// Likewise.
   void warn(std::string of) { facts_.warning = std::move(of); }
 
+  const std::string& boxes_field() const noexcept override { return pipeline_.looks_at_boxes()->boxes; }
   int row_height() const noexcept override { return pipeline_.out_height(); }
   int row_width() const noexcept override { return pipeline_.out_width(); }
   void place(const decode_input& input, const picture_geometry& of, pixels::placed_picture& out) const override {
-    pixels::place(pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, of, out);
+    pixels::place(pipeline_, key_of(input, input.boxes), of, out);
   }
 
   std::optional<decodes_left> decodes_left_to_device() const override {
@@ -277,9 +295,11 @@ class image_program final : public field_program,
   std::vector<double> geometry_probes() const override {
     std::vector<double> all{static_cast<double>(pipeline_.out_height()), static_cast<double>(pipeline_.out_width()),
                             options_.exif_orientation ? 1.0 : 0.0};
+    constexpr std::array<pixels::box, 2> things{{{0.1, 0.2, 0.4, 0.6}, {0.5, 0.3, 0.9, 0.9}}};
+    const pixels::picture_boxes boxes{.all = things, .in_shares = true};
     // So many that steps done with slightly other probabilities differ in one.
     for (std::uint64_t probe = 0; probe < 256; ++probe) {
-      const pixels::draw_key key{.seed = probe, .epoch = 0, .draw = probe};
+      const pixels::draw_key key{.seed = probe, .epoch = 0, .draw = probe, .boxes = &boxes};
       const auto [width, height] = probe % 2 == 0 ? std::pair(640, 480) : std::pair(333, 500);
       const pixels::geometry drawn = pipeline_.compile(width, height, key);
       pixels::warp_matrix from = drawn.from_row();
@@ -295,7 +315,7 @@ class image_program final : public field_program,
   bool decodes_with(const field_program& first) const override {
     const auto* const other = dynamic_cast<const image_program*>(&first);
     return other != nullptr && other->photos_ == nullptr && photos_ == nullptr && other->nvjpeg_ == nvjpeg_ &&
-           other->reads_ == reads_ && other->arrays_ == arrays_ &&
+           other->reads_ == reads_ && other->keeps_ == keeps_ && other->arrays_ == arrays_ &&
            other->options_.exif_orientation == options_.exif_orientation &&
            other->options_.pixels_max == options_.pixels_max && other->options_.accept_cut == options_.accept_cut &&
            other->options_.background == options_.background;
@@ -309,7 +329,7 @@ class image_program final : public field_program,
     for (const decode_share& each : all) {
       const auto& program = static_cast<const image_program&>(*each.program);
       own.rows.push_back({.steps = &program.pipeline_,
-                          .key = {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
+                          .key = key_of(input, each.boxes),
                           .how = &program.store_,
                           .options = program.options_of(*npy),
                           .row = each.rows.front().bytes.data()});
@@ -337,6 +357,10 @@ class image_program final : public field_program,
   }
 
  private:
+  static pixels::draw_key key_of(const decode_input& input, const pixels::picture_boxes* boxes) noexcept {
+    return {.seed = input.seed, .epoch = input.epoch, .draw = input.draw, .boxes = boxes};
+  }
+
   // The member's bytes; of a .npy those of its elements, and how they lie.
   struct npy_picture {
     std::span<const std::byte> encoded;
@@ -378,8 +402,7 @@ class image_program final : public field_program,
         pixels::peek(file, options_.exif_orientation ? pixels::look_for::orientation : pixels::look_for::size);
     if (!info || std::int64_t{info->width} * info->height > options_.pixels_max) return false;
     const auto [width, height] = pixels::orientation(info->orientation).size(info->width, info->height);
-    pixels::geometry drawn =
-        pipeline_.compile(width, height, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw});
+    pixels::geometry drawn = pipeline_.compile(width, height, key_of(input, input.boxes), info->orientation);
     if (drawn.is_of_host()) return false;
     const bool to_mirror = options_.leave_flip && drawn.flip;
     if (to_mirror) drawn.flip = false;
@@ -388,7 +411,7 @@ class image_program final : public field_program,
         !write_jpeg_slot(*plan, file, rows.front().bytes)) {
       return false;
     }
-    pipeline_.draw_colour({.seed = input.seed, .epoch = input.epoch, .draw = input.draw}, own.colour);
+    pipeline_.draw_colour(key_of(input, input.boxes), own.colour);
     leave_steps(own.colour, 0, to_mirror, rows);
     count_steps(own.colour, 0);
     note_geometry(input, *info);
@@ -397,7 +420,7 @@ class image_program final : public field_program,
 
   // Checks it. What is edited is decoded here.
   bool leave_pack(image_scratch& own, const decode_input& input, std::span<row_target> rows) const {
-    const pixels::draw_key key{.seed = input.seed, .epoch = input.epoch, .draw = input.draw};
+    const pixels::draw_key key = key_of(input, input.boxes);
     pipeline_.draw_colour(key, own.colour);
     const std::optional<pixels::undecoded_photo> photo =
         own.colour.host_count() == 0 ? own.decoder.look_at_photo(input.encoded, pipeline_, key, options_, input.stop)
@@ -424,8 +447,8 @@ class image_program final : public field_program,
   // Of what the device decodes.
   void note_geometry(const decode_input& input, const pixels::picture_info& info) const {
     if (input.geometry == nullptr) return;
-    *input.geometry = pixels::geometry_of(pipeline_, {.seed = input.seed, .epoch = input.epoch, .draw = input.draw},
-                                          info.width, info.height, options_.exif_orientation ? info.orientation : 1);
+    *input.geometry = pixels::geometry_of(pipeline_, key_of(input, input.boxes), info.width, info.height,
+                                          options_.exif_orientation ? info.orientation : 1);
   }
 
   // Says what is left to the device. Throws what a user's lookup throws.
@@ -452,6 +475,7 @@ class image_program final : public field_program,
   std::size_t colour_scratch_bytes_;
   const std::string group_;
   const bool nvjpeg_;
+  bool keeps_ = false;
   bool leaves_packs_ = false;
   std::string_view passes_stay_ =
       "an edit or a warp, and what comes before it, is the host's";  // why some are done here
@@ -589,6 +613,7 @@ class image_model final : public one_program_field {
     auto made = std::make_unique<image_program>(settings_, std::move(fields), std::move(arrays),
                                                 settings_.channels == 1 ? finished_by::host : finished);
     if (!warning.empty()) made->warn(std::move(warning));
+    made->keep_values(dataset);
     return made;
   }
 

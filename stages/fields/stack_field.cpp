@@ -38,6 +38,7 @@ class slot_program final : public field_program {
     facets_.leaving = inner_->facets().leaving;
     maker_ = &inner_->maker();
     facets_.leading = inner_->facets().leading;
+    facets_.looking = inner_->facets().looking;
     facets_.picking = inner_->facets().picking;
   }
 

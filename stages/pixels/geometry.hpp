@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/random.hpp"
+#include "stages/pixels/box.hpp"
 #include "stages/pixels/fused.hpp"
 #include "stages/pixels/matrix.hpp"
 
@@ -32,6 +33,8 @@ struct rectangle {
 ///   crop_*, out_*      the part of the scaled box that is the row. It may lie partly or wholly outside the box, where
 ///                      pixels are as padding and fill say
 ///   flip               left and right exchanged, last
+///   window             what of the picture the row shows, where random_zoom_out or random_iou_crop has a part in it: not rounded, and it may
+///                      reach outside of the picture. None: as from_row() says
 ///   warp               of a fused chain that is more than that: the row is looked up by it, what of it lies outside of the picture
 ///                      is fill, and `how` is how pixels are shrunk before
 struct geometry {
@@ -46,6 +49,7 @@ struct geometry {
   filter how = filter::bilinear;
   padding_mode padding = padding_mode::constant;
   std::array<std::uint8_t, 3> fill = {0, 0, 0};
+  std::optional<pixels::box> window = std::nullopt;
   std::optional<fused_warp> warp = std::nullopt;
 
   /// From a place in the row to one in the picture; the inverse says where a pixel of the picture goes. Of mirrored padding it says
@@ -86,6 +90,8 @@ class geometry_check {
   void check(const transforms::center_crop& step);
   void check(const transforms::random_crop& step);
   void check(const transforms::random_flip& step);
+  void check(const transforms::random_zoom_out& step);
+  void check(const transforms::random_iou_crop& step);
 
   /// Whether a step can follow only where geometry is fused: a second scaling, a scaling after a crop, a crop that would look outside
   /// an earlier one.
@@ -95,6 +101,8 @@ class geometry_check {
       return false;
     } else if constexpr (std::same_as<Step, transforms::random_scale>) {
       return rescaled_ || cropped_;
+    } else if constexpr (std::same_as<Step, transforms::random_zoom_out>) {
+      return scaled_ || cropped_ || zoomed_ || has_part_;
     } else if constexpr (std::same_as<Step, transforms::center_crop> || std::same_as<Step, transforms::random_crop> ||
                          std::same_as<Step, transforms::pad_to>) {
       return cropped_ && (step.height > cropped_->first || step.width > cropped_->second || pads(step));
@@ -104,7 +112,8 @@ class geometry_check {
   }
   /// What follows is of the picture as it is now.
   void begin_again() noexcept {
-    scaled_ = rescaled_ = false;
+    scaled_ = rescaled_ = has_part_ = false;
+    zoomed_.reset();
     cropped_.reset();
   }
 
@@ -119,11 +128,15 @@ class geometry_check {
   static bool pads(const transforms::pad_to&) noexcept { return false; }
   void scale(const char* name);
   void crop(const char* name, int height, int width, int padding);
+  void stand_first(const char* name) const;
+  void pad(const char* name, const std::array<int, 3>& fill, padding_mode mode) const;
 
   of what_;
   bool scaled_ = false;
   bool rescaled_ = false;  // by random_scale
+  bool has_part_ = false;  // of random_iou_crop
   bool random_ = false;
+  std::optional<std::array<int, 3>> zoomed_;    // fill of random_zoom_out
   std::optional<std::pair<int, int>> cropped_;  // height, width of the last crop
   std::optional<std::pair<int, int>> size_;
   std::optional<std::pair<int, int>> most_;  // height and width are at most these
@@ -132,7 +145,8 @@ class geometry_check {
 /// The transforms folded so far. Coordinates are of the picture as the next transform sees it: mirrored after a flip.
 class geometry_folding {
  public:
-  geometry_folding(int width, int height) noexcept;
+  ///   boxes   what random_iou_crop looks at, seen in this picture
+  geometry_folding(int width, int height, const seen_boxes& boxes = {}) noexcept;
 
   void fold(const transforms::random_resized_crop& step, random_draws draws) noexcept;
   void fold(const transforms::resize& step) noexcept;
@@ -144,6 +158,8 @@ class geometry_folding {
   void fold(const transforms::center_crop& step) noexcept;
   void fold(const transforms::random_crop& step, random_draws draws) noexcept;
   void fold(const transforms::random_flip& step, random_draws draws) noexcept;
+  void fold(const transforms::random_zoom_out& step, random_draws draws) noexcept;
+  void fold(const transforms::random_iou_crop& step, random_draws draws) noexcept;
 
   [[nodiscard]] geometry result(int out_width, int out_height) const noexcept;
   /// What the next transform sees, as a picture of its own: sides of more than side_most are taken for such.
@@ -159,11 +175,23 @@ class geometry_folding {
   [[nodiscard]] bool is_larger(int height, int width) const noexcept { return height > height_ || width > width_; }
   void pad(padding_mode mode, const std::array<int, 3>& fill) noexcept;
 
+  // What is scaled, in pixels of the picture: a part of it, or a canvas that it lies on.
+  struct frame {
+    std::int64_t x = 0;
+    std::int64_t y = 0;
+    std::int64_t width = 0;
+    std::int64_t height = 0;
+  };
+  void take_frame(std::int64_t x, std::int64_t y, std::int64_t width, std::int64_t height) noexcept;
+
   const int picture_width_;
   const int picture_height_;
+  const seen_boxes boxes_;
+  frame frame_;
+  bool has_window_ = false;
   std::int64_t width_;  // of what the next transform sees
   std::int64_t height_;
-  geometry result_;
+  geometry result_;  // its box and what goes by that: of the frame
 };
 
 }  // namespace leat::pixels

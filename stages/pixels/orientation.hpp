@@ -48,6 +48,17 @@ struct orientation {
     return r;
   }
 
+  /// From a place in the upright picture to one in the stored picture of width x height.
+  [[nodiscard]] warp_matrix to_stored(int width, int height) const noexcept {
+    const auto line = [](bool far, int side, bool second) -> std::array<double, 3> {
+      const double step = far ? -1 : 1;
+      return {second ? 0 : step, second ? step : 0, far ? static_cast<double>(side) : 0};
+    };
+    const std::array<double, 3> x = line(mirrored, width, transposed);
+    const std::array<double, 3> y = line(upended, height, !transposed);
+    return {x[0], x[1], x[2], y[0], y[1], y[2], 0, 0, 1};
+  }
+
   /// One line of the upright part, gathered from the stored part (interleaved RGB, dense).
   void line(const std::uint8_t* part, const rectangle& stored_part, int y, std::uint8_t* to) const noexcept {
     const std::ptrdiff_t stride = std::ptrdiff_t{3} * stored_part.width;

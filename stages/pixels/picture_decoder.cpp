@@ -452,7 +452,7 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
   const outcome<picture_info> info = state_->look(encoded, options, stop);
   if (!info) return info.error();
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
-  const geometry drawn = steps.compile(width, height, key);
+  const geometry drawn = steps.compile(width, height, key, info->orientation);
   state_->want_rows(1);
   const recipe& passes = state_->draw_colour(steps, key, options, 0);
   outcome<decoded> made =
@@ -489,7 +489,7 @@ std::optional<undecoded_photo> picture_decoder::look_at_photo(std::span<const st
   const outcome<picture_info> info = state_->look(encoded, options, stop);
   if (!info || !state_->jpeg.open(encoded, *info, {.stop = stop})) return std::nullopt;
   const auto [width, height] = orientation(info->orientation).size(info->width, info->height);
-  const geometry drawn = steps.compile(width, height, key);
+  const geometry drawn = steps.compile(width, height, key, info->orientation);
   if (drawn.is_of_host()) return std::nullopt;
   const int decimation = choose_decimation(drawn, state_->jpeg, options);
   std::optional<photo_layout> layout = state_->jpeg.layout(decimation);
@@ -510,7 +510,7 @@ outcome<void> picture_decoder::decode_rows(std::span<const std::byte> encoded, s
   state_->want_rows(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     picture_row& each = rows[i];
-    each.drawn = each.steps->compile(width, height, each.key);
+    each.drawn = each.steps->compile(width, height, each.key, info->orientation);
     each.info = *info;
     each.colour_done = state_->draw_colour(*each.steps, each.key, each.options, i).count;
     each.colour = &state_->recipes[i];

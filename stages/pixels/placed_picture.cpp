@@ -9,18 +9,6 @@
 namespace leat::pixels {
 namespace {
 
-// From a place in the upright picture to one in the stored picture of width x height.
-warp_matrix turn_of(int exif, int width, int height) noexcept {
-  const orientation turn(exif);
-  const auto line = [](bool far, int side, bool second) -> std::array<double, 3> {
-    const double step = far ? -1 : 1;
-    return {second ? 0 : step, second ? step : 0, far ? static_cast<double>(side) : 0};
-  };
-  const std::array<double, 3> x = line(turn.mirrored, width, turn.transposed);
-  const std::array<double, 3> y = line(turn.upended, height, !turn.transposed);
-  return {x[0], x[1], x[2], y[0], y[1], y[2], 0, 0, 1};
-}
-
 double determinant(const warp_matrix& m) noexcept {
   return m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) + m[2] * (m[3] * m[7] - m[4] * m[6]);
 }
@@ -31,13 +19,6 @@ std::optional<std::array<double, 2>> looked_at(const warp_matrix& m, double x, d
   const auto [px, py, w] = seen_from(m, x, y);
   if (!(w > horizon)) return std::nullopt;
   return std::array{px / w, py / w};
-}
-
-// Of a matrix that only scales, mirrors, moves and exchanges axes.
-box moved(const warp_matrix& m, const box& of) noexcept {
-  const auto [x1, y1, w1] = seen_from(m, of.left, of.top);
-  const auto [x2, y2, w2] = seen_from(m, of.right, of.bottom);
-  return {std::min(x1, x2), std::min(y1, y2), std::max(x1, x2), std::max(y1, y2)};
 }
 
 // Those i of the line for whose middles a * (i + 0.5) + b is not below 0.
@@ -56,10 +37,6 @@ void cut(double a, double b, pixel_run& run) noexcept {
 
 }  // namespace
 
-box common(const box& a, const box& b) noexcept {
-  return {std::max(a.left, b.left), std::max(a.top, b.top), std::min(a.right, b.right), std::min(a.bottom, b.bottom)};
-}
-
 picture_geometry geometry_of(const geometry& drawn, const warp_matrix& from_row, int width, int height,
                              int turned) noexcept {
   picture_geometry made{.picture_width = width,
@@ -67,14 +44,14 @@ picture_geometry geometry_of(const geometry& drawn, const warp_matrix& from_row,
                         .row_width = drawn.out_width,
                         .row_height = drawn.out_height,
                         .turned = turned};
-  made.matrix = turned == 1 ? from_row : followed(turn_of(turned, width, height), from_row);
+  made.matrix = turned == 1 ? from_row : followed(orientation(turned).to_stored(width, height), from_row);
   made.mirrored = determinant(made.matrix) < 0;
   return made;
 }
 
 picture_geometry geometry_of(const pipeline& steps, const draw_key& key, int width, int height, int turned) noexcept {
   const auto [upright_width, upright_height] = orientation(turned).size(width, height);
-  const geometry drawn = steps.compile(upright_width, upright_height, key);
+  const geometry drawn = steps.compile(upright_width, upright_height, key, turned);
   recipe passes;
   steps.draw_colour(key, passes);
   return geometry_of(drawn, followed(drawn.from_row(), passes.from_row()), width, height, turned);
@@ -85,7 +62,7 @@ void place(const pipeline& steps, const draw_key& key, const picture_geometry& o
   out.to_row = inverse(of.matrix);
   out.bound_count = 0;
   const auto [width, height] = orientation(of.turned).size(of.picture_width, of.picture_height);
-  const geometry drawn = steps.compile(width, height, key);
+  const geometry drawn = steps.compile(width, height, key, of.turned);
   recipe passes;
   steps.draw_colour(key, passes);
   const box row{0, 0, static_cast<double>(of.row_width), static_cast<double>(of.row_height)};
@@ -108,7 +85,12 @@ void place(const pipeline& steps, const draw_key& key, const picture_geometry& o
     seen = common(inside, moved(drawn.from_row(), row));
   }
   out.bounds[out.bound_count++] = {followed(drawn.from_row(), from), inside};
-  out.seen = moved(turn_of(of.turned, of.picture_width, of.picture_height), seen);
+  const warp_matrix to_stored = orientation(of.turned).to_stored(of.picture_width, of.picture_height);
+  out.seen = moved(to_stored, seen);
+  out.shown.reset();
+  if (!drawn.warp && out.bound_count == 1) {
+    out.shown = moved(to_stored, drawn.window ? *drawn.window : moved(drawn.from_row(), row));
+  }
 }
 
 pixel_run shown_in_line(const placed_picture& where, int y) noexcept {
@@ -139,6 +121,16 @@ bool is_shown(const placed_picture& where, double x, double y) noexcept {
     const auto at = looked_at(each.from_row, x, y);
     return at && inside(each.inside, (*at)[0], (*at)[1]);
   });
+}
+
+bool is_inside(const placed_picture& where, double x, double y) noexcept {
+  const auto holds = [](const box& of, double px, double py) {
+    return px > of.left && px < of.right && py > of.top && py < of.bottom;
+  };
+  if (where.shown) return holds(*where.shown, x, y);
+  const auto at = place_in_row(where, x, y);
+  const picture_geometry& of = where.geometry;
+  return at && holds({0, 0, static_cast<double>(of.row_width), static_cast<double>(of.row_height)}, (*at)[0], (*at)[1]);
 }
 
 std::optional<std::array<double, 2>> place_in_row(const placed_picture& where, double x, double y) noexcept {

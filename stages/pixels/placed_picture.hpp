@@ -2,6 +2,7 @@
 // the stored picture each of them shows.
 #pragma once
 
+#include "stages/pixels/box.hpp"
 #include "stages/pixels/matrix.hpp"
 #include "stages/pixels/recipe.hpp"
 
@@ -14,24 +15,10 @@
 
 namespace leat::pixels {
 
-/// In pixels, from the upper left corner.
-struct box {
-  double left = 0;
-  double top = 0;
-  double right = 0;
-  double bottom = 0;
-
-  [[nodiscard]] double area() const noexcept {
-    return right > left && bottom > top ? (right - left) * (bottom - top) : 0;
-  }
-  friend bool operator==(const box&, const box&) = default;
-};
-
-[[nodiscard]] box common(const box& a, const box& b) noexcept;
-
 ///   bounds    a place of the row shows the picture if each of these matrices looks into its box from there: what lies beside one was
 ///             filled when that step was done. The last is of the upright picture
 ///   seen      the part of the stored picture that crops have left. Warps may have lost some of it
+///   shown     the same without what warps have lost, where there are none: not rounded, and it may reach outside of the picture
 ///   to_row    from a place in the stored picture to one in the row; none where a warp has made a line of it
 struct placed_picture {
   struct bound {
@@ -43,6 +30,7 @@ struct placed_picture {
   std::array<bound, recipe::passes_max + 1> bounds;
   std::size_t bound_count = 0;
   box seen;
+  std::optional<box> shown;
   std::optional<warp_matrix> to_row;
 
   [[nodiscard]] std::span<const bound> all_bounds() const noexcept { return {bounds.data(), bound_count}; }
@@ -73,6 +61,9 @@ struct pixel_run {
 /// Where a place of the stored picture lies in the row; nothing behind a warp's horizon.
 [[nodiscard]] std::optional<std::array<double, 2>> place_in_row(const placed_picture& where, double x,
                                                                 double y) noexcept;
+
+/// Whether the row shows a place of the stored picture, or what lies there beside it; a place on the row's edge it does not.
+[[nodiscard]] bool is_inside(const placed_picture& where, double x, double y) noexcept;
 
 /// A box of the stored picture in the row: what crops have left of it goes by its corners, whose hull is cut to the row.
 ///   whole    the area that the hull has if nothing is cut off

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "stages/pixels/mix_weights.hpp"
 #include "stages/pixels/operations/operation.hpp"
+#include "stages/pixels/orientation.hpp"
 #include "stages/pixels/policies.hpp"
 #include "stages/pixels/timm.hpp"
 
@@ -55,7 +56,8 @@ constexpr bool is_geometry =
     std::same_as<Step, tr::random_resized_crop> || std::same_as<Step, tr::resize> ||
     std::same_as<Step, tr::longest_side> || std::same_as<Step, tr::smallest_side> ||
     std::same_as<Step, tr::random_scale> || std::same_as<Step, tr::letterbox> || std::same_as<Step, tr::pad_to> ||
-    std::same_as<Step, tr::center_crop> || std::same_as<Step, tr::random_crop> || std::same_as<Step, tr::random_flip>;
+    std::same_as<Step, tr::center_crop> || std::same_as<Step, tr::random_crop> || std::same_as<Step, tr::random_flip> ||
+    std::same_as<Step, tr::random_zoom_out> || std::same_as<Step, tr::random_iou_crop>;
 template <class Step>
 constexpr bool is_group =
     std::same_as<Step, tr::random_apply> || std::same_as<Step, tr::one_of> || std::same_as<Step, tr::in_random_order>;
@@ -917,7 +919,8 @@ class fusing_check {
     }
     if constexpr (requires { step.fill; }) {
       // Of a crop without padding the default says nothing.
-      constexpr bool always = std::same_as<Step, tr::letterbox> || std::same_as<Step, tr::pad_to>;
+      constexpr bool always = std::same_as<Step, tr::letterbox> || std::same_as<Step, tr::pad_to> ||
+                              std::same_as<Step, tr::random_zoom_out>;
       bool pads = always || step.fill != std::array<int, 3>{};
       if constexpr (requires { step.padding; }) pads = pads || step.padding > 0;
       if (pads) see_fill(what, step.fill);
@@ -1130,6 +1133,12 @@ pipeline::pipeline(std::vector<transform> steps, pixel_rounding how) {
           },
           what.what());
       if (draws_by_kind(what)) random_ = true;
+      const auto* const crop = what.get_if<tr::random_iou_crop>();
+      if (const auto* const before = looks_at_boxes();
+          crop != nullptr && before != nullptr && crop->boxes != before->boxes) {
+        throw error(errc::usage, str_cat("random_iou_crop: looks at the boxes '", crop->boxes,
+                                         "', and one before it at '", before->boxes, "'; give both the same"));
+      }
     } else {
       colour.check(what, 0);
     }
@@ -1170,6 +1179,13 @@ pipeline pipeline::as_view(std::string_view name) const {
   return other;
 }
 
+const tr::random_iou_crop* pipeline::looks_at_boxes() const noexcept {
+  for (const chain_step& each : geometry_) {
+    if (const auto* const step = each.what.get_if<tr::random_iou_crop>()) return step;
+  }
+  return nullptr;
+}
+
 const tr::random_erasing* pipeline::erasing() const noexcept {
   return colour_.empty() ? nullptr : colour_.back().what.get_if<tr::random_erasing>();
 }
@@ -1189,8 +1205,8 @@ struct folded_matrix {
 
 }  // namespace
 
-geometry pipeline::compile_fused(int width, int height, const draw_key& key) const {
-  std::optional<geometry_folding> folded(std::in_place, width, height);
+geometry pipeline::compile_fused(int width, int height, const draw_key& key, const seen_boxes& boxes) const {
+  std::optional<geometry_folding> folded(std::in_place, width, height, boxes);
   folded_matrix before;
   std::size_t segment = 0;
   for (std::size_t i = 0; i < geometry_.size(); ++i) {
@@ -1199,7 +1215,8 @@ geometry pipeline::compile_fused(int width, int height, const draw_key& key) con
       const int so_wide = folded->width();
       const int so_high = folded->height();
       before.follow(folded->result(so_wide, so_high).from_row());
-      folded.emplace(so_wide, so_high);
+      const std::optional<warp_matrix> on = inverse(before.from);
+      folded.emplace(so_wide, so_high, on ? seen_boxes{boxes.all, followed(*on, boxes.to_seen)} : seen_boxes());
       ++segment;
     }
     std::visit(
@@ -1221,6 +1238,7 @@ geometry pipeline::compile_fused(int width, int height, const draw_key& key) con
     made.scaled_height = height;
     made.crop_x = made.crop_y = 0;
     made.flip = false;
+    made.window.reset();
   }
   if (fused_->warps) {
     recipe drawn;
@@ -1243,9 +1261,26 @@ geometry pipeline::compile_fused(int width, int height, const draw_key& key) con
   return made;
 }
 
-geometry pipeline::compile(int width, int height, const draw_key& key) const {
-  if (fused_) return compile_fused(width, height, key);
-  geometry_folding folded(width, height);
+namespace {
+
+// In the upright picture of width x height.
+seen_boxes seen_upright(const picture_boxes* boxes, int width, int height, int turned) noexcept {
+  if (boxes == nullptr) return {};
+  const orientation turn(turned);
+  const auto [stored_width, stored_height] = turn.size(width, height);
+  const warp_matrix turn_up =
+      turn.upright() ? identity_matrix : inverse(turn.to_stored(stored_width, stored_height)).value_or(identity_matrix);
+  if (!boxes->in_shares) return {boxes->all, turn_up};
+  return {boxes->all, followed(turn_up, {static_cast<double>(stored_width), 0, 0, 0, static_cast<double>(stored_height),
+                                         0, 0, 0, 1})};
+}
+
+}  // namespace
+
+geometry pipeline::compile(int width, int height, const draw_key& key, int turned) const {
+  const seen_boxes boxes = seen_upright(key.boxes, width, height, turned);
+  if (fused_) return compile_fused(width, height, key, boxes);
+  geometry_folding folded(width, height, boxes);
   for (const chain_step& step : geometry_) {
     std::visit(
         [&]<class Step>(const Step& what) {

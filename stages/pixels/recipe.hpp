@@ -18,10 +18,12 @@
 namespace leat::pixels {
 
 /// What a sample's random draws depend on, besides the operation's name (leat::pick).
+///   boxes   what random_iou_crop looks at, as long as the sample is made; null: nothing
 struct draw_key {
   std::uint64_t seed = 0;
   std::uint32_t epoch = 0;
   std::uint64_t draw = 0;
+  const picture_boxes* boxes = nullptr;
 };
 
 /// One step of a chain, with what it draws by.
@@ -169,6 +171,8 @@ class pipeline {
   [[nodiscard]] bool has_colour() const noexcept { return !colour_.empty(); }
   /// Whether rows may be looked up by a matrix.
   [[nodiscard]] bool is_fused() const noexcept { return fused_.has_value(); }
+  /// The step that looks at boxes (draw_key), or null. Of several all name the same.
+  [[nodiscard]] const transforms::random_iou_crop* looks_at_boxes() const noexcept;
   /// The rectangle that some rows have erased, or null.
   [[nodiscard]] const transforms::random_erasing* erasing() const noexcept;
   /// Whether a function of the user's is called.
@@ -176,9 +180,10 @@ class pipeline {
 
   /// Draws and compiles the geometry. A pure function of its arguments.
   ///   width, height   of the picture, in pixels, at least 1; after EXIF orientation where that is on
+  ///   turned          the EXIF orientation by which it was turned upright: boxes are of the picture as it is stored
   ///   source          torchvision.transforms.v2: RandomResizedCrop (with its fall-back), Resize, CenterCrop,
   ///                   RandomCrop (pad_if_needed), RandomHorizontalFlip; their roundings
-  [[nodiscard]] geometry compile(int width, int height, const draw_key& key) const;
+  [[nodiscard]] geometry compile(int width, int height, const draw_key& key, int turned = 1) const;
   /// Likewise draws what follows the geometry. It depends on no picture.
   ///   source   torchvision.transforms.v2: ColorJitter, GaussianBlur, RandomErasing, RandomApply, RandomChoice, RandomOrder
   ///           Of a fused chain without its warps, which are geometry
@@ -190,7 +195,7 @@ class pipeline {
   [[nodiscard]] recipe all_passes() const;
 
  private:
-  [[nodiscard]] geometry compile_fused(int width, int height, const draw_key& key) const;
+  [[nodiscard]] geometry compile_fused(int width, int height, const draw_key& key, const seen_boxes& boxes) const;
 
   std::vector<chain_step> geometry_;
   std::vector<chain_step> colour_;

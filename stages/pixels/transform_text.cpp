@@ -35,6 +35,8 @@ constexpr std::array<std::string_view, std::variant_size_v<transform::variant>> 
                                                                                          "center_crop",
                                                                                          "random_crop",
                                                                                          "random_flip",
+                                                                                         "random_zoom_out",
+                                                                                         "random_iou_crop",
                                                                                          "brightness",
                                                                                          "contrast",
                                                                                          "saturation",
@@ -104,6 +106,14 @@ struct filling_member {
 struct colour_member {
   std::array<int, 3>& value;
 };
+/// Numbers: "0/0.5/1".
+struct numbers_member {
+  std::vector<double>& value;
+};
+/// The name of a field: all up to a comma, a blank or the parenthesis.
+struct field_member {
+  std::string& value;
+};
 /// Steps; in one_of, all or none have a weight before them.
 struct steps_member {
   std::vector<transform>& steps;
@@ -167,6 +177,20 @@ void members(tr::random_crop& of, Visit&& visit) {
 template <class Visit>
 void members(tr::random_flip& of, Visit&& visit) {
   visit("probability", of.probability);
+}
+template <class Visit>
+void members(tr::random_zoom_out& of, Visit&& visit) {
+  visit("side", of.side);
+  visit("probability", of.probability);
+  visit("fill", colour_member{of.fill});
+}
+template <class Visit>
+void members(tr::random_iou_crop& of, Visit&& visit) {
+  visit("scale", of.scale);
+  visit("ratio", of.ratio);
+  visit("options", numbers_member{of.options});
+  visit("trials", of.trials);
+  visit("boxes", field_member{of.boxes});
 }
 template <class Visit>
 void members(tr::brightness& of, Visit&& visit) {
@@ -410,6 +434,12 @@ std::string text_of(const std::array<Number, 3>& values) {
 }
 std::string text_of(const filling_member& filling) { return filling.noise ? "noise" : text_of(filling.value); }
 std::string text_of(const colour_member& colour) { return text_of(colour.value); }
+std::string text_of(const numbers_member& numbers) {
+  std::string text;
+  for (const double each : numbers.value) str_append(text, text.empty() ? "" : "/", text_of(each));
+  return text;
+}
+std::string text_of(const field_member& field) { return field.value; }
 std::string text_of(const steps_member& group) {
   std::string text;
   for (std::size_t i = 0; i < group.steps.size(); ++i) {
@@ -578,6 +608,18 @@ class text_reader {
       ++at_;
       read(values[channel]);
     }
+  }
+  void read(const numbers_member& numbers) {
+    numbers.value = {number()};
+    while (is_next('/')) {
+      ++at_;
+      numbers.value.push_back(number());
+    }
+  }
+  void read(const field_member& field) {
+    const std::size_t end = std::min(text_.find_first_of(" ,)\n\t", at_), text_.size());
+    field.value = text_.substr(at_, end - at_);
+    at_ = end;
   }
   void read(const steps_member& group) {
     const std::size_t from = at_;

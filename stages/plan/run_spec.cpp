@@ -28,6 +28,7 @@ std::vector<std::unique_ptr<field_program>> bind_all(const std::vector<field>& f
   for (const field& each : fields) each.model().bind(dataset, finished, programs);
   number_views(programs);
   follow_pictures(programs);
+  static_cast<void>(boxes_looked_at(programs));  // may refuse
   bool is_first = true;
   for (const auto& each : programs) {
     packable_facet* const packable = each->facets().packable;

@@ -119,6 +119,57 @@ std::vector<std::uint16_t> pictures_followed(std::span<const std::unique_ptr<fie
   return followed;
 }
 
+namespace {
+
+// Whether boxes of one are boxes of the other: pictures of one member, and of one group.
+bool are_of_one_picture(const field_program& a, const field_program& b) {
+  if (&a == &b || (!a.reads().empty() && !b.reads().empty() && a.reads().front() == b.reads().front())) return true;
+  const auto group = [](const field_program& of) {
+    return of.facets().drawing != nullptr ? of.facets().drawing->group() : std::string_view();
+  };
+  return !group(a).empty() && group(a) == group(b);
+}
+
+}  // namespace
+
+std::vector<std::uint16_t> boxes_looked_at(std::span<const std::unique_ptr<field_program>> programs) {
+  std::vector<std::uint16_t> found;
+  for (std::uint16_t p = 0; p < programs.size(); ++p) {
+    found.push_back(p);
+    const looking_facet* const looking = programs[p]->facets().looking;
+    if (looking == nullptr) continue;
+    const std::string& name = looking->boxes_field();
+    const std::string at = str_cat("image '", shown_name(*programs[p]), "': random_iou_crop looks at ");
+    std::vector<std::string> all;
+    for (std::uint16_t q = 0; q < programs.size(); ++q) {
+      if (programs[q]->facets().boxing == nullptr) continue;
+      all.push_back(shown_name(*programs[q]));
+      const bool is_own = programs[q]->facets().following->leader() == shown_name(*programs[p]);
+      if (name.empty() ? !is_own : name != all.back()) continue;
+      if (found.back() != p) {
+        throw error(errc::usage, str_cat(at, "boxes, and '", shown_name(*programs[found.back()]), "' and '", all.back(),
+                                         "' follow it; say which: {.boxes = \"", all.back(), "\"}"));
+      }
+      found.back() = q;
+    }
+    if (found.back() == p && name.empty()) {
+      throw error(errc::usage, str_cat(at, "boxes first, and none follow it; give the loader boxes{...}.follows(\"",
+                                       shown_name(*programs[p]), "\"), or take random_resized_crop"));
+    }
+    if (found.back() == p) {
+      throw error(errc::usage, str_cat(at, "the boxes '", name, "', and the loader has no such field of boxes",
+                                       did_you_mean(name, all)));
+    }
+    const std::string& leader = programs[found.back()]->facets().following->leader();
+    const auto of =
+        std::find_if(programs.begin(), programs.end(), [&](const auto& each) { return shown_name(*each) == leader; });
+    if (of != programs.end() && are_of_one_picture(**of, *programs[p])) continue;
+    throw error(errc::usage, str_cat(at, "the boxes '", name, "', which follow '", leader,
+                                     "', a picture of another member; name boxes of this one"));
+  }
+  return found;
+}
+
 std::vector<std::uint16_t> scratch_owners(std::span<const std::unique_ptr<field_program>> programs) {
   std::vector<std::uint16_t> owners = decode_leaders(programs);
   for (std::uint16_t p = 0; p < owners.size(); ++p) {

@@ -29,6 +29,10 @@ void follow_pictures(std::span<const std::unique_ptr<field_program>> programs);
 /// For each program the number of the one that it follows, or its own.
 [[nodiscard]] std::vector<std::uint16_t> pictures_followed(std::span<const std::unique_ptr<field_program>> programs);
 
+/// For each program the number of the one whose boxes its crops look at, or its own.
+///   throws   error{errc::usage} where there are none, or more than one without a name
+[[nodiscard]] std::vector<std::uint16_t> boxes_looked_at(std::span<const std::unique_ptr<field_program>> programs);
+
 /// For each program the number of the program whose scratch it decodes with: of those that decode for themselves their own, or an
 /// earlier one's.
 [[nodiscard]] std::vector<std::uint16_t> scratch_owners(std::span<const std::unique_ptr<field_program>> programs);

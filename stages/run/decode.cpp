@@ -37,11 +37,13 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
       scratch_of_(scratch_owners(programs)),
       followers_(programs.size(), 0),
       pictures_(pictures_followed(programs)),
+      boxed_by_(boxes_looked_at(programs)),
       settings_(settings),
       threads_(threads) {
   std::size_t outputs = 0;
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     if (leaders_[p] != p) ++followers_[leaders_[p]];
+    looks_at_boxes_ = looks_at_boxes_ || boxed_by_[p] != p;
     first_output_.push_back(outputs);
     outputs += programs_[p]->outputs().size();
   }
@@ -51,6 +53,7 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
     }
     own.produced.resize(programs_.size());
     own.encoded.resize(programs_.size());
+    own.boxes.resize(looks_at_boxes_ ? programs_.size() : 0);
     own.rows.resize(outputs);
     own.made.resize(outputs);
     for (std::size_t o = 0; o < outputs && settings_.digests; ++o) {
@@ -158,7 +161,8 @@ bool decoder::decode_together(std::size_t leader, const decode_input& input, bat
   own.together.clear();
   for (std::size_t p = leader; p < programs_.size(); ++p) {
     if (leaders_[p] != leader) continue;
-    own.together.push_back({&programs_[p]->maker(), rows_of(p, own), geometry_of(batch, row, p)});
+    own.together.push_back({&programs_[p]->maker(), rows_of(p, own), geometry_of(batch, row, p),
+                            boxed_by_[p] != p ? &own.boxes[p].seen : nullptr});
   }
   return programs_[leader]->facets().sharing->decode_together(*own.scratch[scratch_of_[leader]], input, own.together);
 }
@@ -167,6 +171,7 @@ decode_input decoder::input_of(const sample_in_flight& sample, std::size_t progr
                                const std::atomic<bool>& stop) const {
   const pick& row = sample.pick();
   batch_in_flight& batch = *sample.owner;
+  const std::uint16_t picture = pictures_[program];
   return {.sample = row.sample,
           .draw = row.draw,
           .epoch = row.epoch,
@@ -175,6 +180,7 @@ decode_input decoder::input_of(const sample_in_flight& sample, std::size_t progr
           .encoded = own.encoded[program],
           .present = batch.plan.field_of(sample.row, program) != batch_plan::no_field,
           .stop = &stop,
+          .boxes = boxed_by_[picture] != picture ? &own.boxes[picture].seen : nullptr,
           .geometry = geometry_of(batch, sample.row, program)};
 }
 
@@ -223,7 +229,8 @@ void decoder::make_of_block(block_in_flight& block, const block_in_flight::use& 
     }
     own.encoded[p] = value;
     place_rows(sample, own);
-    const decode_input input = input_of(sample, p, own, stop);
+    decode_input input = input_of(sample, p, own, stop);
+    input.boxes = nullptr;  // They may lie in another block.
     const outcome<void> result = programs_[p]->decode(*own.scratch[scratch_of_[p]], input, rows_of(p, own));
     if (!result) return fault(result.error(), nullptr);
     count_made(batch, use.row, p, input.encoded.size(), own);
@@ -253,36 +260,65 @@ void decoder::join_pieces(batch_in_flight& batch, const sample_in_flight& sample
   }
 }
 
+bool decoder::is_made_of_block(const sample_in_flight& sample, std::size_t program, thread_state& own) const {
+  const batch_in_flight& batch = *sample.owner;
+  if (batch.encoded[sample.row * programs_.size() + program].data() != &made_of_block_mark) return false;
+  const std::span<row_target> rows = rows_of(program, own);
+  for (std::size_t o = 0; o < rows.size(); ++o) {
+    const batch_layout::output_place& place = layout_.outputs()[first_output_[program] + o];
+    if (place.spec.ragged) rows[o].used = sample.owner->ragged_used(sample.row)[place.ragged_index];
+  }
+  return true;
+}
+
+bool decoder::find_or_refuse(sample_in_flight& sample, std::size_t program, thread_state& own) const {
+  std::optional<value_fault> missing;
+  try {
+    missing = find_encoded(sample, program, own);
+  } catch (const std::exception& problem) {
+    missing = problem.what();
+  } catch (...) {
+    missing = current_exception_text();
+  }
+  if (!missing) return true;
+  sample.corrupt = true;
+  sample.in_trouble().field_at_fault = sample.owner->plan.field_of(sample.row, program);
+  sample.trouble->reason = str_cat(programs_[program]->outputs().front().name, ": ", missing->reason);
+  sample.trouble->kind = missing->kind;
+  return false;
+}
+
+// A field of boxes may stand behind the picture.
+bool decoder::look_at_boxes(sample_in_flight& sample, thread_state& own) const {
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    if (!is_made_of_block(sample, p, own) && !find_or_refuse(sample, p, own)) return false;
+  }
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    const std::size_t by = boxed_by_[p];
+    if (by == p) continue;
+    const outcome<void> found = programs_[by]->facets().boxing->boxes_of(
+        *own.scratch[scratch_of_[by]], own.encoded[by], rows_of(by, own), own.boxes[p].made, own.boxes[p].seen);
+    if (found) continue;
+    refuse(sample, by, found.error());
+    return false;
+  }
+  return true;
+}
+
 void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
   batch_in_flight& batch = *sample.owner;
   join_pieces(batch, sample);
   place_rows(sample, own);
+  if (looks_at_boxes_ && !look_at_boxes(sample, own)) return;
   absl::InlinedVector<bool, 8> made;  // of each program: by the decode of one before
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     const field_program& program = *programs_[p];
     const std::span<row_target> rows = rows_of(p, own);
-    const std::uint16_t field = batch.plan.field_of(sample.row, p);
     if (!made.empty() && made[p]) continue;
-    if (batch.encoded[sample.row * programs_.size() + p].data() == &made_of_block_mark) {
-      for (std::size_t o = 0; o < rows.size(); ++o) {
-        const batch_layout::output_place& place = layout_.outputs()[first_output_[p] + o];
-        if (place.spec.ragged) rows[o].used = batch.ragged_used(sample.row)[place.ragged_index];
-      }
-      continue;
-    }
-    std::optional<value_fault> missing;
-    try {
-      missing = find_encoded(sample, p, own);
-    } catch (const std::exception& problem) {
-      missing = problem.what();
-    } catch (...) {
-      missing = current_exception_text();
-    }
-    if (missing) {
-      sample.corrupt = true;
-      sample.in_trouble().field_at_fault = field;
-      sample.trouble->reason = str_cat(program.outputs().front().name, ": ", missing->reason);
-      sample.trouble->kind = missing->kind;
+    if (is_made_of_block(sample, p, own)) {
+      if (boxed_by_[p] == p) continue;
+      own.encoded[p] = rows.back().bytes.first(rows.back().used);  // kept until its boxes were there
+    } else if (!looks_at_boxes_ && !find_or_refuse(sample, p, own)) {
       return;
     }
     const decode_input input = input_of(sample, p, own, stop);

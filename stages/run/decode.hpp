@@ -4,6 +4,7 @@
 #include "datasets/model/model.hpp"
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/field_model.hpp"
+#include "stages/pixels/box.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/run/batch_in_flight.hpp"
 
@@ -63,11 +64,22 @@ class decoder {
     std::vector<std::vector<std::byte>> produced;     // one per program: bytes that a call makes, or that were expanded
     std::vector<std::span<const std::byte>> encoded;  // one per program: they, or what was read
     std::vector<decode_share> together;
+    struct boxes_seen {
+      std::vector<pixels::box> made;
+      pixels::picture_boxes seen;
+    };
+    std::vector<boxes_seen> boxes;               // one per program whose crops look at boxes
     std::vector<std::vector<std::byte>> made;    // for digests: a row of each output that a device makes
     std::atomic<std::uint64_t> bytes_copied{0};  // written by this thread alone
   };
 
   void decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
+  /// Finds the bytes of all programs, and the boxes that crops look at. False where the sample is corrupt.
+  [[nodiscard]] bool look_at_boxes(sample_in_flight& sample, thread_state& own) const;
+  /// Whether the program's row was made of a block.
+  [[nodiscard]] bool is_made_of_block(const sample_in_flight& sample, std::size_t program, thread_state& own) const;
+  /// find_encoded(). False where the sample is corrupt.
+  [[nodiscard]] bool find_or_refuse(sample_in_flight& sample, std::size_t program, thread_state& own) const;
   /// Of the programs that follow a picture, when all others have made theirs. False where the sample is corrupt.
   [[nodiscard]] bool make_following(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
   void refuse(sample_in_flight& sample, std::size_t program, const failure& why) const;
@@ -115,6 +127,8 @@ class decoder {
   std::vector<std::uint16_t> followers_;         // of each program: how many others its decode makes
   std::vector<std::size_t> first_output_;        // of each program
   const std::vector<std::uint16_t> pictures_;    // of each program: the one that it follows, or itself
+  const std::vector<std::uint16_t> boxed_by_;    // of each program: the one whose boxes its crops look at, or itself
+  bool looks_at_boxes_ = false;                  // some do
   decode_settings settings_;
   std::vector<thread_state> threads_;
   std::atomic<std::uint64_t> digest_ns_{0};

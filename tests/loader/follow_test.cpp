@@ -10,6 +10,7 @@
 #include <leat/loading.hpp>
 #include <leat/open.hpp>
 #include <leat/open_boxes.hpp>
+#include <leat/open_tables.hpp>
 #include <leat/own_samples.hpp>
 #include <leat/photo_pack.hpp>
 #include <leat/targets.hpp>
@@ -316,6 +317,181 @@ TEST(following, exchanges_points_of_pairs_where_a_picture_is_mirrored) {
   const std::optional<batch> got = all.next_blocking();
   EXPECT_EQ(testing::values_of<float>(*got, "json"), (std::vector<float>{35, 6, 37, 4, 39, 2, 29, 12, 31, 10, 33, 8}));
   EXPECT_TRUE(got->placement("jpg", 0).mirrored);
+}
+
+// A detector's fields, with the boxes in front of the picture, or behind it.
+std::vector<field> detection(bool boxes_first) {
+  const image picture =
+      image("jpg").random_zoom_out().random_iou_crop().random_flip().resize(24, 20).exif_orientation();
+  const boxes things = boxes("json").follows("jpg").key("boxes").labels("classes").center_inside();
+  std::vector<field> all{picture, mask("seg.png").follows("jpg"), label("cls")};
+  all.insert(boxes_first ? all.begin() : all.end(), things);
+  return all;
+}
+
+TEST(crops_by_boxes, are_the_same_for_any_threads_layouts_and_order_of_fields) {
+  const watchdog dog("crops by boxes");
+  const std::vector<fake_sample> samples = make_scenes(41);
+  const dataset made = from_function(samples.size(),
+                                     [&](std::uint64_t i) {
+                                       return std::vector<std::vector<std::byte>>{
+                                           samples[i].members[0].bytes, samples[i].members[1].bytes,
+                                           samples[i].members[2].bytes, samples[i].members[3].bytes};
+                                     },
+                                     {{"jpg", 1 << 16}, {"seg.png", 1 << 16}, {"json", 1 << 12}, {"cls", 8}});
+  for (const bool boxes_first : {false, true}) {
+    const seen_run expected = testing::run_all(fake_dataset(samples), small_options(), detection(boxes_first));
+    ASSERT_FALSE(expected.failed) << expected.message;
+    for (const std::uint32_t threads : {1U, 3U}) {
+      for (const bool on_device : {true, false}) {
+        loader_options options = small_options();
+        options.decode_threads = threads;
+        options.finish_on_device = on_device;
+        const fake_dataset again(samples, {.layout = testing::fake_layout::columns});
+        const seen_run got = testing::run_all(again, options, detection(boxes_first));
+        ASSERT_FALSE(got.failed) << got.message;
+        EXPECT_EQ(got.batches, expected.batches);
+      }
+    }
+    const seen_run got = testing::run_all(made, small_options(), detection(boxes_first));
+    ASSERT_FALSE(got.failed) << got.message;
+    EXPECT_EQ(got.batches, expected.batches);
+  }
+  EXPECT_EQ(rows_of(made, small_options(), "jpg", detection(false)),
+            rows_of(made, small_options(), "jpg", detection(true)));
+}
+
+// That of the row is the picture's, so that a box whose middle is inside is left.
+TEST(crops_by_boxes, keep_a_box_where_there_are_any) {
+  const watchdog dog("boxes of crops");
+  const fake_dataset set(make_scenes(40));
+  loader_options options = testing::one_epoch_in_order();
+  std::size_t cropped = 0;
+  std::size_t dropped = 0;
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    options.seed = seed;
+    loader all(set, options, image("jpg").random_iou_crop().resize(24, 20),
+               boxes("json").follows("jpg").key("boxes").labels("classes").center_inside(), label("cls"));
+    for (const batch& each : all.blocking()) {
+      const auto labels = testing::values_of<std::int64_t>(each, "cls");
+      const auto offsets = testing::values_of<std::int64_t>(each, "json.offsets");
+      for (std::uint32_t row = 0; row < each.valid_rows(); ++row) {
+        const auto there = (labels[row] - 1000) % 4;
+        const std::int64_t left = offsets[row + 1] - offsets[row];
+        EXPECT_EQ(left == 0, there == 0);
+        dropped += static_cast<std::size_t>(there - left);
+        const std::array<double, 9> whole{width / 20.0, 0, 0, 0, height / 24.0, 0, 0, 0, 1};
+        const bool is_whole = each.placement("jpg", row).matrix == whole;
+        if (there == 0) EXPECT_TRUE(is_whole);
+        cropped += is_whole ? 0 : 1;
+      }
+    }
+  }
+  // Three of four have boxes, and one option of seven leaves them whole.
+  EXPECT_GT(cropped, 90U);
+  EXPECT_GT(dropped, 0U);
+}
+
+// Where pictures lie in blocks they wait for their boxes, which may lie in others.
+TEST(crops_by_boxes, are_the_same_of_pictures_in_compressed_blocks) {
+  const watchdog dog("crops of parquet");
+  const testing::temporary_directory directory;
+  const std::string folder = std::string(LEAT_TEST_DATA) + "/parquet/";
+  const auto run = [&](const std::string& name, std::uint32_t threads) {
+    const dataset pictures = open_parquet(folder + name);
+    const std::string table = (directory.path() / "boxes.jsonl").string();
+    std::ofstream lines(table);
+    for (std::uint64_t i = 0; i < pictures.size(); ++i)
+      lines << "{\"things\": [1, 2, 9, 11, 5, " << i % 4 << ", 14, 9]}\n";
+    lines.close();
+    loader_options options = small_options();
+    options.decode_threads = threads;
+    const image picture = image("image").random_iou_crop().resize(12, 12);
+    return testing::run_all(
+        zip({pictures, open(table)}), options,
+        {picture, boxes("things").follows("image"), image("other").from("image").random_resized_crop(9),
+         image("again").from("image").random_iou_crop({.boxes = "things"}).resize(12, 12).together("again")});
+  };
+  const seen_run expected = run("pictures-bare.parquet", 1);
+  ASSERT_FALSE(expected.failed) << expected.message;
+  for (const std::uint32_t threads : {1U, 3U}) {
+    const seen_run got = run("pictures-packed.parquet", threads);
+    ASSERT_FALSE(got.failed) << got.message;
+    EXPECT_EQ(got.batches, expected.batches);
+  }
+}
+
+// Which rows of a pack a crop needs is not known before its boxes are read.
+TEST(crops_by_boxes, are_the_same_of_photo_packs) {
+  const watchdog dog("crops of packs");
+  std::vector<fake_sample> samples = make_scenes(19);
+  const fake_dataset jpegs(samples);
+  for (fake_sample& each : samples) each.members[0].bytes = pack_photo(each.members[0].bytes);
+  const fake_dataset packs(samples);
+  for (const char* const output : {"jpg", "json", "seg.png"}) {
+    EXPECT_EQ(rows_of(packs, small_options(), output, detection(false)),
+              rows_of(jpegs, small_options(), output, detection(false)))
+        << output;
+  }
+}
+
+// Each view draws for itself, those of a group alike; a picture of the same member may name the boxes of the other.
+TEST(crops_by_boxes, are_drawn_by_view_and_by_group) {
+  const watchdog dog("views with boxes");
+  const auto view = [](const char* name) {
+    return image(name).from("jpg").random_iou_crop({.boxes = "things"}).resize(24, 20);
+  };
+  loader all(fake_dataset(make_scenes(24)), testing::one_epoch_in_order(), view("a"), view("b"),
+             view("c").together("same"), view("d").together("same"),
+             boxes("things").from("json").follows("a").key("boxes"));
+  std::size_t different = 0;
+  for (const batch& each : all.blocking()) {
+    for (std::uint32_t row = 0; row < each.valid_rows(); ++row) {
+      different += each.placement("a", row).matrix != each.placement("b", row).matrix ? 1 : 0;
+      EXPECT_EQ(each.placement("c", row).matrix, each.placement("d", row).matrix);
+    }
+  }
+  EXPECT_GT(different, 10U);
+}
+
+TEST(crops_by_boxes, of_damaged_boxes_are_a_corrupt_sample) {
+  const watchdog dog("crops by damaged boxes");
+  std::vector<fake_sample> samples = make_scenes(3);
+  samples[1].find("json")->bytes = testing::to_bytes("{\"boxes\": [[1, 2, 3");
+  for (const bool boxes_first : {false, true}) {
+    const seen_run run = testing::run_all(fake_dataset(samples), testing::one_epoch_in_order(), detection(boxes_first));
+    EXPECT_EQ(run.failed, errc::corrupt);
+    EXPECT_THAT(run.message, HasSubstr("json: no JSON: "));
+    loader_options options = testing::one_epoch_in_order();
+    options.on_corrupt = corrupt_policy::skip;
+    EXPECT_EQ(rows_of(fake_dataset(samples), options, "jpg", detection(boxes_first)).size(), 2U);
+  }
+}
+
+TEST(crops_by_boxes, are_refused_where_it_is_not_clear_whose_boxes_they_look_at) {
+  std::vector<fake_sample> samples = make_scenes(2);
+  for (fake_sample& each : samples) each.members.push_back({"png", each.find("seg.png")->bytes});
+  const fake_dataset set(samples);
+  const auto said = [&](std::vector<field> fields) {
+    return testing::message_of(errc::usage, [&] { loader(set, small_options(), std::move(fields)); });
+  };
+  const image picture = image("jpg").random_iou_crop().resize(8, 8);
+  const boxes things = boxes("json").follows("jpg").key("boxes");
+  EXPECT_EQ(said({picture}),
+            "image 'jpg': random_iou_crop looks at boxes first, and none follow it; give the loader "
+            "boxes{...}.follows(\"jpg\"), or take random_resized_crop");
+  EXPECT_EQ(
+      said({picture, things, boxes("more").from("json").follows("jpg").key("boxes")}),
+      "image 'jpg': random_iou_crop looks at boxes, and 'json' and 'more' follow it; say which: {.boxes = \"more\"}");
+  EXPECT_EQ(said({image("jpg").random_iou_crop({.boxes = "jsn"}).resize(8, 8), things}),
+            "image 'jpg': random_iou_crop looks at the boxes 'jsn', and the loader has no such field of boxes; did you "
+            "mean 'json'?");
+  EXPECT_EQ(
+      said({image("jpg").center_crop(8), things, image("png").random_iou_crop({.boxes = "json"}).resize(8, 8)}),
+      "image 'png': random_iou_crop looks at the boxes 'json', which follow 'jpg', a picture of another member; name "
+      "boxes of this one");
+  EXPECT_THAT(said({image("jpg").resize(8, 8).random_iou_crop().center_crop(4), things}),
+              HasSubstr("random_iou_crop: stands after a scaling"));
 }
 
 // Arrays of pixels and of numbers; and lists of a table, which lie in blocks that samples share.

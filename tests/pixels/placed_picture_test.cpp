@@ -134,6 +134,40 @@ std::vector<transform> make_chain(seeded_random& random, bool& has_warp) {
   return steps;
 }
 
+// Detection's crops before a scaling; fused they stand behind one, too.
+std::vector<transform> make_detection_chain(seeded_random& random, bool is_fused, bool& has_warp) {
+  std::vector<transform> steps;
+  const filter how = static_cast<filter>(random.below(3));
+  if (is_fused && random.below(2) == 0) steps.emplace_back(tr::longest_side{.size = 70, .how = how});
+  if (random.below(3) == 0) steps.emplace_back(tr::random_flip{});
+  if (random.below(4) != 0) steps.emplace_back(tr::random_zoom_out{.side = {1, 2.5}, .probability = 1, .fill = filled});
+  if (random.below(4) != 0) steps.emplace_back(tr::random_iou_crop{.scale = {0.4, 1}, .options = {0, 0.3, 0.5, 1}});
+  if (random.below(2) == 0) steps.emplace_back(tr::random_flip{});
+  const int height = 40 + static_cast<int>(random.below(50));
+  const int width = 40 + static_cast<int>(random.below(50));
+  switch (random.below(4)) {
+    case 0:
+      steps.emplace_back(tr::letterbox{.height = height, .width = width, .fill = filled, .how = how});
+      break;
+    case 1:
+      steps.emplace_back(tr::longest_side{.size = 60, .how = how});
+      steps.emplace_back(tr::pad_to{.height = 64, .width = 62, .fill = filled});
+      break;
+    case 2:
+      steps.emplace_back(tr::smallest_side{.size = 50, .how = how});
+      steps.emplace_back(tr::random_crop{.height = 56, .width = 52, .padding = 4, .fill = filled});
+      break;
+    default:
+      steps.emplace_back(tr::resize{.height = height, .width = width, .how = how});
+      break;
+  }
+  if (is_fused && random.below(3) == 0) {
+    has_warp = true;
+    steps.emplace_back(tr::rotate{.degrees = {-30, 30}, .how = filter::bilinear, .fill = filled});
+  }
+  return steps;
+}
+
 // The class whose colour is nearest, or `nothing` for what is filled.
 int class_of(const std::uint8_t* rgb) {
   int best = nothing;
@@ -160,15 +194,19 @@ struct in_step {
   std::vector<std::uint8_t> mask;
   placed_picture where;
 
-  explicit in_step(std::uint64_t seed) : random(seed), of(make_scene(random)) {
-    steps = make_chain(random, has_warp);
+  enum class chains : std::uint8_t { any, of_detection };
+  explicit in_step(std::uint64_t seed, chains which = chains::any) : random(seed), of(make_scene(random)) {
+    if (which == chains::any) steps = make_chain(random, has_warp);
     is_fused = random.below(2) == 0;
+    if (which == chains::of_detection) steps = make_detection_chain(random, is_fused, has_warp);
     const bool is_turned = random.below(3) == 0;
     const int orientation = is_turned ? 1 + static_cast<int>(random.below(8)) : 0;
     const bool obeys = random.below(4) != 0;
     turned = is_turned && obeys ? orientation : 1;
     const pipeline chain(steps, is_fused ? pixel_rounding::fused : pixel_rounding::exact);
-    const draw_key key{.seed = seed, .epoch = 1, .draw = 17};
+    const std::array<box, 2> things{blob(), {0, 0, of.picture.width / 3.0, of.picture.height / 4.0}};
+    const picture_boxes seen_by_crops{things};
+    const draw_key key{.seed = seed, .epoch = 1, .draw = 17, .boxes = &seen_by_crops};
     rgb_picture seen;
     const std::vector<std::byte> encoded = testing::make_png(of.picture, {.orientation = orientation}, seen);
     row = {chain.out_width(), chain.out_height(), {}};
@@ -190,6 +228,10 @@ struct in_step {
     EXPECT_TRUE(masked) << (masked ? "" : masked.reason());
   }
 
+  [[nodiscard]] box blob() const {
+    return {static_cast<double>(of.blob.x), static_cast<double>(of.blob.y),
+            static_cast<double>(of.blob.x + of.blob.width), static_cast<double>(of.blob.y + of.blob.height)};
+  }
   [[nodiscard]] int at(int x, int y) const { return mask[static_cast<std::size_t>(y * row.width + x)]; }
 
   // No border of classes lies within 1.5 pixels, of the row or of the picture.
@@ -240,10 +282,7 @@ void compare_mask(const in_step& sample, compared& count) {
 
 // The hull of the blob's pixels, and the box.
 void compare_box(const in_step& sample, compared& count) {
-  const rectangle& blob = sample.of.blob;
-  const placed_box placed =
-      place_box(sample.where, {static_cast<double>(blob.x), static_cast<double>(blob.y),
-                               static_cast<double>(blob.x + blob.width), static_cast<double>(blob.y + blob.height)});
+  const placed_box placed = place_box(sample.where, sample.blob());
   box hull{1e9, 1e9, -1e9, -1e9};
   bool is_whole = true;
   for (int y = 0; y < sample.row.height; ++y) {
@@ -311,6 +350,38 @@ TEST(placed_picture, has_its_mask_boxes_and_points_in_step_after_10000_chains) {
   EXPECT_GT(count.empty_pixels, 300'000U);
   EXPECT_GT(count.whole_boxes, 1'500U);
   EXPECT_GT(count.points, 5'000U);
+}
+
+// Where its middle is told to be inside, it lies in the row; the row's edge may be rounded.
+void compare_middle(const in_step& sample) {
+  const box blob = sample.blob();
+  const double x = (blob.left + blob.right) / 2;
+  const double y = (blob.top + blob.bottom) / 2;
+  const auto at = place_in_row(sample.where, x, y);
+  ASSERT_TRUE(at);
+  const auto holds = [&](double off) {
+    return (*at)[0] > -off && (*at)[0] < sample.row.width + off && (*at)[1] > -off &&
+           (*at)[1] < sample.row.height + off;
+  };
+  const bool is_in = is_inside(sample.where, x, y);
+  if (holds(-1)) ASSERT_TRUE(is_in);
+  if (!holds(1)) ASSERT_FALSE(is_in);
+}
+
+TEST(placed_picture, has_what_follows_in_step_after_2000_chains_of_detection) {
+  compared count;
+  for (std::uint64_t seed = 1; seed <= 2000 && !HasFatalFailure(); ++seed) {
+    in_step sample(seed, in_step::chains::of_detection);
+    const ::testing::ScopedTrace trace(__FILE__, __LINE__, "seed " + std::to_string(seed) + ": " + sample.text());
+    compare_mask(sample, count);
+    if (!HasFatalFailure()) compare_box(sample, count);
+    if (!HasFatalFailure()) compare_points(sample, count);
+    if (!HasFatalFailure()) compare_middle(sample);
+  }
+  EXPECT_GT(count.pixels, 800'000U);
+  EXPECT_GT(count.empty_pixels, 200'000U);
+  EXPECT_GT(count.whole_boxes, 300U);
+  EXPECT_GT(count.points, 1'500U);
 }
 
 // torchvision.transforms.v2.functional, by hand: crop_bounding_boxes(16, 8, 32, 64), resize to 64 x 128, horizontal_flip_bounding_boxes.
