@@ -151,6 +151,28 @@ void add_fields(nb::module_& to) {
       .def("center_crop", &image::center_crop, nb::arg("size"))
       .def("random_crop", &image::random_crop, nb::arg("size"), nb::arg("padding") = 0)
       .def("random_flip", &image::random_flip, nb::arg("probability") = 0.5)
+      .def(
+          "random_zoom_out",
+          [](const image& of, range side, double probability, std::array<int, 3> fill) {
+            return of.random_zoom_out({.side = side, .probability = probability, .fill = fill});
+          },
+          nb::arg("side") = range{1, 4}, nb::arg("probability") = 0.5, nb::arg("fill") = std::array<int, 3>{0, 0, 0},
+          "The picture at a random place of a canvas `side` times as wide and high, with this probability.")
+      .def(
+          "random_iou_crop",
+          [](const image& of, range scale, range ratio, std::vector<double> options, int trials, std::string boxes) {
+            return of.random_iou_crop({.scale = scale,
+                                       .ratio = ratio,
+                                       .options = std::move(options),
+                                       .trials = trials,
+                                       .boxes = std::move(boxes)});
+          },
+          nb::arg("scale") = range{0.3, 1}, nb::arg("ratio") = range{0.5, 2},
+          nb::arg("options") = leat::transforms::random_iou_crop{}.options, nb::arg("trials") = 40,
+          nb::arg("boxes") = "",
+          "SSD's crop, by the boxes that follow the picture: it has the middle of one in it, and overlaps it by what "
+          "is "
+          "drawn from `options`.")
       .def("vertical_flip", &image::vertical_flip)
       .def(
           "augment", [](const image& of, const std::string& steps) { return of.augment(steps); }, nb::arg("steps"),

@@ -74,6 +74,8 @@ void add_targets(nb::module_& to) {
            "Rows of one size, [rows, most, 4], and `name`.count; behind the boxes that are left stands `fill`.")
       .def("min_area", &boxes::min_area, nb::arg("pixels"), "Boxes of fewer square pixels of the row are dropped.")
       .def("min_visible", &boxes::min_visible, nb::arg("share"), "Boxes of which a smaller share is left are dropped.")
+      .def("center_inside", &boxes::center_inside,
+           "Boxes whose middle lies outside of what the row shows are dropped, as torchvision's RandomIoUCrop does.")
       .def("bytes_max", &boxes::bytes_max, nb::arg("most"));
 
   using leat::points;
