@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace leat::pixels {
 namespace {
@@ -91,6 +92,25 @@ void place(const pipeline& steps, const draw_key& key, const picture_geometry& o
   if (!drawn.warp && out.bound_count == 1) {
     out.shown = moved(to_stored, drawn.window ? *drawn.window : moved(drawn.from_row(), row));
   }
+}
+
+std::vector<double> geometry_probes(const pipeline& steps, bool turns) {
+  std::vector<double> all{static_cast<double>(steps.out_height()), static_cast<double>(steps.out_width()),
+                          turns ? 1.0 : 0.0};
+  // So many that steps done with slightly other probabilities differ in one.
+  for (std::uint64_t probe = 0; probe < 256; ++probe) {
+    const draw_key key{.seed = probe, .epoch = 0, .draw = probe};
+    const auto [width, height] = probe % 2 == 0 ? std::pair(640, 480) : std::pair(333, 500);
+    const geometry drawn = steps.compile(width, height, key);
+    warp_matrix from = drawn.from_row();
+    if (!drawn.warp) {
+      recipe more;
+      steps.draw_steps(key, more);
+      from = followed(from, more.from_row());
+    }
+    all.insert(all.end(), from.begin(), from.end());
+  }
+  return all;
 }
 
 pixel_run shown_in_line(const placed_picture& where, int y) noexcept {

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace leat::pixels {
 
@@ -47,6 +48,10 @@ struct placed_picture {
                                            int turned) noexcept;
 /// All of it. `of` is the geometry that one of the above has given for the same chain and key.
 void place(const pipeline& steps, const draw_key& key, const picture_geometry& of, placed_picture& out) noexcept;
+
+/// Where a chain takes the rows of some pictures from: equal for chains of the same steps of geometry, whatever their filters and fill.
+///   turns   pictures are turned upright first
+[[nodiscard]] std::vector<double> geometry_probes(const pipeline& steps, bool turns);
 
 /// The pixels of line y of the row, [begin, end), whose middles show the picture.
 struct pixel_run {

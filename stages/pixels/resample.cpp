@@ -75,6 +75,29 @@ std::int32_t fixed_point(double weight) noexcept {
   return static_cast<std::int32_t>(weight < 0 ? -0.5 + weight * one : 0.5 + weight * one);
 }
 
+// Calls each(output, first input, inputs) with their weights in `exact`, which sum to 1. Not of nearest.
+template <class Each>
+void weigh_all(const axis& a, double* exact, const Each& each) noexcept {
+  const reach r(a);
+  const auto weigh = a.how == filter::bicubic ? cubic : triangle;
+  const double inverse = 1.0 / r.filter_scale;
+  for (int i = 0; i < a.count; ++i) {
+    const double center = r.center(a, a.first + i);
+    const int begin = r.begin(center);
+    const int used = r.end(a, center) - begin;
+    assert(used > 0);
+    double sum = 0;
+    for (int t = 0; t < used; ++t) {
+      exact[t] = weigh((t + begin - center + 0.5) * inverse);
+      sum += exact[t];
+    }
+    if (sum != 0.0) {
+      for (int t = 0; t < used; ++t) exact[t] /= sum;
+    }
+    each(i, begin, used);
+  }
+}
+
 }  // namespace
 
 axis_needs needs_of(const axis& a) noexcept {
@@ -134,21 +157,9 @@ void axis_table::fill(const axis& a, double* exact) const noexcept {
     return;
   }
 
-  const reach r(a);
-  const auto weigh = a.how == filter::bicubic ? cubic : triangle;
-  const double inverse = 1.0 / r.filter_scale;
-  for (int i = 0; i < count; ++i) {
-    const double center = r.center(a, a.first + i);
-    int begin = r.begin(center);
-    int used = r.end(a, center) - begin;
-    assert(used > 0 && used <= taps_max);
-    double sum = 0;
-    for (int t = 0; t < used; ++t) {
-      exact[t] = weigh((t + begin - center + 0.5) * inverse);
-      sum += exact[t];
-    }
+  weigh_all(a, exact, [&](int i, int begin, int used) {
     std::int32_t* const out = weights + static_cast<std::size_t>(i) * static_cast<std::size_t>(taps_max);
-    for (int t = 0; t < used; ++t) out[t] = fixed_point(sum != 0.0 ? exact[t] / sum : exact[t]);
+    for (int t = 0; t < used; ++t) out[t] = fixed_point(exact[t]);
     // Weights that round to nothing cost a multiplication each and change no bit.
     while (used > 1 && out[used - 1] == 0) --used;
     int leading = 0;
@@ -156,7 +167,45 @@ void axis_table::fill(const axis& a, double* exact) const noexcept {
     if (leading > 0) std::copy(out + leading, out + used, out);
     first[i] = begin + leading - needs.begin;
     taps[i] = used - leading;
+  });
+}
+
+std::size_t exact_table::scratch_bytes(const axis& a) noexcept {
+  const auto count = static_cast<std::size_t>(a.count);
+  const auto taps = static_cast<std::size_t>(needs_of(a).taps_max);
+  return 2 * scratch_arena::rounded(count * sizeof(std::int32_t)) +
+         scratch_arena::rounded(count * taps * sizeof(double)) + scratch_arena::rounded(taps * sizeof(double));
+}
+
+bool exact_table::build(const axis& a, scratch_arena& arena) noexcept {
+  const axis_needs needs = needs_of(a);
+  taps_max = needs.taps_max;
+  const auto count = static_cast<std::size_t>(a.count);
+  first = arena.take_array<std::int32_t>(count);
+  taps = arena.take_array<std::int32_t>(count);
+  weights = arena.take_array<double>(count * static_cast<std::size_t>(taps_max));
+  auto* const exact = arena.take_array<double>(static_cast<std::size_t>(taps_max));
+  if (first == nullptr || taps == nullptr || weights == nullptr || exact == nullptr) return false;
+  if (a.how == filter::nearest) {
+    nearest_walk walk(a);
+    for (int i = 0; i < a.count; ++i, walk.next()) {
+      first[i] = walk.input(a) - needs.begin;
+      taps[i] = 1;
+      weights[i] = 1;
+    }
+    return true;
   }
+  weigh_all(a, exact, [&](int i, int begin, int used) {
+    // An infinity or a NaN without a weight is not looked at.
+    while (used > 1 && exact[used - 1] == 0) --used;
+    int leading = 0;
+    while (leading < used - 1 && exact[leading] == 0) ++leading;
+    std::copy(exact + leading, exact + used,
+              weights + static_cast<std::size_t>(i) * static_cast<std::size_t>(taps_max));
+    first[i] = begin + leading - needs.begin;
+    taps[i] = used - leading;
+  });
+  return true;
 }
 
 line_table axis_table::grouped(int inputs, scratch_arena& arena) const noexcept {

@@ -62,6 +62,19 @@ struct axis_table {
   [[nodiscard]] static std::size_t grouped_scratch_bytes(const axis& a) noexcept;
 };
 
+/// The same with the weights as they are before they become fixed-point numbers: for samples of more than 8 bits. An output whose
+/// only weight is 1 is its input.
+struct exact_table {
+  std::int32_t* first = nullptr;
+  std::int32_t* taps = nullptr;
+  double* weights = nullptr;
+  int taps_max = 0;
+
+  [[nodiscard]] static std::size_t scratch_bytes(const axis& a) noexcept;
+  /// False where the arena has not been reserved for it.
+  [[nodiscard]] bool build(const axis& a, scratch_arena& arena) noexcept;
+};
+
 /// Whether the vertical pass comes first: where the height shrinks by more than twice as many pixels as the width,
 /// before any decimation.
 ///   source   Pillow 13.0, src/libImaging/Resample.c, ImagingResampleInner(); up to Pillow 12 the horizontal pass
