@@ -535,8 +535,10 @@ std::string pictures_text(const terminal& screen, const findings& found) {
   const std::string read = format_counts(found.pictures, true);
   if (!read.empty()) str_append(text, "  ", read, "\n");
   if (const std::uint64_t deep = found.pictures.deep_grey; deep != 0) {
-    str_append(text, "  ", counted(deep, "PNG is", "PNGs are"),
-               " of 16-bit grey: the upper byte of each pixel is taken; a mask (--mask) keeps the numbers\n");
+    str_append(
+        text, "  ", counted(deep, "PNG is", "PNGs are"),
+        " of 16-bit grey: the upper byte of each pixel is taken; a mask (--mask) keeps the numbers, and .bits(16) "
+        "the picture's\n");
   }
   if (const std::uint64_t palettes = found.pictures.palettes; palettes != 0) {
     str_append(text, "  ", counted(palettes, "PNG has", "PNGs have"),

@@ -55,8 +55,8 @@ enum class jpeg_decoder : std::uint8_t { turbo, nvjpeg };
 ///   accept   the missing part is grey (in a progressive file: blurred), as with Pillow's LOAD_TRUNCATED_IMAGES
 enum class truncated_jpeg : std::uint8_t { refuse, accept };
 
-/// A picture, with transforms as in torchvision and resampling as in Pillow: JPEG, PNG, WebP, BMP, GIF or a photo pack,
-/// by its content; of an animation its first frame. Or an array of pixels.
+/// A picture, with transforms as in torchvision and resampling as in Pillow: JPEG, PNG, WebP, BMP, GIF, TIFF of 8 bits or
+/// a photo pack, by its content; of an animation its first frame. Or an array of pixels.
 ///   reads      the member of this name, or of from(). "jpg" also finds jpeg, png, webp, bmp, gif, tif, tiff, ppm, pgm
 ///              and jpe, and the picture of a folder
 ///   arrays     rows of a tensor, and .npy members: [height, width], [height, width, channels] or [channels, height,
@@ -152,11 +152,26 @@ class image {
   [[nodiscard]] image as(dtype type) const;
   [[nodiscard]] image as(layout order) const;
   /// 1: grey, as torchvision's Grayscale(1): the last step makes the picture grey, and one plane of it is kept; normalize()
-  /// takes the first mean and deviation. 3 (default): RGB.
-  ///   output   [rows, 1, height, width]
+  /// takes the first mean and deviation. 3 (default): RGB. Other counts, and bits(): so many channels as stored.
+  ///   output   [rows, count, height, width]
   [[nodiscard]] image channels(int count) const {
     image changed = *this;
     changed.settings_.channels = count;
+    return changed;
+  }
+  /// Reads PNG and TIFF of 16 bits, or TIFF of 32 (float, integer), without reducing them to 8.
+  ///   output    16: u16, 32: f32, the numbers as stored; as() changes the dtype. Floats of 16 bits, and normalized ones:
+  ///             number / 65535, or / white(). Signed and float numbers are divided by white() only
+  ///   channels  as many as stored, without alpha; a grey picture also fills 3
+  ///   steps     crop, resize (antialiased, rounded once), flip, padding with 0, with the numbers drawn for 8 bits;
+  ///             masks and boxes follow
+  ///   TIFF      the first page; strips or tiles, compressed by LZW, Deflate, Zstandard or PackBits
+  ///   corrupt   another number of bits or channels; a number that the dtype cannot hold
+  ///   throws    (when the loader is built) error{errc::usage}: other bits than 8 (default), 16 and 32; steps of colour,
+  ///             warps and policies, which are of 8 bits only
+  [[nodiscard]] image bits(int per_sample) const {
+    image changed = *this;
+    changed.settings_.bits = per_sample;
     return changed;
   }
   /// Turns the picture upright first, as its EXIF or XMP says, like Pillow's ImageOps.exif_transpose. Default: off, as
@@ -170,8 +185,8 @@ class image {
   /// Where an array has its channels, if its shape does not tell: nchw is [channels, height, width]. Four planes are
   /// always to be said.
   [[nodiscard]] image stored(layout order) const;
-  /// The number that is white in an array; 0 is black, and what lies between is scaled and rounded to 0 to 255. Default:
-  /// 255 of u8, 1 of floats. A sample with a smaller or larger number is corrupt.
+  /// The number that is white in an array, and with bits(); 0 is black. Arrays become 0 to 255, rounded.
+  /// Default: 255 of u8, 1 of floats, 65535 with bits(16). In an array a sample with another number is corrupt.
   ///   throws   error{errc::usage} for a number that is not above 0
   [[nodiscard]] image white(double number) const;
   /// Lets the JPEG decoder reduce the picture to 1/2, 1/4 or 1/8 while the crop stays at least as large as the output:
@@ -221,6 +236,8 @@ class image {
     std::int64_t pixels_max = 178'956'970;
     std::string group = {};  ///< together(); empty: it is numbered
     int channels = 3;
+    int bits = 8;
+    bool typed = false;  ///< as(dtype) was called
   };
   [[nodiscard]] const settings& get() const noexcept { return settings_; }
 

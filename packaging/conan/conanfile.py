@@ -51,7 +51,7 @@ class Leat(ConanFile):
     def system_requirements(self):
         apt = Apt(self)
         apt.install_substitutes(["libboost1.81-dev"], ["libboost-dev"])
-        apt.install(["liburing-dev", "libjpeg-dev", "libpng-dev", "libwebp-dev", "libdeflate-dev", "libzstd-dev", "liblz4-dev",
+        apt.install(["liburing-dev", "libjpeg-dev", "libpng-dev", "libwebp-dev", "libtiff-dev", "libdeflate-dev", "libzstd-dev", "liblz4-dev",
                      "libsnappy-dev", "libblosc-dev", "libhwy-dev", "libpcre2-dev", "libutf8proc-dev", "libabsl-dev", "libxxhash-dev",
                      "librandom123-dev", "nlohmann-json3-dev"] + ["libssl-dev"] * bool(self.options.remote) +
                     ["libcli11-dev"] * bool(self.options.tools))

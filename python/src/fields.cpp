@@ -269,6 +269,8 @@ void add_fields(nb::module_& to) {
           nb::arg("which"))
       .def("pixels_max", &image::pixels_max, nb::arg("pixels"))
       .def("channels", &image::channels, nb::arg("count"), "1: grey, [rows, 1, height, width]. Default: 3.")
+      .def("bits", &image::bits, nb::arg("per_sample"),
+           "16 or 32: numbers of PNG and TIFF as stored, u16 or f32, of as many channels().")
       .def("together", &image::together, nb::arg("group"),
            "Pictures of one group are cropped, flipped and warped alike, whichever members they read.");
 

@@ -14,6 +14,7 @@
 #include "stages/fields/following.hpp"
 #include "stages/fields/photo_reach.hpp"
 #include "stages/fields/user_failure.hpp"
+#include "stages/fields/wide_image.hpp"
 #include "stages/pixels/array_pixels.hpp"
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/photo_pack_layout.hpp"
@@ -291,26 +292,8 @@ class image_program final : public field_program,
 
   void set_view(std::uint32_t number) override { pipeline_ = pipeline_.as_view(number); }
   std::string_view group() const noexcept override { return group_; }
-  // By what it makes of some pictures: filters and fill may differ.
   std::vector<double> geometry_probes() const override {
-    std::vector<double> all{static_cast<double>(pipeline_.out_height()), static_cast<double>(pipeline_.out_width()),
-                            options_.exif_orientation ? 1.0 : 0.0};
-    constexpr std::array<pixels::box, 2> things{{{0.1, 0.2, 0.4, 0.6}, {0.5, 0.3, 0.9, 0.9}}};
-    const pixels::picture_boxes boxes{.all = things, .in_shares = true};
-    // So many that steps done with slightly other probabilities differ in one.
-    for (std::uint64_t probe = 0; probe < 256; ++probe) {
-      const pixels::draw_key key{.seed = probe, .epoch = 0, .draw = probe, .boxes = &boxes};
-      const auto [width, height] = probe % 2 == 0 ? std::pair(640, 480) : std::pair(333, 500);
-      const pixels::geometry drawn = pipeline_.compile(width, height, key);
-      pixels::warp_matrix from = drawn.from_row();
-      if (!drawn.warp) {
-        pixels::recipe steps;
-        pipeline_.draw_steps(key, steps);
-        from = pixels::followed(from, steps.from_row());
-      }
-      all.insert(all.end(), from.begin(), from.end());
-    }
-    return all;
+    return pixels::geometry_probes(pipeline_, options_.exif_orientation);
   }
   bool decodes_with(const field_program& first) const override {
     const auto* const other = dynamic_cast<const image_program*>(&first);
@@ -555,7 +538,7 @@ class image_model final : public one_program_field {
     for (const transform& step : settings_.steps) {
       out.add(str_cat("step ", ++number), description_of(step));
     }
-    out.add("type", leat::name(settings_.type));
+    out.add("type", leat::name(reads_wide(settings_) ? wide_type(settings_) : settings_.type));
     out.add("layout", settings_.order == layout::nchw ? "nchw" : "nhwc");
     if (settings_.statistics) {
       for (const double mean : settings_.statistics->mean) out.add("mean", mean);
@@ -581,15 +564,13 @@ class image_model final : public one_program_field {
     if (!settings_.group.empty()) out.add("together", settings_.group);
     // Saved runs without it have three.
     if (settings_.channels != 3) out.add("channels", settings_.channels);
+    // Saved runs without it have 8.
+    if (settings_.bits != 8) out.add("bits", settings_.bits);
     // Saved runs without it are turbo's.
     if (settings_.decoder == jpeg_decoder::nvjpeg) out.add("decoder", "nvjpeg");
   }
   bool needs_nvjpeg() const noexcept override { return settings_.decoder == jpeg_decoder::nvjpeg; }
   std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by finished) const override {
-    if (settings_.channels != 1 && settings_.channels != 3) {
-      throw error(errc::usage, str_cat("image '", settings_.name, "': channels(", settings_.channels,
-                                       "): give 1, which is grey, or 3, which is RGB"));
-    }
     if (settings_.channels == 1) refuse_nvjpeg("of grey pictures, which are made on the host");
     std::vector<std::string_view> names{settings_.member};
     if (settings_.member == "jpg") {
@@ -602,6 +583,14 @@ class image_model final : public one_program_field {
     std::erase_if(fields, [&](std::uint16_t field) { return holds_no_pictures(dataset, field); });
     if (fields.empty()) throw_wrong_kind(dataset.fields()[first], settings_.name);
     std::optional<arrays_of_pixels> arrays = arrays_in(dataset, fields.front());
+    if (reads_wide(settings_)) {
+      if (arrays) {
+        throw error(errc::usage, str_cat("image '", settings_.name, "' of '", dataset.fields()[fields.front()].name,
+                                         "': bits() and channels() read PNG and TIFF, and this is an array; "
+                                         "leat::array reads it as it is"));
+      }
+      return make_wide_image(settings_, std::move(fields));
+    }
     if (arrays) {
       fields.resize(1);
       refuse_nvjpeg("of arrays, which are decoded already");
@@ -654,6 +643,7 @@ class image_model final : public one_program_field {
     const std::string& member = settings_.member;
     if (!(member == "png" || member.ends_with(".png")) || lower(dataset, field).is_awaited) return {};
     std::string_view what;
+    std::string_view also;
     static_cast<void>(look_at_first_values(
         dataset, field,
         [&](std::span<const std::byte> bytes) -> std::string {
@@ -662,12 +652,13 @@ class image_model final : public one_program_field {
           what = samples.is_palette                            ? "indexes of a palette become its colours"
                  : samples.bits == 16 && samples.channels == 1 ? "of 16 bits of grey the lower 8 are dropped"
                                                                : "";
+          if (samples.bits == 16) also = ", and .bits(16) the picture's";
           return "";
         },
         1));
     if (what.empty()) return {};
     return str_cat("image '", settings_.name, "' of '", member, "': ", what, "; leat::mask{\"", member,
-                   "\"}.follows(...) keeps the numbers");
+                   "\"}.follows(...) keeps the numbers", also);
   }
   // Texts, numbers, and bytes that are elements of another type. A name promises a kind, and a column of a table has that of its first
   // value: pictures among the next ones are pictures. Other bytes may be any.
@@ -792,6 +783,7 @@ image image::normalize(const normalization& statistics) const {
 image image::as(dtype type) const {
   image changed = *this;
   changed.settings_.type = type;
+  changed.settings_.typed = true;
   return changed;
 }
 image image::as(layout order) const {

@@ -11,5 +11,6 @@ namespace leat::pixels {
 [[nodiscard]] outcome<picture_info> peek_webp(byte_span encoded, look_for what);
 [[nodiscard]] outcome<picture_info> peek_bmp(byte_span encoded, look_for what);
 [[nodiscard]] outcome<picture_info> peek_gif(byte_span encoded, look_for what);
+[[nodiscard]] outcome<picture_info> peek_tiff(byte_span encoded, look_for what);
 
 }  // namespace leat::pixels

@@ -12,6 +12,7 @@
 #include "stages/pixels/resample.hpp"
 #include "stages/pixels/row_writer.hpp"
 #include "stages/pixels/shared_crops.hpp"
+#include "stages/pixels/tiff.hpp"
 #include "stages/pixels/webp_reader.hpp"
 
 #include <algorithm>
@@ -100,7 +101,14 @@ struct picture_decoder::state {
   };
 
   explicit state(scratch_budget& budget)
-      : arena(budget), jpeg(arena), png(arena), webp(arena), bmp(arena), gif(arena), array(arena) {}
+      : arena(budget),
+        jpeg(arena),
+        png(arena),
+        webp(arena),
+        bmp(arena),
+        gif(arena),
+        tiff(make_tiff_reader(arena)),
+        array(arena) {}
 
   scratch_arena arena;
   jpeg_reader jpeg;
@@ -108,6 +116,7 @@ struct picture_decoder::state {
   webp_reader webp;
   bmp_reader bmp;
   gif_reader gif;
+  std::unique_ptr<picture_reader> tiff;  // null where it is not read
   array_reader array;
   std::vector<recipe> recipes;        // of the rows that are wanted
   std::vector<recipe> of_host;        // what of them is done here, where that is not all
@@ -130,6 +139,8 @@ struct picture_decoder::state {
         return bmp;
       case format::gif:
         return gif;
+      case format::tiff:
+        return *tiff;
       default:
         break;
     }

@@ -129,7 +129,9 @@ std::string why_not_read(byte_span encoded) {
   std::string text = "unsupported format: ";
   text +=
       what == format::unknown ? "none that is known (begins with " + magic_of(encoded) + ")" : std::string(name(what));
-  return text + "; JPEG, PNG, WebP, BMP and GIF are read: convert it";
+  if (what == format::tiff) return text + ", which this leat is built without (LEAT_TIFF): convert it";
+  return text + (reads_tiff() ? "; JPEG, PNG, WebP, BMP, GIF and TIFF are read: convert it"
+                              : "; JPEG, PNG, WebP, BMP and GIF are read: convert it");
 }
 
 }  // namespace leat::pixels

@@ -11,7 +11,7 @@
 
 namespace leat::pixels {
 
-/// Formats up to `gif` are read. The others are recognised, so that errors can name them.
+/// Formats up to `gif` are read, and TIFF where leat is built with libtiff. The others are recognised, so that errors can name them.
 enum class format : std::uint8_t {
   unknown,
   jpeg,
@@ -45,7 +45,12 @@ inline constexpr std::size_t format_bytes = 512;
 /// "image/png"; "application/octet-stream" for unknown formats.
 [[nodiscard]] std::string_view media_type(format what) noexcept;
 
-[[nodiscard]] constexpr bool is_read(format what) noexcept { return what != format::unknown && what <= format::gif; }
+/// Whether leat is built with libtiff (LEAT_TIFF).
+[[nodiscard]] bool reads_tiff() noexcept;
+
+[[nodiscard]] inline bool is_read(format what) noexcept {
+  return (what != format::unknown && what <= format::gif) || (what == format::tiff && reads_tiff());
+}
 
 /// What a sample in a format that is not read is counted as: by the format's name.
 [[nodiscard]] inline corrupt_kind kind_of_unread(format what) noexcept {

@@ -19,7 +19,9 @@ outcome<picture_info> peek_photo_pack(byte_span encoded, look_for what) {
 
 outcome<picture_info> peek(std::span<const std::byte> encoded, look_for what) {
   if (encoded.empty()) return stages::corrupt("empty: zero bytes", corrupt_kinds::empty);
-  switch (format_of(encoded)) {
+  const format found = format_of(encoded);
+  if (found == format::tiff && reads_tiff()) return peek_tiff(encoded, what);
+  switch (found) {
     case format::jpeg:
       return peek_jpeg(encoded, what);
     case format::photo_pack:
@@ -34,8 +36,7 @@ outcome<picture_info> peek(std::span<const std::byte> encoded, look_for what) {
     case format::gif:
       return peek_gif(encoded, what);
     default:
-      return {stages::failure{stages::outcome_kind::unsupported, why_not_read(encoded),
-                              kind_of_unread(format_of(encoded))}};
+      return {stages::failure{stages::outcome_kind::unsupported, why_not_read(encoded), kind_of_unread(found)}};
   }
 }
 

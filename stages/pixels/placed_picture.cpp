@@ -1,8 +1,10 @@
 #include "stages/pixels/placed_picture.hpp"
 
+#include "stages/pixels/box.hpp"
 #include "stages/pixels/orientation.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -97,9 +99,11 @@ void place(const pipeline& steps, const draw_key& key, const picture_geometry& o
 std::vector<double> geometry_probes(const pipeline& steps, bool turns) {
   std::vector<double> all{static_cast<double>(steps.out_height()), static_cast<double>(steps.out_width()),
                           turns ? 1.0 : 0.0};
+  constexpr std::array<box, 2> things{{{0.1, 0.2, 0.4, 0.6}, {0.5, 0.3, 0.9, 0.9}}};
+  const picture_boxes boxes{.all = things, .in_shares = true};
   // So many that steps done with slightly other probabilities differ in one.
   for (std::uint64_t probe = 0; probe < 256; ++probe) {
-    const draw_key key{.seed = probe, .epoch = 0, .draw = probe};
+    const draw_key key{.seed = probe, .epoch = 0, .draw = probe, .boxes = &boxes};
     const auto [width, height] = probe % 2 == 0 ? std::pair(640, 480) : std::pair(333, 500);
     const geometry drawn = steps.compile(width, height, key);
     warp_matrix from = drawn.from_row();

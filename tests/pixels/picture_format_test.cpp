@@ -73,14 +73,18 @@ TEST(picture_format, takes_nothing_for_a_picture_that_only_begins_like_one) {
 }
 
 TEST(picture_format, names_what_is_not_read_and_says_what_to_do) {
-  EXPECT_EQ(pixels::why_not_read(bytes_of("II*\0\x08\0\0\0"sv)),
-            "unsupported format: TIFF; JPEG, PNG, WebP, BMP and GIF are read: convert it");
+  const std::string advice = pixels::reads_tiff() ? "; JPEG, PNG, WebP, BMP, GIF and TIFF are read: convert it"
+                                                  : "; JPEG, PNG, WebP, BMP and GIF are read: convert it";
+  EXPECT_EQ(pixels::why_not_read(bytes_of("8BPS"sv)), "unsupported format: Photoshop" + advice);
   EXPECT_EQ(pixels::why_not_read(bytes_of("what"sv)),
-            "unsupported format: none that is known (begins with 77 68 61 74); JPEG, PNG, WebP, BMP and GIF are read: "
-            "convert it");
+            "unsupported format: none that is known (begins with 77 68 61 74)" + advice);
+  if (!pixels::reads_tiff()) {
+    EXPECT_EQ(pixels::why_not_read(bytes_of("II*\0\x08\0\0\0"sv)),
+              "unsupported format: TIFF, which this leat is built without (LEAT_TIFF): convert it");
+  }
   EXPECT_TRUE(pixels::is_read(format::bmp));
   EXPECT_TRUE(pixels::is_read(format::animated_webp));
-  EXPECT_FALSE(pixels::is_read(format::tiff));
+  EXPECT_EQ(pixels::is_read(format::tiff), pixels::reads_tiff());
   EXPECT_FALSE(pixels::is_read(format::unknown));
   EXPECT_EQ(pixels::media_type(format::webp), "image/webp");
 }

@@ -436,4 +436,30 @@ std::vector<std::byte> make_mask_png(int width, int height, const std::vector<st
   return out;
 }
 
+std::vector<std::byte> make_png16(int width, int height, int channels, const std::vector<std::uint16_t>& numbers,
+                                  bool interlaced) {
+  constexpr int colours[] = {PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGBA};
+  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
+  png_infop info = png_create_info_struct(png);
+  std::vector<std::byte> out;
+  if (setjmp(png_jmpbuf(png)) != 0) std::abort();
+  write_to(out, png);
+  png_set_IHDR(png, info, static_cast<png_uint_32>(width), static_cast<png_uint_32>(height), 16, colours[channels - 1],
+               interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(png, info);
+  std::vector<png_byte> bytes;
+  for (const std::uint16_t number : numbers) {
+    bytes.push_back(static_cast<png_byte>(number >> 8));
+    bytes.push_back(static_cast<png_byte>(number & 0xFF));
+  }
+  std::vector<png_bytep> rows;
+  const std::size_t line_bytes = static_cast<std::size_t>(width * channels) * 2;
+  for (int y = 0; y < height; ++y) rows.push_back(bytes.data() + static_cast<std::size_t>(y) * line_bytes);
+  png_write_image(png, rows.data());
+  png_write_end(png, info);
+  png_destroy_write_struct(&png, &info);
+  return out;
+}
+
 }  // namespace leat::testing

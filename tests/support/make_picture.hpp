@@ -90,4 +90,9 @@ std::vector<std::byte> make_png(const rgb_picture& picture, const png_options& o
 std::vector<std::byte> make_mask_png(int width, int height, const std::vector<std::uint16_t>& numbers, int depth,
                                      bool palette, bool interlaced = false);
 
+/// The same of 16 bits, interleaved.
+///   channels   1: grey, 2: with alpha, 3: RGB, 4: with alpha
+std::vector<std::byte> make_png16(int width, int height, int channels, const std::vector<std::uint16_t>& numbers,
+                                  bool interlaced = false);
+
 }  // namespace leat::testing

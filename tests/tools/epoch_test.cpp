@@ -341,18 +341,18 @@ TEST(epoch, says_what_the_quarantined_samples_were) {
     std::ofstream(photos.files()[file], std::ios::binary | std::ios::trunc) << content;
   };
   EXPECT_EQ(run_json(photos)["quarantined_as"], json::object());
-  write(1, "II*\0\x08\0\0\0"s);
+  write(1, "\0\0\1\0 and so on"s);
   write(2, "8BPS and so on"s);
-  write(3, "II*\0\x08\0\0\0"s);
+  write(3, "\0\0\1\0 and so on"s);
   write(5, ""s);
   write(6, "<html>not found</html>"s);
   cut(photos.files()[8]);
-  const json expected = {{"Photoshop", 1}, {"TIFF", 2}, {"damaged", 1}, {"empty", 1}, {"unknown format", 1}};
+  const json expected = {{"ICO", 2}, {"Photoshop", 1}, {"damaged", 1}, {"empty", 1}, {"unknown format", 1}};
   const json found = run_json(photos, {"--on-corrupt", "skip"});
   EXPECT_EQ(found["quarantined"], 6);
   EXPECT_EQ(found["quarantined_as"], expected);
   EXPECT_THAT(run(epoch(photos, {"--on-corrupt", "skip"})).out,
-              HasSubstr("6 samples, left out: 1 Photoshop, 2 TIFF, 1 damaged, 1 empty, 1 unknown format\n"));
+              HasSubstr("6 samples, left out: 2 ICO, 1 Photoshop, 1 damaged, 1 empty, 1 unknown format\n"));
 }
 
 TEST(epoch, pictures_are_turned_upright_where_that_is_asked_for) {

@@ -240,7 +240,7 @@ TEST(inspect, pictures_are_counted_by_their_content) {
   const std::filesystem::path one_class = photos.files().front().parent_path();
   using namespace std::string_literals;
   write(one_class / "page.jpg", "8BPS, or so it says"s);
-  write(one_class / "scan.png", "II*\0\x08\0\0\0"s);
+  write(one_class / "scan.png", "\0\0\1\0 and so on"s);
   write(one_class / "old.webp", "BM\x36\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0"s);
   write(one_class / "none.png", "<html>not found</html>"s);
   write(one_class / "phone.heic", "left out"s);
@@ -249,7 +249,7 @@ TEST(inspect, pictures_are_counted_by_their_content) {
   const json found = run({"inspect", photos.path().string(), "--json"}).json();
   const json expected = {
       {"looked_at", 17},
-      {"formats", {{"unknown", 1}, {"JPEG", 12}, {"PNG", 1}, {"BMP", 1}, {"TIFF", 1}, {"Photoshop", 1}}},
+      {"formats", {{"unknown", 1}, {"JPEG", 12}, {"PNG", 1}, {"BMP", 1}, {"ICO", 1}, {"Photoshop", 1}}},
       {"refused", 3},
       {"grey_of_16_bits", 1},
       {"palettes", 0}};
@@ -262,7 +262,7 @@ TEST(inspect, pictures_are_counted_by_their_content) {
   EXPECT_THAT(page.out, HasSubstr("12 JPEG, 1 PNG, 1 BMP\n"));
   EXPECT_THAT(page.out, HasSubstr("1 PNG is of 16-bit grey: the upper byte of each pixel is taken; a mask (--mask)"));
   EXPECT_THAT(page.out,
-              HasSubstr("not read: 1 of no known format, 1 TIFF, 1 Photoshop: corrupt samples when they are loaded"));
+              HasSubstr("not read: 1 of no known format, 1 ICO, 1 Photoshop: corrupt samples when they are loaded"));
   EXPECT_THAT(page.out, HasSubstr("loose.jpg"));
 
   // Members of shards likewise.

@@ -262,7 +262,7 @@ void note_loose_pictures(const std::string& folder, const folder_listing& listin
                           " no class (", names, "); move them into one"));
 }
 
-// Extensions of picture formats that leat does not read; torchvision takes the first four for samples.
+// Extensions of picture formats that are no samples unless they are asked for; torchvision takes the first four for samples.
 const std::vector<std::string>& foreign_extensions() {
   static const std::vector<std::string> all = {".ppm",  ".pgm",  ".tif", ".tiff", ".gif", ".heic",
                                                ".heif", ".avif", ".jxl", ".jp2",  ".svg", ".psd"};
@@ -281,7 +281,8 @@ std::string counts_text(const std::vector<std::string>& extensions, const std::v
 void note_foreign_pictures(const std::string& folder, const std::string& counts, std::vector<std::string>& notes) {
   if (counts.empty()) return;
   notes.push_back(
-      str_cat(folder, ": left out: pictures that are not read: ", counts, "; convert them to JPEG, PNG, WebP or BMP"));
+      str_cat(folder, ": left out: pictures that are not read: ", counts,
+              "; convert them to JPEG, PNG, WebP or BMP, or name .gif and .tif in folder_options::extensions"));
 }
 
 void note_hidden(const std::string& folder, const hidden_files& hidden, std::vector<std::string>& notes) {

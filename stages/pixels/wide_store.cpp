@@ -1,0 +1,135 @@
+#include "stages/pixels/wide_store.hpp"
+
+#include "base/half.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace leat::pixels {
+namespace {
+
+// Elements that are no C++ type.
+struct wide_f16 {
+  std::uint16_t bits;
+};
+struct wide_bf16 {
+  std::uint16_t bits;
+};
+
+template <class Element>
+Element wide_element(float value, double scale, double bias) noexcept {
+  if constexpr (std::is_integral_v<Element>) {
+    // Bicubic weights overshoot. What is stored lies inside: the reader's numbers are looked at before.
+    using limits = std::numeric_limits<Element>;
+    const double number = std::nearbyint(static_cast<double>(value));
+    return static_cast<Element>(
+        std::clamp(number, static_cast<double>(limits::min()), static_cast<double>(limits::max())));
+  } else {
+    const auto number = static_cast<float>(static_cast<double>(value) * scale + bias);
+    if constexpr (std::is_same_v<Element, float>) return number;
+    if constexpr (std::is_same_v<Element, wide_f16>) return {f16_bits(number)};
+    if constexpr (std::is_same_v<Element, wide_bf16>) return {bf16_bits(number)};
+  }
+}
+
+}  // namespace
+
+std::array<double, 2> wide_store::range() const noexcept {
+  switch (type) {
+    case dtype::u8:
+      return {0, 255};
+    case dtype::u16:
+      return {0, 65'535};
+    case dtype::i16:
+      return {-32'768, 32'767};
+    default:
+      return {-2'147'483'648.0, 2'147'483'647.0};
+  }
+}
+
+wide_row::wide_row(const wide_store& how, const wide_info& info, int height, int width, const rectangle& part,
+                   bool flip, std::byte* row) noexcept
+    : how_(how), height_(height), width_(width), part_(part), flip_(flip), row_(row), stored_channels_(info.channels) {
+  const double largest = info.kind == sample_kind::whole ? std::exp2(info.bits) - 1 : 1;
+  const double white = how.white.value_or(largest);
+  for (std::size_t c = 0; c < 3; ++c) {
+    const double deviation = how.statistics ? how.statistics->deviation[c] : 1;
+    scale_[c] = 1 / (white * deviation);
+    bias_[c] = how.statistics ? -how.statistics->mean[c] / deviation : 0;
+  }
+}
+
+void wide_row::start() noexcept {
+  if (part_.width < width_ || part_.height < height_) with_element([&](auto element) { clear(element); });
+}
+
+void wide_row::take(const float* line, int y) noexcept {
+  with_element([&](auto element) { put(element, line, y); });
+}
+
+template <class Visit>
+void wide_row::with_element(const Visit& visit) noexcept {
+  switch (how_.type) {
+    case dtype::u8:
+      return visit(std::uint8_t{});
+    case dtype::u16:
+      return visit(std::uint16_t{});
+    case dtype::i16:
+      return visit(std::int16_t{});
+    case dtype::i32:
+      return visit(std::int32_t{});
+    case dtype::f16:
+      return visit(wide_f16{});
+    case dtype::bf16:
+      return visit(wide_bf16{});
+    default:
+      assert(how_.type == dtype::f32);
+      return visit(float{});
+  }
+}
+
+template <class Element>
+void wide_row::clear(Element) noexcept {
+  const bool planar = how_.order == layout::nchw;
+  const auto channels = static_cast<std::size_t>(how_.channels);
+  const std::size_t plane = static_cast<std::size_t>(height_) * static_cast<std::size_t>(width_);
+  auto* const row = reinterpret_cast<Element*>(row_);
+  for (std::size_t c = 0; c < channels; ++c) {
+    const auto [scale, bias] = scaling(c);
+    const auto black = wide_element<Element>(0, scale, bias);
+    Element* to = planar ? row + c * plane : row + c;
+    const std::size_t step = planar ? 1 : channels;
+    for (std::size_t i = 0; i < plane; ++i, to += step) *to = black;
+  }
+}
+
+template <class Element>
+void wide_row::put(Element, const float* line, int y) noexcept {
+  const bool planar = how_.order == layout::nchw;
+  const auto channels = static_cast<std::size_t>(how_.channels);
+  const auto stored = static_cast<std::size_t>(stored_channels_);
+  const auto width = static_cast<std::size_t>(width_);
+  const std::size_t pixel_of_line = static_cast<std::size_t>(y) * width;
+  const std::size_t plane = static_cast<std::size_t>(height_) * width;
+  const std::ptrdiff_t step = (planar ? 1 : static_cast<std::ptrdiff_t>(channels)) * (flip_ ? -1 : 1);
+  const auto first = static_cast<std::size_t>(flip_ ? width_ - 1 - part_.x : part_.x);
+  auto* const row = reinterpret_cast<Element*>(row_);
+  for (std::size_t c = 0; c < channels; ++c) {
+    Element* to = planar ? row + c * plane + pixel_of_line + first : row + (pixel_of_line + first) * channels + c;
+    const float* from = line + (stored == 1 ? 0 : c);
+    const auto [scale, bias] = scaling(c);
+    if (stored == 1 && step == 1) {
+      for (int x = 0; x < part_.width; ++x) to[x] = wide_element<Element>(from[x], scale, bias);
+      continue;
+    }
+    for (int x = 0; x < part_.width; ++x, to += step, from += stored) {
+      *to = wide_element<Element>(*from, scale, bias);
+    }
+  }
+}
+
+}  // namespace leat::pixels

@@ -1,0 +1,335 @@
+// TIFF: every way in which samples may lie gives the numbers that were stored, and no header takes memory that was not computed.
+#include "stages/pixels/tiff_blocks.hpp"
+#include "tests/pixels/decode_one.hpp"
+#include "tests/pixels/wide_numbers.hpp"
+#include "tests/support/allocation_counter.hpp"
+#include "tests/support/make_tiff.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tiffio.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace leat {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::make_numbers;
+using testing::make_tiff;
+using testing::one_wide_decoder;
+using testing::tiff_options;
+using testing::wide_picture;
+
+constexpr int width = 37;
+constexpr int height = 29;
+
+std::vector<transform> whole_page() { return {transforms::center_crop{height, width}}; }
+// A part of it, of which no side lies on a block's.
+std::vector<transform> middle() { return {transforms::center_crop{13, 17}}; }
+
+std::vector<std::byte> tiff_of(const wide_picture& of, const tiff_options& how) {
+  return make_tiff(of.width, of.height, of.channels, of.numbers, how);
+}
+
+// Page and crop of it are what is stored.
+template <class Element>
+void expect_stored(const wide_picture& stored, const tiff_options& how, dtype type, const std::string& what) {
+  one_wide_decoder one;
+  const auto encoded = tiff_of(stored, how);
+  const int channels = stored.channels - (how.alpha ? 1 : 0);
+  const pixels::wide_store store{.type = type, .order = layout::nhwc, .channels = channels};
+  for (const bool is_part : {false, true}) {
+    const auto row = one.decode<Element>(encoded, is_part ? middle() : whole_page(), how.bits, store);
+    ASSERT_EQ(one.reason, "") << what;
+    const int w = is_part ? 17 : width;
+    const int h = is_part ? 13 : height;
+    for (int y = 0; y < h; ++y) {
+      for (int x = 0; x < w; ++x) {
+        for (int c = 0; c < channels; ++c) {
+          const double expected = stored.at(x + (width - w) / 2, y + (height - h) / 2, c);
+          ASSERT_EQ(static_cast<double>(row[static_cast<std::size_t>((y * w + x) * channels + c)]), expected)
+              << what << ' ' << x << ' ' << y << ' ' << c;
+        }
+      }
+    }
+  }
+}
+
+TEST(tiff, is_what_is_stored_in_every_layout_and_compression) {
+  for (const int channels : {1, 3, 5}) {
+    const wide_picture stored = make_numbers(1, width, height, channels, 0, 65'535);
+    for (const int compression :
+         {COMPRESSION_NONE, COMPRESSION_LZW, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_PACKBITS, COMPRESSION_ZSTD}) {
+      for (const int tile : {0, 16}) {
+        for (const bool planar : {false, true}) {
+          for (const bool big_endian : {false, true}) {
+            tiff_options how{.tile = tile, .compression = compression, .planar = planar, .big_endian = big_endian};
+            how.big_tiff = big_endian == planar;
+            const bool predicts = compression == COMPRESSION_LZW || compression == COMPRESSION_ADOBE_DEFLATE;
+            if (predicts && tile != 0) how.predictor = 2;
+            const std::string what = std::to_string(channels) + " channels, compression " +
+                                     std::to_string(compression) + ", tile " + std::to_string(tile) +
+                                     (planar ? ", planar" : "") + (big_endian ? ", big endian" : "");
+            ASSERT_NO_FATAL_FAILURE(expect_stored<std::uint16_t>(stored, how, dtype::u16, what));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(tiff, is_what_is_stored_of_every_kind_of_sample) {
+  expect_stored<std::uint8_t>(make_numbers(2, width, height, 5, 0, 255), {.bits = 8}, dtype::u8, "u8");
+  expect_stored<std::int16_t>(make_numbers(3, width, height, 2, -32'768, 32'767), {.kind = 2}, dtype::i16, "i16");
+  expect_stored<float>(make_numbers(4, width, height, 1, -32'768, 32'767), {.kind = 2}, dtype::f32, "i16 as f32");
+  expect_stored<std::int32_t>(make_numbers(5, width, height, 1, 0, 16'777'216), {.bits = 32}, dtype::i32, "u32");
+  expect_stored<std::int32_t>(make_numbers(6, width, height, 1, -16'777'216, 5), {.bits = 32, .kind = 2}, dtype::i32,
+                              "i32");
+  wide_picture real = make_numbers(7, width, height, 5, -1000, 1000);
+  for (double& number : real.numbers) number = static_cast<float>(number / 7);
+  real.numbers[3] = std::numeric_limits<double>::infinity();
+  for (const int predictor : {1, 2, 3}) {
+    for (const bool big_endian : {false, true}) {
+      if (predictor == 3 && big_endian) continue;  // says_what_it_does_not_read
+      expect_stored<float>(real,
+                           {.bits = 32,
+                            .kind = 3,
+                            .tile = 16,
+                            .compression = COMPRESSION_ADOBE_DEFLATE,
+                            .predictor = predictor,
+                            .big_endian = big_endian},
+                           dtype::f32,
+                           "f32 with predictor " + std::to_string(predictor) + (big_endian ? ", big endian" : ""));
+    }
+  }
+  expect_stored<std::uint16_t>(make_numbers(8, width, height, 4, 0, 65'535),
+                               {.photometric = PHOTOMETRIC_RGB, .alpha = true}, dtype::u16, "alpha");
+}
+
+TEST(tiff, resizes_floats_by_the_definition) {
+  one_wide_decoder one;
+  wide_picture real = make_numbers(9, width, height, 5, -1000, 1000);
+  for (double& number : real.numbers) number = static_cast<float>(number / 64);
+  const auto encoded = tiff_of(real, {.bits = 32, .kind = 3, .tile = 16});
+  const wide_picture expected = testing::resized(real, {0, 0, width, height}, 11, 12, filter::bicubic);
+  const auto row = one.decode<float>(
+      encoded, {transforms::resize{.shorter_side = 0, .height = 12, .width = 11, .how = filter::bicubic}}, 32,
+      {.type = dtype::f32, .order = layout::nhwc, .channels = 5});
+  ASSERT_EQ(row.size(), expected.numbers.size()) << one.reason;
+  for (std::size_t i = 0; i < row.size(); ++i) ASSERT_NEAR(row[i], expected.numbers[i], 1e-5);
+}
+
+TEST(tiff, of_8_bits_is_a_picture_like_any_other) {
+  testing::one_decoder one;
+  const wide_picture rgb = make_numbers(10, width, height, 3, 0, 255);
+  testing::rgb_picture expected{width, height, {rgb.numbers.begin(), rgb.numbers.end()}};
+  const pixels::geometry all = testing::plain_box(0, 0, width, height);
+  for (const int tile : {0, 16}) {
+    const auto encoded =
+        tiff_of(rgb, {.bits = 8, .tile = tile, .compression = COMPRESSION_LZW, .photometric = PHOTOMETRIC_RGB});
+    EXPECT_EQ(one.decode(encoded, all), expected) << one.reason;
+    EXPECT_EQ(one.decode(encoded, testing::plain_box(5, 9, 20, 13)), testing::crop(expected, 5, 9, 20, 13));
+  }
+  const wide_picture grey = make_numbers(11, width, height, 1, 0, 255);
+  for (const int photometric : {PHOTOMETRIC_MINISBLACK, PHOTOMETRIC_MINISWHITE, PHOTOMETRIC_PALETTE}) {
+    const auto got = one.decode(tiff_of(grey, {.bits = 8, .photometric = photometric}), all);
+    ASSERT_EQ(one.reason, "");
+    for (std::size_t i = 0; i < grey.numbers.size(); ++i) {
+      const auto number = static_cast<std::uint8_t>(grey.numbers[i]);
+      const auto inverse = static_cast<std::uint8_t>(255 - number);
+      std::array<std::uint8_t, 3> colour{number, number, number};
+      if (photometric == PHOTOMETRIC_MINISWHITE) colour = {inverse, inverse, inverse};
+      if (photometric == PHOTOMETRIC_PALETTE) colour = {number, inverse, static_cast<std::uint8_t>(number * 3)};
+      for (std::size_t c = 0; c < 3; ++c) ASSERT_EQ(got.pixels[3 * i + c], colour[c]) << photometric;
+    }
+  }
+  const wide_picture rgba = make_numbers(12, width, height, 4, 0, 255);
+  const auto with_alpha = tiff_of(rgba, {.bits = 8, .photometric = PHOTOMETRIC_RGB, .alpha = true});
+  const auto dropped = one.decode(with_alpha, all);
+  const auto laid = one.decode(with_alpha, all, {.background = pixels::rgb_colour{255, 255, 255}});
+  ASSERT_EQ(one.reason, "");
+  for (std::size_t i = 0; i < dropped.pixels.size(); ++i) {
+    const double value = rgba.numbers[i / 3 * 4 + i % 3];
+    const double alpha = rgba.numbers[i / 3 * 4 + 3];
+    ASSERT_EQ(dropped.pixels[i], value);
+    ASSERT_EQ(laid.pixels[i], std::floor((value * alpha + 255 * (255 - alpha)) / 255 + 0.5));
+  }
+}
+
+TEST(tiff, of_jpeg_is_close_to_its_picture) {
+  testing::one_decoder one;
+  const testing::rgb_picture smooth = testing::make_texture(13, 64, 48);
+  const std::vector<double> numbers(smooth.pixels.begin(), smooth.pixels.end());
+  for (const int tile : {0, 16}) {
+    const auto encoded = make_tiff(
+        64, 48, 3, numbers,
+        {.bits = 8, .tile = tile, .rows = 16, .compression = COMPRESSION_JPEG, .photometric = PHOTOMETRIC_YCBCR});
+    const auto got = one.decode(encoded, testing::plain_box(0, 0, 64, 48));
+    ASSERT_EQ(one.reason, "");
+    double sum = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i) sum += std::abs(got.pixels[i] - numbers[i]);
+    EXPECT_LT(sum / static_cast<double>(numbers.size()), 12);
+  }
+}
+
+TEST(tiff, stands_upright_where_that_is_asked_for) {
+  testing::one_decoder one;
+  const wide_picture rgb = make_numbers(14, 6, 4, 3, 0, 255);
+  const testing::rgb_picture stored{6, 4, {rgb.numbers.begin(), rgb.numbers.end()}};
+  const auto encoded = tiff_of(rgb, {.bits = 8, .photometric = PHOTOMETRIC_RGB, .orientation = 6});
+  EXPECT_EQ(one.decode(encoded, testing::plain_box(0, 0, 4, 6), {.exif_orientation = true}),
+            testing::turn_upright(stored, 6))
+      << one.reason;
+}
+
+TEST(tiff, says_what_it_does_not_read) {
+  one_wide_decoder wide;
+  testing::one_decoder plain;
+  const wide_picture stored = make_numbers(15, width, height, 1, 0, 255);
+  const auto wide_reason = [&](const std::vector<std::byte>& encoded) {
+    static_cast<void>(wide.decode<float>(encoded, whole_page(), 16, {.type = dtype::f32}));
+    return wide.reason;
+  };
+  const auto plain_reason = [&](const std::vector<std::byte>& encoded) {
+    static_cast<void>(plain.decode(encoded, testing::plain_box(0, 0, width, height)));
+    return plain.reason;
+  };
+  EXPECT_EQ(wide_reason(tiff_of(stored, {.bits = 32, .kind = 3})),
+            "a TIFF with float samples of 32 bits, and bits() says 16");
+  EXPECT_EQ(wide_reason(tiff_of(stored, {.bits = 16, .compression = COMPRESSION_LZMA})),
+            "a TIFF compressed by LZMA; LZW, Deflate, Zstandard, PackBits and JPEG are read");
+  EXPECT_EQ(wide_reason(tiff_of(
+                stored, {.bits = 32, .kind = 3, .compression = COMPRESSION_LZW, .predictor = 3, .big_endian = true})),
+            "a big-endian TIFF of floats with predictor 3, whose order of bytes is not certain");
+  EXPECT_EQ(wide_reason(tiff_of(stored, {.bits = 8, .photometric = PHOTOMETRIC_PALETTE})),
+            "a TIFF of a palette, whose numbers are indexes");
+  EXPECT_EQ(plain_reason(tiff_of(stored, {})),
+            "a TIFF with samples of 16 bits that are no plain bytes; image::bits() reads it");
+  EXPECT_EQ(plain_reason(tiff_of(make_numbers(16, width, height, 5, 0, 255), {.bits = 8})),
+            "a TIFF with 5 channels; image::channels(5) reads them");
+  wide_picture large = make_numbers(17, width, height, 1, 0, 10);
+  large.numbers[40] = 16'777'217;
+  static_cast<void>(wide.decode<float>(tiff_of(large, {.bits = 32}), whole_page(), 32, {.type = dtype::f32}));
+  EXPECT_THAT(wide.reason, HasSubstr("the whole number 16777217 of 32 bits"));
+  static_cast<void>(wide.decode<std::uint16_t>(tiff_of(make_numbers(18, width, height, 1, -5, 5), {.kind = 2}),
+                                               whole_page(), 16, {.type = dtype::u16}));
+  EXPECT_THAT(wide.reason, HasSubstr("the number -"));
+}
+
+TEST(tiff, cut_or_damaged_is_a_corrupt_sample_with_words) {
+  one_wide_decoder one;
+  const wide_picture stored = make_numbers(19, width, height, 3, 0, 65'535);
+  const pixels::wide_store how{.type = dtype::u16, .channels = 3};
+  std::mt19937_64 random(20);
+  for (const int tile : {0, 16}) {
+    for (const int compression : {COMPRESSION_NONE, COMPRESSION_LZW, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_ZSTD}) {
+      const auto encoded = tiff_of(stored, {.tile = tile, .compression = compression});
+      for (std::size_t cut = 0; cut < encoded.size(); cut += 97) {
+        const std::vector<std::byte> some(encoded.begin(), encoded.begin() + static_cast<std::ptrdiff_t>(cut));
+        static_cast<void>(one.decode<std::uint16_t>(some, whole_page(), 16, how));
+        ASSERT_NE(one.kind, stages::outcome_kind::ok) << cut;
+        ASSERT_GT(one.reason.size(), 4U);
+      }
+      for (int i = 0; i < 400; ++i) {
+        std::vector<std::byte> changed = encoded;
+        for (int n = 0; n < 3; ++n) {
+          // The directory lies at the end.
+          const std::size_t from_end = random() % 4 == 0 ? random() % changed.size() : random() % 300;
+          changed[changed.size() - 1 - from_end] = static_cast<std::byte>(random());
+        }
+        static_cast<void>(one.decode<std::uint16_t>(changed, whole_page(), 16, how));
+        if (one.kind != stages::outcome_kind::ok) {
+          ASSERT_GT(one.reason.size(), 4U);
+        }
+      }
+    }
+  }
+}
+
+// The number that a tag of a little-endian classic TIFF has.
+void set_tag(std::vector<std::byte>& file, unsigned tag, std::uint32_t number) {
+  const auto u16 = [&](std::size_t at) {
+    return std::to_integer<unsigned>(file[at]) | std::to_integer<unsigned>(file[at + 1]) << 8;
+  };
+  const std::size_t directory = u16(4) | u16(6) << 16;
+  for (std::size_t i = 0; i < u16(directory); ++i) {
+    const std::size_t at = directory + 2 + 12 * i;
+    if (u16(at) != tag) continue;
+    const std::uint32_t type = 4;
+    std::memcpy(&file[at + 2], &type, 2);
+    std::memcpy(&file[at + 8], &number, 4);
+  }
+}
+
+TEST(tiff, a_bomb_is_refused_without_memory) {
+  one_wide_decoder one;
+  const wide_picture stored = make_numbers(21, 64, 64, 1, 0, 65'535);
+  const auto refused = [&](std::vector<std::byte> file, std::int64_t pixels_max = std::int64_t{1} << 40) {
+    static_cast<void>(
+        one.decode<std::uint16_t>(file, {transforms::center_crop{8, 8}}, 16, {.type = dtype::u16}, pixels_max));
+    EXPECT_NE(one.kind, stages::outcome_kind::ok);
+    return one.reason;
+  };
+  std::vector<std::byte> wide = tiff_of(stored, {.rows = 64, .compression = COMPRESSION_LZW});
+  set_tag(wide, TIFFTAG_IMAGEWIDTH, 1U << 30);
+  set_tag(wide, TIFFTAG_IMAGELENGTH, 64);
+  EXPECT_THAT(refused(wide, 1 << 20), HasSubstr("more than pixels_max"));
+  EXPECT_THAT(refused(wide), HasSubstr("scratch"));
+  std::vector<std::byte> tiled = tiff_of(stored, {.tile = 64, .compression = COMPRESSION_ADOBE_DEFLATE});
+  set_tag(tiled, TIFFTAG_TILEWIDTH, 1U << 30);
+  set_tag(tiled, TIFFTAG_TILELENGTH, 1U << 30);
+  EXPECT_THAT(refused(tiled), HasSubstr("blocks of 1073741824 x 1073741824"));
+  set_tag(tiled, TIFFTAG_TILELENGTH, 16);
+  EXPECT_THAT(refused(tiled), HasSubstr("lists 1 tiles where its size needs 4"));
+  EXPECT_LE(one.budget.peak(), std::size_t{1} << 20);
+}
+
+TEST(tiff, takes_no_more_than_it_said) {
+  LEAT_NEEDS_ALLOCATION_COUNTER();
+  const wide_picture rgb = make_numbers(22, 330, 250, 3, 0, 255);
+  for (const int compression : {COMPRESSION_NONE, COMPRESSION_LZW, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_PACKBITS,
+                                COMPRESSION_ZSTD, COMPRESSION_JPEG}) {
+    for (const int tile : {0, 64}) {
+      for (const bool planar : {false, true}) {
+        if (compression == COMPRESSION_JPEG && planar) continue;
+        tiff_options how{.bits = 8, .tile = tile, .rows = 16, .compression = compression, .planar = planar};
+        how.photometric = compression == COMPRESSION_JPEG ? PHOTOMETRIC_YCBCR : PHOTOMETRIC_RGB;
+        if (compression == COMPRESSION_LZW) how.predictor = 2;
+        const auto encoded = tiff_of(rgb, how);
+        pixels::scratch_budget budget(std::size_t{64} << 20);
+        pixels::scratch_arena arena(budget);
+        pixels::tiff_blocks reader(arena);
+        arena.begin();
+        ASSERT_TRUE(reader.open(encoded, nullptr));
+        const pixels::rectangle region{0, 0, 330, 250};
+        const std::size_t said = reader.scratch_bytes(region);
+        ASSERT_TRUE(arena.reserve(said));
+        const testing::allocation_counter counter;
+        const auto started = reader.start(region);
+        ASSERT_TRUE(started) << started.reason();
+        EXPECT_EQ(arena.used(), said);
+        for (int y = 0; y < 250; ++y) {
+          const auto line = reader.read();
+          ASSERT_TRUE(line) << line.reason();
+        }
+        // A line, and a row of blocks.
+        std::size_t own = 330 * 3;
+        if (tile != 0) own += 6 * 64 * 64 * 3;
+        if (tile == 0 && planar) own += 330 * 16 * 3;
+        // All that libtiff asked for, as if it had given nothing back meanwhile.
+        EXPECT_LE(counter.count().allocated_bytes, said - own) << compression << ' ' << tile << ' ' << planar;
+        arena.end();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leat
