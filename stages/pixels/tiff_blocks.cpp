@@ -55,7 +55,7 @@ struct tiff_file {
   std::array<char, 192> message{};
 };
 
-tmsize_t read_some(thandle_t of, void* to, tmsize_t bytes) {
+tmsize_t read_tiff(thandle_t of, void* to, tmsize_t bytes) {
   auto& file = *static_cast<tiff_file*>(of);
   if (bytes <= 0 || file.at >= file.encoded.size()) return 0;
   const std::size_t some = std::min(static_cast<std::size_t>(bytes), file.encoded.size() - file.at);
@@ -64,14 +64,14 @@ tmsize_t read_some(thandle_t of, void* to, tmsize_t bytes) {
   return static_cast<tmsize_t>(some);
 }
 tmsize_t write_nothing(thandle_t, void*, tmsize_t) { return 0; }
-toff_t seek_to(thandle_t of, toff_t offset, int from) {
+toff_t seek_tiff(thandle_t of, toff_t offset, int from) {
   auto& file = *static_cast<tiff_file*>(of);
   const std::uint64_t base = from == SEEK_SET ? 0 : from == SEEK_CUR ? file.at : file.encoded.size();
   file.at = static_cast<std::size_t>(base + offset);
   return file.at;
 }
 int close_nothing(thandle_t) { return 0; }
-toff_t size_of(thandle_t of) { return static_cast<tiff_file*>(of)->encoded.size(); }
+toff_t tiff_size(thandle_t of) { return static_cast<tiff_file*>(of)->encoded.size(); }
 // What is not compressed is then looked at where it lies.
 int map_whole(thandle_t of, void** base, toff_t* bytes) {
   const auto& file = *static_cast<tiff_file*>(of);
@@ -296,8 +296,8 @@ outcome<void> tiff_blocks::start(const rectangle& region) {
   TIFFOpenOptionsSetErrorHandlerExtR(options, keep_error, &s.file);
   TIFFOpenOptionsSetWarningHandlerExtR(options, keep_no_warning, &s.file);
   // M: mapped. c: strips stay as they are. O: the places of blocks are read as they are asked for.
-  s.tiff = TIFFClientOpenExt("", "rMcO", &s.file, read_some, write_nothing, seek_to, close_nothing, size_of, map_whole,
-                             unmap_nothing, options);
+  s.tiff = TIFFClientOpenExt("", "rMcO", &s.file, read_tiff, write_nothing, seek_tiff, close_nothing, tiff_size,
+                             map_whole, unmap_nothing, options);
   TIFFOpenOptionsFree(options);
   if (s.tiff == nullptr) return s.failure("a directory that cannot be read");
   if (s.page.compression == COMPRESSION_JPEG && s.page.photometric == tiff_ycbcr) {

@@ -113,7 +113,7 @@ class tiff_directory {
   std::size_t begin_ = 0;
 };
 
-stages::failure damaged(std::string why) { return stages::corrupt("TIFF: " + std::move(why)); }
+stages::failure tiff_damaged(std::string why) { return stages::corrupt("TIFF: " + std::move(why)); }
 
 bool fits_a_side(std::uint64_t side) noexcept { return side >= 1 && side <= tiff_side_max; }
 
@@ -121,7 +121,7 @@ bool fits_a_side(std::uint64_t side) noexcept { return side >= 1 && side <= tiff
 
 outcome<tiff_layout> read_tiff_headers(byte_span encoded) {
   tiff_directory directory(encoded);
-  if (std::string wrong = directory.open(); !wrong.empty()) return damaged(std::move(wrong));
+  if (std::string wrong = directory.open(); !wrong.empty()) return tiff_damaged(std::move(wrong));
   tiff_layout page;
   page.big_endian = !directory.is_little();
   std::uint64_t width = 0;
@@ -140,7 +140,7 @@ outcome<tiff_layout> read_tiff_headers(byte_span encoded) {
   for (std::size_t i = 0; i < directory.count(); ++i) {
     const std::uint32_t tag = directory.tag(i);
     const std::optional<tiff_entry> entry = directory.entry(i);
-    if (!entry) return damaged(str_cat("the value of tag ", tag, " lies beyond its end"));
+    if (!entry) return tiff_damaged(str_cat("the value of tag ", tag, " lies beyond its end"));
     tag_bytes += entry->count * tiff_directory::bytes_of(entry->type);
     const auto to = [&](std::uint64_t& number) { number = directory.value(*entry, 0).value_or(0); };
     // Of each sample; they have to be the same.
@@ -211,8 +211,8 @@ outcome<tiff_layout> read_tiff_headers(byte_span encoded) {
         break;
     }
   }
-  if (!fits_a_side(width) || !fits_a_side(height)) return damaged(str_cat(width, " x ", height, " pixels"));
-  if (samples < 1 || samples > 65'535) return damaged(str_cat(samples, " channels"));
+  if (!fits_a_side(width) || !fits_a_side(height)) return tiff_damaged(str_cat(width, " x ", height, " pixels"));
+  if (samples < 1 || samples > 65'535) return tiff_damaged(str_cat(samples, " channels"));
   if (kind < 1 || kind > 3) return stages::unsupported(str_cat("a TIFF with samples of format ", kind));
   page.width = static_cast<int>(width);
   page.height = static_cast<int>(height);
@@ -225,9 +225,9 @@ outcome<tiff_layout> read_tiff_headers(byte_span encoded) {
   page.tiled = tile_width != 0 || tile_height != 0;
   if (page.tiled &&
       (!fits_a_side(tile_width) || !fits_a_side(tile_height) || tile_width % 16 != 0 || tile_height % 16 != 0)) {
-    return damaged(str_cat("tiles of ", tile_width, " x ", tile_height, " pixels"));
+    return tiff_damaged(str_cat("tiles of ", tile_width, " x ", tile_height, " pixels"));
   }
-  if (strip_rows == 0) return damaged("strips of 0 lines");
+  if (strip_rows == 0) return tiff_damaged("strips of 0 lines");
   page.block_width = page.tiled ? static_cast<int>(tile_width) : page.width;
   page.block_height = page.tiled ? static_cast<int>(tile_height) : static_cast<int>(std::min(strip_rows, height));
   const auto blocks_of = [](std::uint64_t side, int block) {
@@ -237,16 +237,16 @@ outcome<tiff_layout> read_tiff_headers(byte_span encoded) {
   const std::uint64_t of_plane = blocks_of(width, page.block_width) * blocks_of(height, page.block_height);
   const std::uint64_t planes = page.planar ? samples : 1;
   if (of_plane > listed || of_plane * planes > listed) {
-    return damaged(str_cat("lists ", listed, page.tiled ? " tiles" : " strips", " where its size needs ", of_plane,
-                           planes == 1 ? "" : " for each channel"));
+    return tiff_damaged(str_cat("lists ", listed, page.tiled ? " tiles" : " strips", " where its size needs ", of_plane,
+                                planes == 1 ? "" : " for each channel"));
   }
   const std::uint64_t block_pixels =
       static_cast<std::uint64_t>(page.block_width) * static_cast<std::uint64_t>(page.block_height);
   if (block_pixels > block_samples_max / samples) {
-    return damaged(str_cat("blocks of ", page.block_width, " x ", page.block_height, " pixels"));
+    return tiff_damaged(str_cat("blocks of ", page.block_width, " x ", page.block_height, " pixels"));
   }
   page.blocks = static_cast<std::size_t>(listed);
-  if (tag_bytes > tiff_tag_bytes_max + 16 * listed) return damaged(str_cat("tags of ", tag_bytes, " bytes"));
+  if (tag_bytes > tiff_tag_bytes_max + 16 * listed) return tiff_damaged(str_cat("tags of ", tag_bytes, " bytes"));
   page.tag_bytes = static_cast<std::size_t>(tag_bytes);
   return page;
 }

@@ -21,7 +21,7 @@ using testing::wide_picture;
 
 constexpr pixels::wide_store grey16{.type = dtype::u16};
 
-transform whole(int height, int width) { return transforms::center_crop{height, width}; }
+transform page(int height, int width) { return transforms::center_crop{height, width}; }
 
 TEST(wide_decoder, gives_every_number_of_16_bits_as_it_is_stored) {
   one_wide_decoder one;
@@ -29,10 +29,10 @@ TEST(wide_decoder, gives_every_number_of_16_bits_as_it_is_stored) {
   for (int i = 0; i < 65'536; ++i) all.numbers.push_back(i);
   for (const bool interlaced : {false, true}) {
     const auto encoded = testing::make_png16(256, 256, 1, testing::as_u16(all), interlaced);
-    EXPECT_EQ(one.decode<std::uint16_t>(encoded, {whole(256, 256)}, 16, grey16), testing::as_u16(all)) << one.reason;
-    const auto floats = one.decode<float>(encoded, {whole(256, 256)}, 16, {.type = dtype::f32});
-    const auto halves = one.decode<std::uint16_t>(encoded, {whole(256, 256)}, 16, {.type = dtype::f16});
-    const auto brains = one.decode<std::uint16_t>(encoded, {whole(256, 256)}, 16, {.type = dtype::bf16, .white = 1.0});
+    EXPECT_EQ(one.decode<std::uint16_t>(encoded, {page(256, 256)}, 16, grey16), testing::as_u16(all)) << one.reason;
+    const auto floats = one.decode<float>(encoded, {page(256, 256)}, 16, {.type = dtype::f32});
+    const auto halves = one.decode<std::uint16_t>(encoded, {page(256, 256)}, 16, {.type = dtype::f16});
+    const auto brains = one.decode<std::uint16_t>(encoded, {page(256, 256)}, 16, {.type = dtype::bf16, .white = 1.0});
     ASSERT_EQ(floats.size(), 65'536U);
     for (std::size_t i = 0; i < floats.size(); ++i) {
       ASSERT_EQ(floats[i], static_cast<float>(i) / 65'535.0F);
@@ -120,7 +120,7 @@ TEST(wide_decoder, normalizes_in_f64) {
   const wide_picture stored = make_numbers(4, 9, 7, 3, 0, 65'535);
   const auto encoded = testing::make_png16(9, 7, 3, testing::as_u16(stored));
   const auto row = one.decode<float>(
-      encoded, {whole(7, 9)}, 16,
+      encoded, {page(7, 9)}, 16,
       {.type = dtype::f32, .order = layout::nhwc, .channels = 3, .white = 4095.0, .statistics = imagenet});
   ASSERT_EQ(row.size(), stored.numbers.size());
   for (std::size_t i = 0; i < row.size(); ++i) {
@@ -132,13 +132,13 @@ TEST(wide_decoder, normalizes_in_f64) {
 TEST(wide_decoder, leaves_alpha_aside_and_fills_three_channels_with_grey) {
   one_wide_decoder one;
   const wide_picture four = make_numbers(5, 6, 5, 4, 0, 65'535);
-  const auto rgb = one.decode<std::uint16_t>(testing::make_png16(6, 5, 4, testing::as_u16(four)), {whole(5, 6)}, 16,
+  const auto rgb = one.decode<std::uint16_t>(testing::make_png16(6, 5, 4, testing::as_u16(four)), {page(5, 6)}, 16,
                                              {.order = layout::nhwc, .channels = 3});
   ASSERT_EQ(rgb.size(), 90U) << one.reason;
   for (std::size_t i = 0; i < 90; ++i) ASSERT_EQ(rgb[i], four.numbers[i / 3 * 4 + i % 3]);
   const wide_picture two = make_numbers(6, 6, 5, 2, 0, 65'535);
   const auto grey =
-      one.decode<std::uint16_t>(testing::make_png16(6, 5, 2, testing::as_u16(two)), {whole(5, 6)}, 16, {.channels = 3});
+      one.decode<std::uint16_t>(testing::make_png16(6, 5, 2, testing::as_u16(two)), {page(5, 6)}, 16, {.channels = 3});
   ASSERT_EQ(grey.size(), 90U) << one.reason;
   for (std::size_t i = 0; i < 90; ++i) ASSERT_EQ(grey[i], two.numbers[i % 30 * 2]);
 }
@@ -149,7 +149,7 @@ TEST(wide_decoder, says_what_is_wrong) {
   const auto encoded = testing::make_png16(12, 10, 1, testing::as_u16(stored));
   const auto reason_of = [&](std::span<const std::byte> bytes, int bits, const pixels::wide_store& how,
                              std::int64_t pixels_max = 1 << 20) {
-    EXPECT_TRUE(one.decode<std::int32_t>({bytes.begin(), bytes.end()}, {whole(10, 12)}, bits, how, pixels_max).empty());
+    EXPECT_TRUE(one.decode<std::int32_t>({bytes.begin(), bytes.end()}, {page(10, 12)}, bits, how, pixels_max).empty());
     return one.reason;
   };
   const auto png8 = testing::make_mask_png(12, 10, std::vector<std::uint16_t>(120, 7), 8, false);
