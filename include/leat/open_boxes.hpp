@@ -14,9 +14,10 @@ namespace leat {
 ///   json           {"image_id": 139, "boxes": [[236.98, 142.51, 261.68, 212.01], ...], "classes": [58, ...], "iscrowd": [0,
 ///                  ...], "area": [1035.7, ...]}, of each object as the file has it, in its order. Boxes are left, top, right,
 ///                  bottom. Classes are numbered from 0 by ascending category_id; classes() has their names
-///   segmentation   {"categories": [64, ...], "iscrowd": [0, ...], "segmentation": [..., ...]}, of each object what the file has:
-///                  category_id; polygons, or run lengths, or null where there is neither. It is read from the file when it is
-///                  asked for. mask{"segmentation"}.follows("jpg") makes a map of categories of it
+///   segmentation   {"categories": [64, ...], "iscrowd": [0, ...], "at": [90210, ...], "segmentation": [..., ...]}, of each object
+///                  what the file has: category_id; the byte of the file at which the last begins; polygons, or run lengths, or null
+///                  where there is neither. It is read from the file when it is asked for. mask{"segmentation"}.follows("jpg")
+///                  makes a map of categories of it, boxes::masks("segmentation") a plane for each box
 ///   keypoints      read likewise, where any object has some: a list for each object, x, y and visibility of each point; zeros for an object
 ///                  that has none, so that list i is of box i
 ///   image_id       a column

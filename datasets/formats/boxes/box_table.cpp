@@ -194,6 +194,7 @@ class boxes_model final : public dataset_model, making_facet {
     add_list(text, "categories", sample,
              [&](const boxed_object& each) { str_append(text, table_.category_ids[each.class_number]); });
     add_flags(text, sample);
+    add_list(text, "at", sample, [&](const boxed_object& each) { str_append(text, each.segmentation.offset); });
     return text + "\"segmentation\":";
   }
 
