@@ -38,7 +38,7 @@ namespace leat {
 ///   COCO      the member "segmentation" of open_coco(), or JSON of this form: polygons, run lengths and text of run lengths
 ///             become the category_id of their object, later objects over earlier ones; crowds (iscrowd) become ignore()
 ///             where no object is, all else 0. The same pixels as pycocotools'. Run lengths have the picture's size,
-///             whatever scaled() says
+///             whatever scaled() says. A first polygon of fewer than 3 corners is corrupt, since pycocotools refuses it
 ///   output    `name`: [rows, height, width] of the picture's row. u8; u16 where the first sample's PNG has 16 bits; of
 ///             arrays u8, u16, i32 or i64, other whole numbers as i64; as() says another
 ///   outside   what lies outside of the picture, or is filled in the picture's row, is ignore(). Pixels that
@@ -72,6 +72,20 @@ class mask {
   [[nodiscard]] mask scaled() const {
     return with([](settings& to) { to.scaled = true; });
   }
+  /// A plane for each object, instead of numbers. Planes beside boxes of the same objects: boxes::masks().
+  ///   output   `name`: u8 [rows, most, height, width], 1 where the object is, 0 elsewhere and outside of the picture;
+  ///            `name`.count: i64 [rows], the objects of the sample, at most `most`. Further objects are left out
+  ///   planes   of COCO plane i is object i, crowds among them, whatever covers it: pycocotools' annToMask(). Of PNG and
+  ///            arrays plane i is where number i + 1 is, as PennFudan has them; ignore() is no object, nor is 0
+  ///   memory   the whole mask is looked at, so that count does not depend on the crop
+  ///   throws   (when the loader is built) error{errc::usage}: with as() or colors()
+  [[nodiscard]] mask instances(std::int64_t most) const {
+    return with([&](settings& to) { to.instances = most; });
+  }
+  /// Samples of more bytes are corrupt, and no memory is planned for them.
+  [[nodiscard]] mask bytes_max(std::size_t most) const {
+    return with([&](settings& to) { to.bytes_max = most; });
+  }
 
   operator field() const;  // NOLINT: a mask is a field.
 
@@ -84,6 +98,8 @@ class mask {
     std::vector<std::array<std::uint8_t, 3>> colors;
     bool scaled = false;
     bool is_depth = false;  ///< leat::depth
+    std::optional<std::int64_t> instances;
+    std::optional<std::size_t> bytes_max;
   };
   [[nodiscard]] const settings& get() const noexcept { return settings_; }
 
@@ -128,7 +144,10 @@ class depth {
 ///   xywh     left, top, width, height: COCO
 ///   cxcywh   the middle, width, height
 ///   yolo     text of lines "class cx cy width height", each a share of the picture's side
-enum class box_format : std::uint8_t { xyxy, xywh, cxcywh, yolo };
+///   cxcywhr    the middle, width, height, and by how many degrees it is turned counter-clockwise, as it is seen: a
+///              rotated box, as torchvision's CXCYWHR
+///   xyxyxyxy   a rotated box, or another quadrilateral, by its corners, one after another: DOTA, torchvision's XYXYXYXY
+enum class box_format : std::uint8_t { xyxy, xywh, cxcywh, yolo, cxcywhr, xyxyxyxy };
 
 /// Boxes of things in a picture.
 ///   reads     JSON: a list of lists of 4 numbers, or one list of all numbers; with key() the member of an object that
@@ -138,8 +157,14 @@ enum class box_format : std::uint8_t { xyxy, xywh, cxcywh, yolo };
 ///   output    `name`: f32 [boxes of all rows, 4], left, top, right, bottom in pixels of the row; `name`.offsets: i64
 ///             [rows + 1], the first box of each row. `name`.kept: i64, the number of each in its sample, from 0; after
 ///             labels() or of yolo `name`.labels: i64. Each of these has offsets, the same ones
-///   corrupt   no JSON, no such key; numbers that are not finite, or no multiple of 4; a right edge left of the left one,
-///             a lower above the upper, a negative size; other than as many labels, or numbers of with(), as boxes
+///   rotated   cxcywhr, xyxyxyxy: lists of 5 or 8 numbers become f32 [boxes, 8], the places in the row of the upper left,
+///             upper right, lower right and lower left corner of the box (of xyxyxyxy of its corners as they stand). In a
+///             mirrored picture left and right are exchanged, so that corners go round the same way. Nothing is cut off:
+///             corners may lie outside. The area is that of the part inside. What has none is dropped, and what lies
+///             partly behind a warp's horizon
+///   corrupt   no JSON, no such key; numbers that are not finite, or no multiple of 4 (5, 8); a right edge left of the
+///             left one, a lower above the upper, a negative size, sides that cross; other than as many labels, or
+///             numbers of with(), as boxes
 class boxes {
  public:
   explicit boxes(std::string name) { settings_.name = settings_.member = std::move(name); }
@@ -173,6 +198,18 @@ class boxes {
       to.most = most;
       to.fill = fill;
     });
+  }
+  /// A mask of each box, in step with padded() rows: plane i is of box i, and dropped with it. Object k of the member, as
+  /// mask::instances() counts them, is of box k of the sample.
+  ///
+  ///     boxes{"json"}.follows("jpg").key("boxes").labels("classes").padded(100).masks("segmentation")   // of open_coco()
+  ///
+  ///   output    `name`.masks: u8 [rows, most, height, width]: `name`[r][i], `name`.labels[r][i] and `name`.masks[r][i] are of
+  ///             one object; planes behind `name`.count are 0
+  ///   corrupt   as mask; other than as many COCO objects as boxes; a number of a PNG or an array above the number of boxes
+  ///   throws    (when the loader is built) error{errc::usage}: without padded()
+  [[nodiscard]] boxes masks(std::string member) const {
+    return changed([&](settings& to) { to.masks = std::move(member); });
   }
   /// Default: xyxy.
   [[nodiscard]] boxes in(box_format how) const {
@@ -212,6 +249,7 @@ class boxes {
     std::vector<std::pair<std::string, dtype>> more;
     std::optional<std::int64_t> most;
     std::int64_t fill = 0;
+    std::string masks;
   };
   [[nodiscard]] const settings& get() const noexcept { return settings_; }
 

@@ -30,7 +30,11 @@ void add_targets(nb::module_& to) {
           "u8, u16, i32 or i64.")
       .def("colors", &mask::colors, nb::arg("of_classes"),
            "Of RGB: colour i of the list becomes i. [(0, 0, 0), (128, 0, 0)]")
-      .def("scaled", &mask::scaled, "It may have another size than its picture, and covers it all the same.");
+      .def("scaled", &mask::scaled, "It may have another size than its picture, and covers it all the same.")
+      .def("instances", &mask::instances, nb::arg("most"),
+           "A plane for each object: u8 [rows, most, height, width], and `name`.count. Of COCO plane i is object i; of "
+           "PNG and arrays number i + 1.")
+      .def("bytes_max", &mask::bytes_max, nb::arg("most"));
 
   using leat::depth;
   nb::class_<depth>(to, "Depth",
@@ -57,10 +61,14 @@ void add_targets(nb::module_& to) {
       .def(
           "in_",
           [](const boxes& of, nb::handle how) {
-            return of.in(to_enum<leat::box_format>(how, "in_()",
-                                                   std::array<std::string_view, 4>{"xyxy", "xywh", "cxcywh", "yolo"}));
+            return of.in(to_enum<leat::box_format>(
+                how, "in_()",
+                std::array<std::string_view, 6>{"xyxy", "xywh", "cxcywh", "yolo", "cxcywhr", "xyxyxyxy"}));
           },
-          nb::arg("box_format"), "How they are stored: 'xyxy' (default), 'xywh' (COCO), 'cxcywh' or 'yolo'.")
+          nb::arg("box_format"),
+          "How they are stored: 'xyxy' (default), 'xywh' (COCO), 'cxcywh', 'yolo'; rotated, which become corners [.., "
+          "8]: "
+          "'cxcywhr' (degrees counter-clockwise, as torchvision's) or 'xyxyxyxy' (DOTA).")
       .def(
           "with_",
           [](const boxes& of, std::string json_key, nb::handle type) {
@@ -72,6 +80,9 @@ void add_targets(nb::module_& to) {
           "'f32').")
       .def("padded", &boxes::padded, nb::arg("most"), nb::arg("fill") = 0,
            "Rows of one size, [rows, most, 4], and `name`.count; behind the boxes that are left stands `fill`.")
+      .def("masks", &boxes::masks, nb::arg("member"),
+           "A mask of each box of padded() rows, `name`.masks: u8 [rows, most, height, width]. masks('segmentation') "
+           "of open_coco().")
       .def("min_area", &boxes::min_area, nb::arg("pixels"), "Boxes of fewer square pixels of the row are dropped.")
       .def("min_visible", &boxes::min_visible, nb::arg("share"), "Boxes of which a smaller share is left are dropped.")
       .def("center_inside", &boxes::center_inside,

@@ -3,15 +3,20 @@
 #include "stages/batch/field_model.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/following.hpp"
+#include "stages/fields/mask_scratch.hpp"
 #include "stages/fields/target_numbers.hpp"
+#include "stages/pixels/placed_quad.hpp"
 
 #include <leat/error.hpp>
 #include <leat/targets.hpp>
 
+#include <absl/container/inlined_vector.h>
+
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <memory_resource>
 #include <optional>
 #include <utility>
 
@@ -19,11 +24,16 @@ namespace leat {
 namespace stages {
 namespace {
 
-constexpr std::size_t box_numbers = 4;
-constexpr std::size_t box_bytes = box_numbers * sizeof(float);
-// "0,0,1,1," in a list, which may have no lists in it.
-constexpr std::size_t text_bytes_least = 8;
-constexpr std::array<std::string_view, 4> format_names{"xyxy", "xywh", "cxcywh", "yolo"};
+constexpr std::array<std::string_view, 6> format_names{"xyxy", "xywh", "cxcywh", "yolo", "cxcywhr", "xyxyxyxy"};
+
+bool is_rotated(box_format how) noexcept { return how == box_format::cxcywhr || how == box_format::xyxyxyxy; }
+
+constexpr std::size_t stored_numbers_max = 8;
+// Of a box, as it is stored and in the row.
+std::size_t stored_numbers(box_format how) noexcept {
+  return how == box_format::cxcywhr ? 5 : how == box_format::xyxyxyxy ? stored_numbers_max : 4;
+}
+std::size_t row_numbers(box_format how) noexcept { return is_rotated(how) ? 8 : 4; }
 
 constexpr std::int64_t most_max = 1'000'000;
 
@@ -36,15 +46,45 @@ struct list_beside {
 };
 
 // What a thread keeps for boxes.
-class boxes_scratch final : public field_scratch {
+class boxes_scratch final : public mask_scratch {
  public:
-  explicit boxes_scratch(std::size_t lists) : whole(lists), real(lists) {}
+  explicit boxes_scratch(pixels::scratch_budget& budget) : arena(budget) {}
 
-  std::vector<double> numbers;
-  // Of each list beside them; one of the two, by its type.
-  std::vector<std::vector<std::int64_t>> whole;
-  std::vector<std::vector<double>> real;
+  pixels::scratch_arena arena;
 };
+
+// The numbers of a sample's boxes, and of each list beside them; one of the two, by its type.
+struct stored_boxes {
+  struct list {
+    explicit list(std::pmr::memory_resource* memory) : whole(memory), real(memory) {}
+    std::pmr::vector<std::int64_t> whole;
+    std::pmr::vector<double> real;
+  };
+
+  stored_boxes(std::pmr::memory_resource* memory, std::size_t lists) : numbers(memory) {
+    for (std::size_t i = 0; i < lists; ++i) beside.emplace_back(memory);
+  }
+
+  std::pmr::vector<double> numbers;
+  absl::InlinedVector<list, 4> beside;
+};
+
+// A box in the row.
+//   center   of the stored one, in the picture
+struct made_box {
+  std::array<float, stored_numbers_max> numbers{};
+  std::array<double, 2> center{};
+  double area = 0;
+  double whole_area = 0;
+};
+
+pixels::box upright_hull(const pixels::quadrilateral& of) {
+  pixels::box hull{of[0][0], of[0][1], of[0][0], of[0][1]};
+  for (const auto& [x, y] : of) {
+    hull = {std::min(hull.left, x), std::min(hull.top, y), std::max(hull.right, x), std::max(hull.bottom, y)};
+  }
+  return hull;
+}
 
 std::vector<list_beside> lists_beside(const boxes::settings& settings) {
   std::vector<list_beside> lists;
@@ -67,13 +107,21 @@ class boxes_program final : public following_program, boxing_facet {
       : following_program(settings.picture, dataset, field, outputs_of(settings)),
         settings_(settings),
         lists_(lists_beside(settings)),
-        stored_(stored) {
+        stored_(stored),
+        box_numbers_(stored_numbers(settings.how)),
+        box_bytes_(row_numbers(settings.how) * sizeof(float)) {
     facts_.encoded_bytes_max = bytes_max_or_any(settings.bytes_max, settings.name);
     facets_.boxing = this;
+    facts_.scratch_bytes =
+        lists_scratch_bytes(dataset.fields()[field], stored, facts_.encoded_bytes_max, 1 + lists_.size());
   }
 
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<boxes_scratch>(lists_.size());
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const override {
+    auto made = std::make_unique<boxes_scratch>(budget);
+    if (settings_.masks.empty()) return made;
+    made->reader.emplace(budget);
+    made->kept.reserve(static_cast<std::size_t>(*settings_.most));
+    return made;
   }
 
  private:
@@ -85,31 +133,43 @@ class boxes_program final : public following_program, boxing_facet {
       for (const std::int64_t extent : shape) row.push_back(extent);
       outputs.push_back({.name = std::move(name), .type = type, .row_shape = row, .ragged = !settings.most});
     };
-    add(settings.name, dtype::f32, {box_numbers});
+    add(settings.name, dtype::f32, {static_cast<std::int64_t>(row_numbers(settings.how))});
     add(settings.name + ".kept", dtype::i64, {});
     for (const list_beside& each : lists_beside(settings)) add(each.output, each.type, {});
     if (settings.most) outputs.push_back({.name = settings.name + ".count", .type = dtype::i64});
     return outputs;
   }
   std::size_t made_bytes(std::size_t output, std::size_t encoded_bytes) const override {
+    // In text "0,0,1,1," and the like, in a list that may have no lists in it.
     const std::size_t most =
-        stored_ ? encoded_bytes / (box_numbers * size_bytes(*stored_)) : (encoded_bytes + 1) / text_bytes_least;
+        stored_ ? encoded_bytes / (box_numbers_ * size_bytes(*stored_)) : (encoded_bytes + 1) / (2 * box_numbers_);
     return most * outputs_[output].row_bytes();
   }
 
-  // Shares stay shares, whose picture is one by one: how large it is shows when it is decoded.
+  // Shares stay shares, whose picture is one by one: how large it is shows when it is decoded. Of rotated ones it is the upright hull.
   outcome<void> boxes_of(field_scratch& scratch, std::span<const std::byte> encoded, std::span<const row_target> rows,
                          std::vector<pixels::box>& made, pixels::picture_boxes& out) const override {
     const std::span<const std::byte> value = value_of(encoded, rows);
     made.clear();
     if (value.size() > facts_.encoded_bytes_max) return corrupt(too_many_bytes(value.size(), facts_.encoded_bytes_max));
-    auto& own = static_cast<boxes_scratch&>(scratch);
-    outcome<void> found = read(value, own);
+    list_memory memory(static_cast<boxes_scratch&>(scratch).arena);
+    outcome<void> found = memory.reserve((1 + lists_.size()) * numbers_max(value, stored_), 1 + 2 * lists_.size());
     if (!found) return found;
-    for (std::size_t i = 0; i < own.numbers.size() / box_numbers; ++i) {
-      const outcome<pixels::box> stored = box_of(own.numbers, i, {.picture_width = 1, .picture_height = 1});
-      if (!stored) return stored.error();
-      made.push_back(*stored);
+    stored_boxes all(memory.get(), lists_.size());
+    found = read(value, all);
+    if (!found) return found;
+    for (std::size_t i = 0; i < all.numbers.size() / box_numbers_; ++i) {
+      const std::span<const double> numbers = std::span(all.numbers).subspan(i * box_numbers_, box_numbers_);
+      if (auto wrong = not_finite(numbers, i, "box")) return corrupt(std::move(*wrong));
+      if (is_rotated(settings_.how)) {
+        const outcome<pixels::quadrilateral> stored = quad_of(numbers, i);
+        if (!stored) return stored.error();
+        made.push_back(upright_hull(*stored));
+      } else {
+        const outcome<pixels::box> stored = box_of(numbers, i, {.picture_width = 1, .picture_height = 1});
+        if (!stored) return stored.error();
+        made.push_back(*stored);
+      }
     }
     out = {.all = made, .in_shares = settings_.how == box_format::yolo};
     return {};
@@ -121,38 +181,38 @@ class boxes_program final : public following_program, boxing_facet {
       return corrupt(too_many_bytes(encoded.size(), facts_.encoded_bytes_max));
     }
     auto& own = static_cast<boxes_scratch&>(scratch);
-    outcome<void> found = read(encoded, own);
+    list_memory memory(own.arena);
+    outcome<void> found = memory.reserve((1 + lists_.size()) * numbers_max(encoded, stored_), 1 + 2 * lists_.size());
     if (!found) return found;
-    const std::size_t count = own.numbers.size() / box_numbers;
+    stored_boxes all(memory.get(), lists_.size());
+    found = read(encoded, all);
+    if (!found) return found;
+    const std::size_t count = all.numbers.size() / box_numbers_;
     for (std::size_t i = 0; i < lists_.size(); ++i) {
-      const std::size_t numbers = std::max(own.whole[i].size(), own.real[i].size());
+      const std::size_t numbers = std::max(all.beside[i].whole.size(), all.beside[i].real.size());
       if (numbers == count) continue;
       return corrupt(str_cat("has ", count, " boxes, and ", numbers,
                              lists_[i].key == settings_.labels ? " labels in '" : " numbers in '", lists_[i].key, "'"));
     }
-    const std::size_t room = rows[0].bytes.size() / box_bytes;
+    const std::size_t room = rows[0].bytes.size() / box_bytes_;
+    own.kept.clear();
+    own.boxes = count;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      const outcome<pixels::box> stored = box_of(own.numbers, i, where.geometry);
-      if (!stored) return stored.error();
-      const pixels::placed_box placed = pixels::place_box(where, *stored);
-      const double area = placed.in_row.area();
-      const std::array<float, box_numbers> made{
-          static_cast<float>(placed.in_row.left), static_cast<float>(placed.in_row.top),
-          static_cast<float>(placed.in_row.right), static_cast<float>(placed.in_row.bottom)};
-      if (!(made[2] > made[0] && made[3] > made[1]) || area < settings_.min_area ||
-          area < settings_.min_visible * placed.whole_area) {
+      const outcome<made_box> made = make_box(std::span(all.numbers).subspan(i * box_numbers_, box_numbers_), i, where);
+      if (!made) return made.error();
+      if (made->area == 0 || made->area < settings_.min_area || made->area < settings_.min_visible * made->whole_area) {
         continue;
       }
-      if (settings_.center_inside &&
-          !pixels::is_inside(where, 0.5 * (stored->left + stored->right), 0.5 * (stored->top + stored->bottom))) {
-        continue;
-      }
+      if (settings_.center_inside && !pixels::is_inside(where, made->center[0], made->center[1])) continue;
       if (kept == room && settings_.most) continue;
       if (kept == room) return corrupt(str_cat("has more boxes than the ", room, " that its row has room for"));
-      std::memcpy(rows[0].bytes.data() + kept * box_bytes, made.data(), box_bytes);
+      std::memcpy(rows[0].bytes.data() + kept * box_bytes_, made->numbers.data(), box_bytes_);
       write(rows[1], kept, static_cast<std::int64_t>(i));
-      for (std::size_t list = 0; list < lists_.size(); ++list) write_beside(rows[2 + list], list, kept, own, i);
+      for (std::size_t list = 0; list < lists_.size(); ++list) {
+        write_beside(rows[2 + list], list, kept, all.beside[list], i);
+      }
+      if (!settings_.masks.empty()) own.kept.push_back(static_cast<std::int64_t>(i));
       ++kept;
     }
     if (settings_.most) {
@@ -163,18 +223,19 @@ class boxes_program final : public following_program, boxing_facet {
     return {};
   }
 
-  void write_beside(row_target& row, std::size_t list, std::size_t at, const boxes_scratch& own, std::size_t i) const {
+  void write_beside(row_target& row, std::size_t list, std::size_t at, const stored_boxes::list& from,
+                    std::size_t i) const {
     if (lists_[list].type == dtype::f32) {
-      write(row, at, static_cast<float>(own.real[list][i]));
+      write(row, at, static_cast<float>(from.real[i]));
     } else {
-      write(row, at, own.whole[list][i]);
+      write(row, at, from.whole[i]);
     }
   }
 
   // What is behind the boxes of a padded row, and how many there are.
   void fill(std::span<row_target> rows, std::size_t kept) const {
     for (std::size_t o = 0; o + 1 < rows.size(); ++o) {
-      const std::size_t each = o == 0 ? box_numbers : 1;
+      const std::size_t each = o == 0 ? row_numbers(settings_.how) : 1;
       const auto end = static_cast<std::size_t>(*settings_.most) * each;
       for (std::size_t i = kept * each; i < end; ++i) {
         if (outputs_[o].type == dtype::f32) {
@@ -187,28 +248,28 @@ class boxes_program final : public following_program, boxing_facet {
     write(rows.back(), 0, static_cast<std::int64_t>(kept));
   }
 
-  outcome<void> read(std::span<const std::byte> encoded, boxes_scratch& own) const {
+  outcome<void> read(std::span<const std::byte> encoded, stored_boxes& own) const {
     const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
     if (settings_.how == box_format::yolo) return read_lines(text, own);
     inner_lists lists;
     outcome<void> made =
         stored_ ? read_elements(encoded, *stored_, own.numbers) : read_list(text, settings_.key, own.numbers, &lists);
     if (!made) return made;
-    if (lists.count != 0 && own.numbers.size() != 0 && lists.length != box_numbers) {
-      return corrupt(str_cat("has boxes of ", lists.length, " numbers; a box has 4"));
+    if (lists.count != 0 && own.numbers.size() != 0 && lists.length != box_numbers_) {
+      return corrupt(str_cat("has boxes of ", lists.length, " numbers; a box has ", box_numbers_));
     }
-    if (own.numbers.size() % box_numbers != 0) {
-      return corrupt(str_cat("has ", own.numbers.size(), " numbers; a box has 4"));
+    if (own.numbers.size() % box_numbers_ != 0) {
+      return corrupt(str_cat("has ", own.numbers.size(), " numbers; a box has ", box_numbers_));
     }
     for (std::size_t i = 0; i < lists_.size() && made; ++i) {
-      made = lists_[i].type == dtype::f32 ? read_measures(text, lists_[i].key, own.real[i])
-                                          : read_list(text, lists_[i].key, own.whole[i], nullptr);
+      made = lists_[i].type == dtype::f32 ? read_measures(text, lists_[i].key, own.beside[i].real)
+                                          : read_list(text, lists_[i].key, own.beside[i].whole, nullptr);
     }
     return made;
   }
 
   // Numbers that an f32 can have: lists may hold NaN and Infinity, as Python writes them.
-  static outcome<void> read_measures(std::string_view text, const std::string& key, std::vector<double>& to) {
+  static outcome<void> read_measures(std::string_view text, const std::string& key, std::pmr::vector<double>& to) {
     outcome<void> read = read_list(text, key, to, nullptr);
     if (!read) return read;
     for (std::size_t i = 0; i < to.size(); ++i) {
@@ -219,15 +280,16 @@ class boxes_program final : public following_program, boxing_facet {
   }
 
   // "class cx cy width height", a box a line.
-  outcome<void> read_lines(std::string_view text, boxes_scratch& own) const {
-    own.numbers.clear();
-    std::vector<std::int64_t>& labels = own.whole.front();
-    labels.clear();
+  outcome<void> read_lines(std::string_view text, stored_boxes& own) const {
+    const std::size_t most = numbers_max(text);
+    std::pmr::vector<std::int64_t>& labels = own.beside.front().whole;
+    own.numbers.reserve(most);
+    labels.reserve(most);
     for (std::size_t number = 1; !text.empty(); ++number) {
       const std::size_t end = std::min(text.find('\n'), text.size());
       const std::string_view line = text.substr(0, end);
       text.remove_prefix(std::min(end + 1, text.size()));
-      std::array<double, box_numbers + 1> read{};
+      std::array<double, 5> read{};
       row_writer<double> to{.at = reinterpret_cast<std::byte*>(read.data()), .room = read.size()};
       if (const auto wrong = read_text(line, to)) return corrupt(str_cat("line ", number, ": ", *wrong));
       if (to.count == 0) continue;
@@ -242,10 +304,52 @@ class boxes_program final : public following_program, boxing_facet {
     return {};
   }
 
-  // In pixels of the stored picture.
-  outcome<pixels::box> box_of(std::span<const double> numbers, std::size_t i, const picture_geometry& picture) const {
-    const std::span<const double> all = numbers.subspan(i * box_numbers, box_numbers);
+  // Box i of the sample. It has no area where nothing is left of it.
+  outcome<made_box> make_box(std::span<const double> all, std::size_t i, const pixels::placed_picture& where) const {
     if (auto wrong = not_finite(all, i, "box")) return corrupt(std::move(*wrong));
+    made_box made;
+    if (is_rotated(settings_.how)) {
+      const outcome<pixels::quadrilateral> stored = quad_of(all, i);
+      if (!stored) return stored.error();
+      const pixels::placed_quad placed = pixels::place_quad(where, *stored);
+      for (std::size_t k = 0; k < made.numbers.size(); ++k) {
+        made.numbers[k] = static_cast<float>(placed.in_row[k / 2][k % 2]);
+      }
+      for (const auto& corner : *stored) {
+        made.center[0] += corner[0] / 4;
+        made.center[1] += corner[1] / 4;
+      }
+      made.area = placed.area;
+      made.whole_area = placed.whole_area;
+      return made;
+    }
+    const outcome<pixels::box> stored = box_of(all, i, where.geometry);
+    if (!stored) return stored.error();
+    made.center = {0.5 * (stored->left + stored->right), 0.5 * (stored->top + stored->bottom)};
+    const pixels::placed_box placed = pixels::place_box(where, *stored);
+    const pixels::box& in_row = placed.in_row;
+    made.numbers = {static_cast<float>(in_row.left), static_cast<float>(in_row.top), static_cast<float>(in_row.right),
+                    static_cast<float>(in_row.bottom)};
+    const bool is_there = made.numbers[2] > made.numbers[0] && made.numbers[3] > made.numbers[1];
+    made.area = is_there ? in_row.area() : 0;
+    made.whole_area = placed.whole_area;
+    return made;
+  }
+
+  // In pixels of the stored picture.
+  outcome<pixels::quadrilateral> quad_of(std::span<const double> all, std::size_t i) const {
+    if (settings_.how == box_format::cxcywhr) {
+      if (all[2] < 0 || all[3] < 0) return corrupt(element_text("box", i, all) + " has a negative size");
+      return pixels::rotated_box(all[0], all[1], all[2], all[3], all[4]);
+    }
+    pixels::quadrilateral corners;
+    for (std::size_t k = 0; k < all.size(); ++k) corners[k / 2][k % 2] = all[k];
+    if (pixels::sides_cross(corners)) {
+      return corrupt(element_text("box", i, all) + " has sides that cross; its corners go round it");
+    }
+    return corners;
+  }
+  outcome<pixels::box> box_of(std::span<const double> all, std::size_t i, const picture_geometry& picture) const {
     double a = all[0];
     double b = all[1];
     double c = all[2];
@@ -276,9 +380,11 @@ class boxes_program final : public following_program, boxing_facet {
   boxes::settings settings_;
   std::vector<list_beside> lists_;
   std::optional<dtype> stored_;  // none: text
+  std::size_t box_numbers_;      // stored
+  std::size_t box_bytes_;        // in the row
 };
 
-class boxes_model final : public one_program_field {
+class boxes_model final : public field_model {
  public:
   explicit boxes_model(boxes::settings settings) : settings_(std::move(settings)) {}
 
@@ -296,8 +402,16 @@ class boxes_model final : public one_program_field {
     if (settings_.bytes_max) out.add("bytes_max", std::uint64_t{*settings_.bytes_max});
     for (const auto& [key, type] : settings_.more) out.add("with", str_cat(key, " ", leat::name(type)));
     if (settings_.most) out.add("padded", str_cat(*settings_.most, " with ", settings_.fill));
+    if (!settings_.masks.empty()) out.add("masks", settings_.masks);
   }
-  std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by) const override {
+  void bind(const datasets::dataset_model& dataset, finished_by,
+            std::vector<std::unique_ptr<field_program>>& out) const override {
+    out.push_back(bound(dataset));
+    if (!settings_.masks.empty()) out.push_back(masks_of_boxes(settings_, dataset));
+  }
+
+ private:
+  [[nodiscard]] std::unique_ptr<field_program> bound(const datasets::dataset_model& dataset) const {
     if (!(settings_.min_area >= 0)) refuse(str_cat("min_area(", settings_.min_area, "): square pixels, from 0 on"));
     if (!(settings_.min_visible >= 0 && settings_.min_visible <= 1)) {
       refuse(str_cat("min_visible(", settings_.min_visible, "): a share, from 0 to 1"));
@@ -320,6 +434,9 @@ class boxes_model final : public one_program_field {
     if (settings_.most && (*settings_.most < 1 || *settings_.most > most_max)) {
       refuse(str_cat("padded(", *settings_.most, "): from 1 to ", most_max, " boxes"));
     }
+    if (!settings_.masks.empty() && !settings_.most) {
+      refuse("masks() are rows of one size; say padded() too, how many boxes a row has");
+    }
     const std::uint16_t field = field_of_target(dataset, settings_.member, settings_.name);
     const field_info& info = dataset.fields()[field];
     if (info.kind == field_kind::picture) throw_wrong_kind(info, settings_.name);
@@ -328,7 +445,6 @@ class boxes_model final : public one_program_field {
     return std::make_unique<boxes_program>(settings_, dataset, field, stored);
   }
 
- private:
   [[noreturn]] void refuse(const std::string& why) const {
     throw error(errc::usage, str_cat("boxes '", settings_.name, "': ", why));
   }

@@ -38,6 +38,9 @@ following_program::following_program(std::string leader, const datasets::dataset
 
 outcome<void> following_program::decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const {
   if (!keeps_) return {};
+  if (input.encoded.size() > facts_.encoded_bytes_max) {
+    return corrupt(too_many_bytes(input.encoded.size(), facts_.encoded_bytes_max));
+  }
   return keep_value(input, rows.back());
 }
 

@@ -5,6 +5,7 @@
 #include "stages/fields/bind.hpp"
 #include "stages/fields/first_value.hpp"
 #include "stages/fields/following.hpp"
+#include "stages/fields/mask_scratch.hpp"
 #include "stages/fields/number_list.hpp"
 #include "stages/fields/segmentation.hpp"
 #include "stages/pixels/mask_reader.hpp"
@@ -14,6 +15,9 @@
 #include <leat/error.hpp>
 #include <leat/targets.hpp>
 
+#include <algorithm>
+#include <cstring>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -24,12 +28,7 @@ namespace {
 // zlib, libpng and lines of a photograph's width; the numbers of a mask of two megapixels.
 constexpr std::size_t mask_scratch_bytes = std::size_t{2} << 20;
 
-class mask_scratch final : public field_scratch {
- public:
-  explicit mask_scratch(pixels::scratch_budget& budget) : reader(budget) {}
-  pixels::mask_reader reader;
-  pixels::mask_shapes shapes;
-};
+constexpr std::int64_t instances_max = 65'535;
 
 bool is_real(dtype type) noexcept { return type == dtype::f32 || type == dtype::f64; }
 
@@ -79,12 +78,36 @@ bool is_json(std::span<const std::byte> value) noexcept {
   return first != std::string_view::npos && text[first] == '{';
 }
 
+// The shapes of a sample's JSON.
+class json_shapes final : public pixels::shape_source {
+ public:
+  json_shapes(std::string_view json, const picture_geometry& picture) : json_(json), picture_(picture) {}
+
+  std::size_t bytes() const override { return segmentation_bytes_max(json_); }
+  outcome<void> read(pixels::mask_shapes& to) const override {
+    return read_segmentation(json_, picture_.picture_width, picture_.picture_height, to);
+  }
+
+ private:
+  std::string_view json_;
+  const picture_geometry& picture_;
+};
+
+// What numbers of shapes take of a usual sample: 16 bytes for each, which has some six letters.
+std::size_t shapes_bytes_of(const field_info& member, const mask::settings& settings) {
+  if (member.kind != field_kind::text && member.kind != field_kind::bytes) return 0;
+  const std::uint64_t mean = member.bytes_total / std::max<std::uint64_t>(member.samples, 1);
+  return static_cast<std::size_t>(std::min<std::uint64_t>(3 * mean, 3 * settings.bytes_max.value_or(mean)));
+}
+
+///   of_boxes   its planes are of the boxes that the program before it has kept
 class mask_program final : public following_program {
  public:
   mask_program(const mask::settings& settings, const datasets::dataset_model& dataset, std::uint16_t field,
-               const stored_mask& stored)
-      : following_program(settings.picture, dataset, field,
-                          {{.name = settings.name, .type = type_of(settings, stored)}}),
+               const stored_mask& stored, bool of_boxes = false)
+      : following_program(settings.picture, dataset, field, outputs_of(settings, stored, of_boxes)),
+        most_(settings.instances),
+        of_boxes_(of_boxes),
         stored_(stored),
         is_depth_(settings.is_depth),
         colours_(settings.colors),
@@ -94,21 +117,44 @@ class mask_program final : public following_program {
              .array = stored.array,
              .scaled = settings.scaled,
              .is_depth = settings.is_depth} {
-    facts_.scratch_bytes = mask_scratch_bytes;
+    facts_.encoded_bytes_max = bytes_max_or_any(settings.bytes_max, settings.name);
+    facts_.scratch_bytes = mask_scratch_bytes + shapes_bytes_of(dataset.fields()[field], settings);
+    facts_.scratch_of_previous = of_boxes;
+    facts_.names_member = of_boxes;
+    if (!most_) return;
+    how_.ignore = settings.ignore.value_or(usual_ignore(stored.type));
+    if (of_boxes) return;
+    first_objects_.resize(static_cast<std::size_t>(*most_));
+    std::iota(first_objects_.begin(), first_objects_.end(), std::int64_t{0});
   }
 
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const override {
-    return std::make_unique<mask_scratch>(budget);
+    auto made = std::make_unique<mask_scratch>();
+    made->reader.emplace(budget);
+    return made;
   }
 
  private:
+  static std::vector<output_spec> outputs_of(const mask::settings& settings, const stored_mask& stored, bool of_boxes) {
+    if (!settings.instances) return {{.name = settings.name, .type = type_of(settings, stored)}};
+    std::vector<output_spec> outputs{{.name = settings.name, .type = dtype::u8}};
+    if (!of_boxes) outputs.push_back({.name = settings.name + ".count", .type = dtype::i64});
+    return outputs;
+  }
   static dtype type_of(const mask::settings& settings, const stored_mask& stored) {
     if (settings.is_depth) return is_real(stored.type) ? dtype::f32 : dtype::u16;
     return settings.type ? *settings.type : pixels::is_mask_type(stored.type) ? stored.type : dtype::i64;
   }
-  void take_size(int height, int width) override { outputs_.front().row_shape = {height, width}; }
+  void take_size(int height, int width) override {
+    outputs_.front().row_shape = most_ ? dimensions{*most_, height, width} : dimensions{height, width};
+    if (!most_) return;
+    facts_.scratch_bytes += static_cast<std::size_t>(height) * static_cast<std::size_t>(width) * sizeof(std::uint16_t);
+  }
   outcome<void> make_rows(field_scratch& scratch, const decode_input& input, std::span<const std::byte> encoded,
                           const pixels::placed_picture& where, std::span<row_target> rows) const override {
+    if (encoded.size() > facts_.encoded_bytes_max) {
+      return corrupt(too_many_bytes(encoded.size(), facts_.encoded_bytes_max));
+    }
     pixels::mask_reading how = how_;
     if (stored_.is_npy) {
       try {
@@ -126,16 +172,24 @@ class mask_program final : public following_program {
       if (encoded.size() != bytes) return corrupt(str_cat("holds ", encoded.size(), " bytes, and its array ", bytes));
     }
     auto& own = static_cast<mask_scratch&>(scratch);
-    if (!how.array && !is_depth_ && is_json(encoded)) {
-      const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
-      const picture_geometry& picture = where.geometry;
-      outcome<void> read = read_segmentation(text, picture.picture_width, picture.picture_height, own.shapes);
-      if (!read) return read;
-      how.shapes = &own.shapes;
-    }
-    return own.reader.read(encoded, where, how, rows.front().bytes, input.stop);
+    const json_shapes shapes({reinterpret_cast<const char*>(encoded.data()), encoded.size()}, where.geometry);
+    if (!how.array && !is_depth_ && is_json(encoded)) how.shapes = &shapes;
+    if (!most_) return own.reader->read(encoded, where, how, rows.front().bytes, input.stop);
+    how.type = how.shapes != nullptr ? dtype::u8 : dtype::u16;
+    pixels::mask_planes planes{.objects = first_objects_};
+    if (of_boxes_) planes = {.objects = own.kept, .whole = own.boxes};
+    const outcome<std::size_t> objects =
+        own.reader->read_planes(encoded, where, how, planes, rows.front().bytes, input.stop);
+    if (!objects) return objects.error();
+    if (of_boxes_) return {};
+    const std::int64_t count = std::min(static_cast<std::int64_t>(*objects), *most_);
+    std::memcpy(rows[1].bytes.data(), &count, sizeof count);
+    return {};
   }
 
+  std::optional<std::int64_t> most_;  // planes of a row; none: it is a mask of numbers
+  bool of_boxes_;
+  std::vector<std::int64_t> first_objects_;  // 0, 1, ... of as many planes
   stored_mask stored_;
   bool is_depth_;
   pixels::colour_classes colours_;
@@ -155,20 +209,36 @@ class mask_model final : public one_program_field {
     if (settings_.type) out.add("type", leat::name(*settings_.type));
     for (const auto& rgb : settings_.colors) out.add("color", str_cat(rgb[0], "/", rgb[1], "/", rgb[2]));
     if (settings_.scaled) out.add("scaled", settings_.scaled);
+    if (settings_.instances) out.add("instances", *settings_.instances);
+    if (settings_.bytes_max) out.add("bytes_max", std::uint64_t{*settings_.bytes_max});
   }
   std::unique_ptr<field_program> program(const datasets::dataset_model& dataset, finished_by) const override {
     if (settings_.type && !pixels::is_mask_type(*settings_.type)) {
       refuse(str_cat("a mask of ", leat::name(*settings_.type), "; it has u8, u16, i32 or i64"));
     }
-    const std::uint16_t field = field_of_target(dataset, settings_.member, settings_.name);
-    auto made = std::make_unique<mask_program>(settings_, dataset, field, stored_in(dataset, field));
-    check_numbers(made->outputs().front().type);
+    check_instances();
+    std::unique_ptr<field_program> made = bound(dataset, false);
+    check_numbers(settings_.instances ? dtype::u16 : made->outputs().front().type);
     return made;
+  }
+
+  [[nodiscard]] std::unique_ptr<field_program> bound(const datasets::dataset_model& dataset, bool of_boxes) const {
+    const std::uint16_t field = field_of_target(dataset, settings_.member, settings_.name);
+    return std::make_unique<mask_program>(settings_, dataset, field, stored_in(dataset, field), of_boxes);
   }
 
  private:
   [[noreturn]] void refuse(const std::string& why) const {
     throw error(errc::usage, str_cat(settings_.is_depth ? "depth '" : "mask '", settings_.name, "': ", why));
+  }
+
+  void check_instances() const {
+    if (!settings_.instances) return;
+    if (*settings_.instances < 1 || *settings_.instances > instances_max) {
+      refuse(str_cat("instances(", *settings_.instances, "): from 1 to ", instances_max, " planes"));
+    }
+    if (settings_.type) refuse("instances() makes planes of u8, 0 and 1; leave as() out");
+    if (!settings_.colors.empty()) refuse("instances() are of numbers, and colors() of classes; leave one out");
   }
 
   void check_numbers(dtype type) const {
@@ -216,6 +286,16 @@ class mask_model final : public one_program_field {
 };
 
 }  // namespace
+
+std::unique_ptr<field_program> masks_of_boxes(const boxes::settings& of, const datasets::dataset_model& dataset) {
+  mask::settings settings;
+  settings.name = of.name + ".masks";
+  settings.member = of.masks;
+  settings.picture = of.picture;
+  settings.instances = of.most;
+  return mask_model(std::move(settings)).bound(dataset, true);
+}
+
 }  // namespace stages
 
 mask::operator field() const { return field(std::make_shared<stages::mask_model>(settings_)); }

@@ -184,6 +184,23 @@ std::optional<std::string> read_stored(std::span<const std::byte> bytes, dtype s
   return std::nullopt;
 }
 
+/// The most numbers that a text can have, as lists, as read_text() reads them, or between other parts of JSON: pieces between blanks,
+/// commas, brackets and what else stands there.
+[[nodiscard]] inline std::size_t numbers_max(std::string_view text) noexcept {
+  const auto is_between = [](char letter) {
+    return letter <= ' ' || letter == ',' || letter == '[' || letter == ']' || letter == ':' || letter == '{' ||
+           letter == '}';
+  };
+  std::size_t count = 0;
+  bool was_between = true;
+  for (const char letter : text) {
+    const bool is = is_between(letter);
+    count += was_between && !is ? 1 : 0;
+    was_between = is;
+  }
+  return count;
+}
+
 /// The most elements in so many bytes: of a text each but the last takes two characters.
 [[nodiscard]] inline std::size_t elements_max(std::optional<dtype> stored, std::size_t bytes) {
   return stored ? bytes / size_bytes(*stored) : (bytes + 1) / 2;

@@ -22,7 +22,9 @@ namespace {
 // What a thread keeps for points.
 class points_scratch final : public field_scratch {
  public:
-  std::vector<double> numbers;
+  explicit points_scratch(pixels::scratch_budget& budget) : arena(budget) {}
+
+  pixels::scratch_arena arena;
 };
 
 class points_program final : public following_program {
@@ -36,10 +38,11 @@ class points_program final : public following_program {
         stored_(stored),
         width_(settings.visibility ? 3 : 2) {
     facts_.encoded_bytes_max = bytes_max_or_any(settings.bytes_max, settings.name);
+    facts_.scratch_bytes = lists_scratch_bytes(dataset.fields()[field], stored, facts_.encoded_bytes_max, 1);
   }
 
-  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {
-    return std::make_unique<points_scratch>();
+  std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget& budget) const override {
+    return std::make_unique<points_scratch>(budget);
   }
 
  private:
@@ -52,11 +55,13 @@ class points_program final : public following_program {
     if (encoded.size() > facts_.encoded_bytes_max) {
       return corrupt(too_many_bytes(encoded.size(), facts_.encoded_bytes_max));
     }
-    std::vector<double>& numbers = static_cast<points_scratch&>(scratch).numbers;
+    list_memory memory(static_cast<points_scratch&>(scratch).arena);
+    outcome<void> found = memory.reserve(numbers_max(encoded, stored_), 1);
+    if (!found) return found;
+    std::pmr::vector<double> numbers(memory.get());
     const std::string_view text(reinterpret_cast<const char*>(encoded.data()), encoded.size());
     inner_lists lists;
-    outcome<void> found =
-        stored_ ? read_elements(encoded, *stored_, numbers) : read_list(text, settings_.key, numbers, &lists);
+    found = stored_ ? read_elements(encoded, *stored_, numbers) : read_list(text, settings_.key, numbers, &lists);
     if (!found) return found;
     if (numbers.size() % width_ != 0 || lists.length % width_ != 0) {
       return corrupt(str_cat("has ", lists.length != 0 ? lists.length : numbers.size(), " numbers",
@@ -74,7 +79,7 @@ class points_program final : public following_program {
       return corrupt(str_cat("has ", count, " points; objects of flip_pairs() have ", object));
     }
     for (std::size_t i = 0; i < count; ++i) {
-      const std::span<const double> stored = std::span(numbers).subspan(i * width_, width_);
+      const std::span<const double> stored = std::span<const double>(numbers).subspan(i * width_, width_);
       if (auto wrong = not_finite(stored, i, "point")) return corrupt(std::move(*wrong));
       const std::array<float, 3> made = place(stored, where);
       std::memcpy(row.bytes.data() + place_of(i, where) * width_ * sizeof(float), made.data(), width_ * sizeof(float));

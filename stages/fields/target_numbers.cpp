@@ -4,13 +4,40 @@
 #include "base/text.hpp"
 #include "datasets/wire/json_value.hpp"
 
+#include <leat/samples.hpp>
+
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 namespace leat::stages {
 
+outcome<void> list_memory::reserve(std::size_t numbers, std::size_t lists) {
+  const std::size_t bytes = numbers * sizeof(double) + lists * alignof(std::max_align_t);
+  outcome<void> reserved = arena_.reserve(pixels::scratch_arena::rounded(bytes));
+  if (!reserved) return reserved;
+  void* const first = arena_.take(bytes);
+  if (first == nullptr) return unsupported("more scratch memory was needed than had been reserved");
+  memory_.emplace(first, bytes, std::pmr::null_memory_resource());
+  return {};
+}
+
+std::size_t numbers_max(std::span<const std::byte> value, std::optional<dtype> stored) {
+  if (stored) return value.size() / size_bytes(*stored);
+  return numbers_max(std::string_view(reinterpret_cast<const char*>(value.data()), value.size()));
+}
+
+std::size_t lists_scratch_bytes(const field_info& member, std::optional<dtype> stored, std::size_t bytes_max,
+                                std::size_t lists) {
+  constexpr std::size_t letters_usual = 5;  // of a number, with what stands behind it
+  const std::uint64_t mean = member.bytes_total / std::max<std::uint64_t>(member.samples, 1);
+  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(mean, bytes_max));
+  const std::size_t numbers = bytes / (stored ? size_bytes(*stored) : letters_usual);
+  return pixels::scratch_arena::base_bytes + lists * numbers * sizeof(double);
+}
+
 template <class To>
-outcome<void> read_list(std::string_view text, const std::string& key, std::vector<To>& to, inner_lists* lists) {
+outcome<void> read_list(std::string_view text, const std::string& key, std::pmr::vector<To>& to, inner_lists* lists) {
   std::string_view list = text;
   std::string what = "the list";
   if (!key.empty()) {
@@ -24,7 +51,7 @@ outcome<void> read_list(std::string_view text, const std::string& key, std::vect
   }
   const std::size_t begin = list.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos || list[begin] != '[') return corrupt(str_cat(what, " is no list of JSON"));
-  to.resize(elements_max(std::nullopt, list.size()));
+  to.resize(numbers_max(list));
   row_writer<To> row{.at = reinterpret_cast<std::byte*>(to.data()), .room = to.size()};
   if (std::optional<std::string> wrong = read_text(list, row, lists)) return corrupt(str_cat(what, ": ", *wrong));
   to.resize(row.count);
@@ -34,10 +61,10 @@ outcome<void> read_list(std::string_view text, const std::string& key, std::vect
   return {};
 }
 
-template outcome<void> read_list(std::string_view, const std::string&, std::vector<double>&, inner_lists*);
-template outcome<void> read_list(std::string_view, const std::string&, std::vector<std::int64_t>&, inner_lists*);
+template outcome<void> read_list(std::string_view, const std::string&, std::pmr::vector<double>&, inner_lists*);
+template outcome<void> read_list(std::string_view, const std::string&, std::pmr::vector<std::int64_t>&, inner_lists*);
 
-outcome<void> read_elements(std::span<const std::byte> bytes, dtype stored, std::vector<double>& to) {
+outcome<void> read_elements(std::span<const std::byte> bytes, dtype stored, std::pmr::vector<double>& to) {
   to.resize(bytes.size() / size_bytes(stored));
   row_writer<double> row{.at = reinterpret_cast<std::byte*>(to.data()), .room = to.size()};
   if (std::optional<std::string> wrong = read_stored(bytes, stored, row)) return corrupt(std::move(*wrong));

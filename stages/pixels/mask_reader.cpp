@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -216,46 +217,145 @@ class one_mask {
 
   outcome<void> fill(std::span<const std::byte> encoded, const picture_info& info, const png_samples& samples, To* row,
                      const std::atomic<bool>* stop) {
+    outcome<void> made = begin(encoded, info, false, 0, stop);
+    if (!made) return made;
+    std::pmr::monotonic_buffer_resource memory(shapes_, shapes_bytes_, std::pmr::null_memory_resource());
+    mask_shapes shapes(&memory);
+    if (how_.shapes != nullptr) {
+      made = how_.shapes->read(shapes);
+      if (made) made = paint(shapes, info.height, stop);
+    } else {
+      made = is_png() ? read_png(samples, region_, pixels_) : read_array(encoded, region_, pixels_, stop);
+    }
+    if (made) show(row, how_.ignore);
+    return made;
+  }
+
+  outcome<std::size_t> fill_planes(std::span<const std::byte> encoded, const picture_info& info,
+                                   const png_samples& samples, const mask_planes& planes, std::uint8_t* rows,
+                                   const std::atomic<bool>* stop) {
+    const std::size_t row_pixels = pixels_of(where_.geometry.row_width, where_.geometry.row_height);
+    const bool is_stored = how_.shapes == nullptr;
+    has_planes_ = true;
+    outcome<void> made = begin(encoded, info, is_stored, is_stored ? row_pixels * sizeof(To) : 0, stop);
+    if (!made) return made.error();
+    if (!is_stored) {
+      if constexpr (std::is_same_v<To, std::uint8_t>) return paint_planes(info.height, planes, rows, stop);
+      return out_of_scratch();
+    }
+    made = is_png() ? read_png(samples, region_, pixels_) : read_array(encoded, region_, pixels_, stop);
+    if (!made) return made.error();
+    std::int64_t largest = 0;
+    for (const To number : std::span(pixels_, pixels_of(region_.width, region_.height))) {
+      const auto value = static_cast<std::int64_t>(number);
+      if (value != how_.ignore) largest = std::max(largest, value);
+    }
+    if (planes.whole && static_cast<std::uint64_t>(largest) > *planes.whole) {
+      return stages::corrupt(
+          str_cat("number ", largest, " is of no box, of which there are ", *planes.whole, ": box i has number i + 1"));
+    }
+    auto* const numbers = arena_.take_array<To>(row_pixels);
+    if (numbers == nullptr) return out_of_scratch();
+    show(numbers, 0);
+    const std::span<const std::int64_t> objects = planes.objects;
+    std::int64_t last = 0;
+    std::uint8_t* plane = nullptr;
+    for (std::size_t i = 0; i < row_pixels; ++i) {
+      const auto number = static_cast<std::int64_t>(numbers[i]);
+      if (number == 0 || number == how_.ignore) continue;
+      if (number != last) {
+        const auto found = std::lower_bound(objects.begin(), objects.end(), number - 1);
+        plane = found == objects.end() || *found != number - 1
+                    ? nullptr
+                    : rows + static_cast<std::size_t>(found - objects.begin()) * row_pixels;
+        last = number;
+      }
+      if (plane != nullptr) plane[i] = 1;
+    }
+    return static_cast<std::size_t>(largest);
+  }
+
+ private:
+  static std::size_t pixels_of(int width, int height) noexcept {
+    return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  }
+  [[nodiscard]] bool is_png() const noexcept { return !how_.array && how_.shapes == nullptr; }
+
+  // Takes memory for a region of the mask.
+  //   whole   of all of it; otherwise of what the row shows
+  outcome<void> begin(std::span<const std::byte> encoded, const picture_info& info, bool whole, std::size_t more_bytes,
+                      const std::atomic<bool>* stop) {
     const picture_geometry& geometry = where_.geometry;
-    const bool is_png = !how_.array && how_.shapes == nullptr;
-    if (is_png) {
+    if (is_png()) {
       outcome<void> opened = png_.open(encoded, info, {.stop = stop, .as_stored = true});
       if (!opened) return opened;
     }
     const std::size_t table_bytes = static_cast<std::size_t>(geometry.row_width) * sizeof(std::int64_t);
-    warp_matrix from_row = geometry.matrix;
+    from_row_ = geometry.matrix;
     if (info.width != geometry.picture_width || info.height != geometry.picture_height) {
       const double across = static_cast<double>(info.width) / geometry.picture_width;
       const double down = static_cast<double>(info.height) / geometry.picture_height;
-      from_row = followed({across, 0, 0, 0, down, 0, 0, 0, 1}, from_row);
+      from_row_ = followed({across, 0, 0, 0, down, 0, 0, 0, 1}, from_row_);
     }
     runs_.clear();
     for (int y = 0; y < geometry.row_height; ++y) runs_.push_back(shown_in_line(where_, y));
-    rectangle region = region_of(from_row, runs_.data(), geometry.row_height, info.width, info.height);
-    const bool is_empty = region.width == 0;
-    if (is_empty) region = {0, 0, 1, 1};  // Damage is found all the same.
-    const std::size_t plane_bytes =
-        static_cast<std::size_t>(region.width) * static_cast<std::size_t>(region.height) * sizeof(To);
-    const std::size_t marks_bytes = how_.shapes != nullptr ? plane_bytes / sizeof(To) : 0;
+    region_ = region_of(from_row_, runs_.data(), geometry.row_height, info.width, info.height);
+    if (region_.width == 0) region_ = {0, 0, 1, 1};  // Damage is found all the same.
+    if (whole) region_ = {0, 0, info.width, info.height};
+    const std::size_t plane_bytes = pixels_of(region_.width, region_.height) * sizeof(To);
+    marks_bytes_ = how_.shapes != nullptr ? plane_bytes / sizeof(To) : 0;
+    shapes_bytes_ = how_.shapes != nullptr ? how_.shapes->bytes() : 0;
     outcome<void> reserved =
-        arena_.reserve((is_png ? png_.scratch_bytes(region, 1) : 0) + scratch_arena::rounded(table_bytes) +
-                       scratch_arena::rounded(plane_bytes) + scratch_arena::rounded(marks_bytes));
+        arena_.reserve((is_png() ? png_.scratch_bytes(region_, 1) : 0) + scratch_arena::rounded(table_bytes) +
+                       scratch_arena::rounded(plane_bytes) + scratch_arena::rounded(marks_bytes_) +
+                       scratch_arena::rounded(shapes_bytes_) + scratch_arena::rounded(more_bytes));
     if (!reserved) return reserved;
-    auto* const pixels = static_cast<To*>(arena_.take(plane_bytes));
-    auto* const columns = arena_.take_array<std::int64_t>(static_cast<std::size_t>(geometry.row_width));
-    if (pixels == nullptr || columns == nullptr) return out_of_scratch();
-    outcome<void> read = is_png             ? read_png(samples, region, pixels)
-                         : marks_bytes != 0 ? paint(info.height, region, pixels, marks_bytes, stop)
-                                            : read_array(encoded, region, pixels, stop);
-    if (!read) return read;
-    from_row =
-        followed({1, 0, -static_cast<double>(region.x), 0, 1, -static_cast<double>(region.y), 0, 0, 1}, from_row);
-    look_up({runs_.data(), from_row, geometry.row_width, geometry.row_height},
-            plane<To>{pixels, region.width, region.height}, how_.ignore, columns, row);
+    pixels_ = static_cast<To*>(arena_.take(plane_bytes));
+    columns_ = arena_.take_array<std::int64_t>(static_cast<std::size_t>(geometry.row_width));
+    marks_ = arena_.take_array<std::uint8_t>(marks_bytes_);
+    shapes_ = arena_.take(shapes_bytes_);
+    if (pixels_ == nullptr || columns_ == nullptr || marks_ == nullptr || shapes_ == nullptr) return out_of_scratch();
+    std::fill_n(marks_, marks_bytes_, std::uint8_t{0});
+    from_row_ =
+        followed({1, 0, -static_cast<double>(region_.x), 0, 1, -static_cast<double>(region_.y), 0, 0, 1}, from_row_);
     return {};
   }
 
- private:
+  // What the row shows of the region.
+  void show(To* row, std::int64_t outside) const noexcept {
+    const picture_geometry& geometry = where_.geometry;
+    look_up({runs_.data(), from_row_, geometry.row_width, geometry.row_height},
+            plane<To>{pixels_, region_.width, region_.height}, outside, columns_, row);
+  }
+
+  // Each object by itself.
+  outcome<std::size_t> paint_planes(int picture_height, const mask_planes& planes, std::uint8_t* rows,
+                                    const std::atomic<bool>* stop) {
+    std::pmr::monotonic_buffer_resource memory(shapes_, shapes_bytes_, std::pmr::null_memory_resource());
+    mask_shapes shapes(&memory);
+    const outcome<void> read = how_.shapes->read(shapes);
+    if (!read) return read.error();
+    if (planes.whole && shapes.objects != *planes.whole) {
+      return stages::corrupt(
+          str_cat("has ", shapes.objects, " segmentations, and there are ", *planes.whole, " boxes"));
+    }
+    const std::size_t row_pixels = pixels_of(where_.geometry.row_width, where_.geometry.row_height);
+    const auto* each = shapes.all.data();
+    const auto* const end = each + shapes.all.size();
+    for (std::size_t i = 0; i < planes.objects.size(); ++i) {
+      if (stop != nullptr && stop->load(std::memory_order_relaxed)) return stages::cancelled();
+      const auto object = static_cast<std::uint32_t>(planes.objects[i]);
+      while (each != end && each->object < object) ++each;  // Shapes stand in the order of their objects.
+      bool is_painted = false;
+      for (; each != end && each->object == object; ++each) {
+        if (!std::exchange(is_painted, true)) std::fill_n(pixels_, marks_bytes_, To{0});
+        paint_one(shapes, *each, picture_height, 1);
+      }
+      if (is_painted) show(rows + i * row_pixels, 0);
+    }
+    return shapes.objects;
+  }
+
   outcome<void> read_png(const png_samples& samples, const rectangle& region, To* to) {
     outcome<void> started = png_.start(region, 1);
     if (!started) return started;
@@ -309,14 +409,10 @@ class one_mask {
     return made;
   }
 
-  outcome<void> paint(int picture_height, const rectangle& region, To* to, std::size_t marks_bytes,
-                      const std::atomic<bool>* stop) {
-    auto* const marks = arena_.take_array<std::uint8_t>(marks_bytes);
-    if (marks == nullptr) return out_of_scratch();
-    std::fill_n(marks, marks_bytes, std::uint8_t{0});
-    std::fill_n(to, marks_bytes, To{0});
+  outcome<void> paint(const mask_shapes& shapes, int picture_height, const std::atomic<bool>* stop) {
+    std::fill_n(pixels_, marks_bytes_, To{0});
     for (const bool are_ignored : {true, false}) {
-      for (const mask_shape& each : how_.shapes->all) {
+      for (const mask_shape& each : shapes.all) {
         if (each.is_ignored != are_ignored) continue;
         if (stop != nullptr && stop->load(std::memory_order_relaxed)) return stages::cancelled();
         const std::int64_t number = are_ignored ? how_.ignore : each.number;
@@ -324,13 +420,16 @@ class one_mask {
           return stages::corrupt(
               str_cat("category ", number, " is none of ", leat::name(how_.type), "; mask::as() says another type"));
         }
-        paint_shape(*how_.shapes, each, picture_height, region, marks, [&](int x, int begin, int end) {
-          To* at = to + static_cast<std::ptrdiff_t>(begin - region.y) * region.width + (x - region.x);
-          for (int y = begin; y < end; ++y, at += region.width) *at = static_cast<To>(number);
-        });
+        paint_one(shapes, each, picture_height, static_cast<To>(number));
       }
     }
     return {};
+  }
+  void paint_one(const mask_shapes& shapes, const mask_shape& shape, int picture_height, To number) noexcept {
+    paint_shape(shapes, shape, picture_height, region_, marks_, [&](int x, int begin, int end) {
+      To* at = pixels_ + static_cast<std::ptrdiff_t>(begin - region_.y) * region_.width + (x - region_.x);
+      for (int y = begin; y < end; ++y, at += region_.width) *at = number;
+    });
   }
 
   static bool has_number(std::int64_t number) noexcept {
@@ -344,7 +443,9 @@ class one_mask {
   [[nodiscard]] outcome<void> does_not_fit(const std::string& value, const rectangle& region, int x, int y) const {
     return stages::corrupt(str_cat("number ", value, " at ", place_text(region, x, y), " is none of ",
                                    leat::name(how_.type),
-                                   how_.is_depth ? ", as the first sample's are" : "; mask::as() says another type"));
+                                   how_.is_depth ? ", as the first sample's are"
+                                   : has_planes_ ? ", which numbers of objects are"
+                                                 : "; mask::as() says another type"));
   }
 
   scratch_arena& arena_;
@@ -352,6 +453,16 @@ class one_mask {
   std::vector<pixel_run>& runs_;
   const placed_picture& where_;
   const mask_reading& how_;
+  // Of the mask that is read.
+  bool has_planes_ = false;
+  rectangle region_{};
+  warp_matrix from_row_{};  // to a place in the region
+  To* pixels_ = nullptr;
+  std::int64_t* columns_ = nullptr;
+  std::uint8_t* marks_ = nullptr;
+  std::size_t marks_bytes_ = 0;
+  void* shapes_ = nullptr;
+  std::size_t shapes_bytes_ = 0;
 };
 
 }  // namespace
@@ -376,11 +487,16 @@ bool is_mask_type(dtype type) noexcept {
   return type == dtype::u8 || type == dtype::u16 || type == dtype::i32 || type == dtype::i64;
 }
 
-outcome<void> mask_reader::read(std::span<const std::byte> encoded, const placed_picture& where,
-                                const mask_reading& how, std::span<std::byte> row, const std::atomic<bool>* stop) {
-  const arena_use use(arena_);
+// What is known of a mask before it is read.
+struct mask_reader::opened {
   picture_info info;
   png_samples samples;
+};
+
+outcome<mask_reader::opened> mask_reader::open(std::span<const std::byte> encoded, const placed_picture& where,
+                                               const mask_reading& how) const {
+  opened made;
+  auto& [info, samples] = made;
   if (how.shapes != nullptr) {
     info.width = where.geometry.picture_width;
     info.height = where.geometry.picture_height;
@@ -399,10 +515,34 @@ outcome<void> mask_reader::read(std::span<const std::byte> encoded, const placed
                                    sizes_of(picture.picture_width, picture.picture_height), "; ", kind_of(how),
                                    "::scaled() lays it over the picture all the same"));
   }
+  return made;
+}
+
+outcome<std::size_t> mask_reader::read_planes(std::span<const std::byte> encoded, const placed_picture& where,
+                                              const mask_reading& how, const mask_planes& planes,
+                                              std::span<std::byte> rows, const std::atomic<bool>* stop) {
+  const arena_use use(arena_);
+  const outcome<opened> found = open(encoded, where, how);
+  if (!found) return found.error();
+  std::fill(rows.begin(), rows.end(), std::byte{0});
+  auto* const first = reinterpret_cast<std::uint8_t*>(rows.data());
+  if (how.shapes != nullptr) {
+    return one_mask<std::uint8_t>(arena_, png_, runs_, where, how)
+        .fill_planes(encoded, found->info, found->samples, planes, first, stop);
+  }
+  return one_mask<std::uint16_t>(arena_, png_, runs_, where, how)
+      .fill_planes(encoded, found->info, found->samples, planes, first, stop);
+}
+
+outcome<void> mask_reader::read(std::span<const std::byte> encoded, const placed_picture& where,
+                                const mask_reading& how, std::span<std::byte> row, const std::atomic<bool>* stop) {
+  const arena_use use(arena_);
+  const outcome<opened> found = open(encoded, where, how);
+  if (!found) return found.error();
   const auto fill = [&](auto zero) {
     using to = decltype(zero);
     return one_mask<to>(arena_, png_, runs_, where, how)
-        .fill(encoded, info, samples, reinterpret_cast<to*>(row.data()), stop);
+        .fill(encoded, found->info, found->samples, reinterpret_cast<to*>(row.data()), stop);
   };
   switch (how.type) {
     case dtype::u16:

@@ -48,7 +48,7 @@ struct mask_array {
 ///   ignore     of pixels that show nothing of the picture, a value of the type
 ///   colours    of RGB
 ///   array      the bytes are these numbers; none: they are a PNG file
-///   shapes     it is painted of them, on 0, and no bytes are looked at
+///   shapes     it is painted of them, on 0, and no bytes are looked at; they are read in scratch memory
 ///   scaled     sizes may differ
 ///   is_depth   it is of measures: grey, and no indexes of a palette
 struct mask_reading {
@@ -56,9 +56,18 @@ struct mask_reading {
   std::int64_t ignore = 255;
   const colour_classes* colours = nullptr;
   std::optional<mask_array> array = std::nullopt;
-  const mask_shapes* shapes = nullptr;
+  const shape_source* shapes = nullptr;
   bool scaled = false;
   bool is_depth = false;
+};
+
+/// Objects that get a plane each.
+///   objects   their numbers from 0, ascending: plane i is of objects[i]
+///   whole     of PNG and arrays it is known how many objects there are: a number above that is corrupt. As many shapes of objects as
+///             that have to be there
+struct mask_planes {
+  std::span<const std::int64_t> objects;
+  std::optional<std::size_t> whole = std::nullopt;
 };
 
 /// Whether a mask can have this type.
@@ -76,7 +85,18 @@ class mask_reader {
   outcome<void> read(std::span<const std::byte> encoded, const placed_picture& where, const mask_reading& how,
                      std::span<std::byte> row, const std::atomic<bool>* stop);
 
+  /// Fills planes of a row: 1 where the object is, 0 elsewhere. Of PNG and arrays object i is number i + 1, and how.ignore none.
+  ///   how       of u8 for shapes, u16 for others
+  ///   rows      of where.geometry's row, one plane after another; those behind the last object become 0
+  ///   returns   how many objects the mask has; or as above
+  outcome<std::size_t> read_planes(std::span<const std::byte> encoded, const placed_picture& where,
+                                   const mask_reading& how, const mask_planes& planes, std::span<std::byte> rows,
+                                   const std::atomic<bool>* stop);
+
  private:
+  struct opened;
+  outcome<opened> open(std::span<const std::byte> encoded, const placed_picture& where, const mask_reading& how) const;
+
   scratch_arena arena_;
   png_reader png_;
   std::vector<pixel_run> runs_;  // of one mask

@@ -1,12 +1,14 @@
 // Shapes that a mask is painted of, as COCO's annotations have them: outlines, and runs of pixels.
 #pragma once
 
+#include "base/outcome.hpp"
 #include "stages/pixels/geometry.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -14,9 +16,11 @@ namespace leat::pixels {
 
 ///   number       what its pixels become
 ///   is_ignored   they become what the mask ignores
-///   first        of its numbers in mask_shapes, places or runs
+///   object       which of the picture's it is, or a part of
+///   first        of its numbers in mask_shapes
 struct mask_shape {
   std::int64_t number = 0;
+  std::uint32_t object = 0;
   bool is_ignored = false;
   bool is_outline = true;
   std::size_t first = 0;
@@ -24,19 +28,29 @@ struct mask_shape {
 };
 
 /// Shapes of a picture.
-///   all      later ones are painted over earlier ones, and those that are ignored below all others
-///   places   x and y of each corner of an outline, within outline_place_max
-///   runs     pixels outside and inside in turns, down the columns from the left; those of a shape are all of the picture's
+///   all       later ones are painted over earlier ones, and those that are ignored below all others
+///   numbers   of an outline x and y of each corner, within outline_place_max. Of runs whole numbers: pixels outside and inside in turns,
+///             down the columns from the left, together all of the picture's
+///   objects   of the picture, also those of no shape
 struct mask_shapes {
-  std::vector<mask_shape> all;
-  std::vector<double> places;
-  std::vector<std::int64_t> runs;
+  explicit mask_shapes(std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : all(memory), numbers(memory) {}
 
-  void clear() noexcept {
-    all.clear();
-    places.clear();
-    runs.clear();
-  }
+  std::pmr::vector<mask_shape> all;
+  std::pmr::vector<double> numbers;
+  std::size_t objects = 0;
+};
+
+/// Shapes that are made when there is memory for them.
+class shape_source {
+ public:
+  /// The most that read() takes of the memory of `to`.
+  [[nodiscard]] virtual std::size_t bytes() const = 0;
+  ///   to   empty
+  [[nodiscard]] virtual stages::outcome<void> read(mask_shapes& to) const = 0;
+
+ protected:
+  ~shape_source() = default;
 };
 
 /// A place further away is none of a picture.
@@ -65,7 +79,7 @@ void paint_shape(const mask_shapes& shapes, const mask_shape& shape, int picture
                  std::uint8_t* marks, const Paint& paint) {
   const int bottom = part.y + part.height;
   if (shape.is_outline) {
-    const auto places = std::span(shapes.places).subspan(shape.first, shape.count);
+    const auto places = std::span<const double>(shapes.numbers).subspan(shape.first, shape.count);
     const column_range columns = mark_outline(places, picture_height, part, marks);
     const auto lines = static_cast<std::size_t>(part.height);
     for (int x = columns.begin; x < columns.end; ++x) {
@@ -86,8 +100,8 @@ void paint_shape(const mask_shapes& shapes, const mask_shape& shape, int picture
   const std::int64_t height = picture_height;
   std::int64_t at = 0;
   bool is_inside = false;
-  for (const std::int64_t run : std::span(shapes.runs).subspan(shape.first, shape.count)) {
-    const std::int64_t end = at + run;
+  for (const double run : std::span<const double>(shapes.numbers).subspan(shape.first, shape.count)) {
+    const std::int64_t end = at + static_cast<std::int64_t>(run);
     if (is_inside) {
       const std::int64_t first = std::max(at, part.x * height);
       const std::int64_t last = std::min(end, (part.x + part.width) * height);

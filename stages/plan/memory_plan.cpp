@@ -194,7 +194,10 @@ memory_plan divide_memory(const memory_needs& needs) {
                " usually, a quarter of all that is allowed for one large picture",
                needs.expanded_bytes_per_thread == 0
                    ? std::string()
-                   : str_cat("; of it ", bytes_text(needs.expanded_bytes_per_thread), " for expanded blocks"))}};
+                   : str_cat("; of it ", bytes_text(needs.expanded_bytes_per_thread), " for expanded blocks"),
+               needs.target_bytes_per_thread == 0 ? std::string()
+                                                  : str_cat("; of it ", bytes_text(needs.target_bytes_per_thread),
+                                                            " for masks, boxes and points and the numbers in them"))}};
   if (kept_wanted != 0) {
     shown.lines.push_back({"kept blocks", plan.kept_bytes,
                            str_cat(needs.blocks_kept, " x ", bytes_text(needs.block_bytes_max),

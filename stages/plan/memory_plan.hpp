@@ -31,6 +31,7 @@ struct memory_needs {
   bool threads_automatic = false;
   std::size_t scratch_bytes_per_thread = 0;   ///< what a usual sample takes
   std::size_t expanded_bytes_per_thread = 0;  ///< of which the largest blocks, expanded
+  std::size_t target_bytes_per_thread = 0;    ///< of which masks, boxes and points, and their numbers
   std::uint32_t prefetch_batches = 0;         ///< 0: what fits, at most prefetch_default or what a drive wants
   std::uint32_t queue_depth = 0;              ///< reads to leases in flight, of all I/O threads
   std::uint64_t batches_in_flight = 0;        ///< whose reads are as many as the drive is given at a time

@@ -374,8 +374,8 @@ bool decoder::make_following(sample_in_flight& sample, thread_state& own, const 
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     if (pictures_[p] == p) continue;
     const picture_geometry* const picture = geometry_of(*sample.owner, sample.row, pictures_[p]);
-    const outcome<void> made = programs_[p]->facets().following->make(*own.scratch[p], input_of(sample, p, own, stop),
-                                                                      *picture, rows_of(p, own));
+    const outcome<void> made = programs_[p]->facets().following->make(
+        *own.scratch[scratch_of_[p]], input_of(sample, p, own, stop), *picture, rows_of(p, own));
     if (!made) {
       refuse(sample, p, made.error());
       return false;
@@ -440,6 +440,11 @@ decoder::address decoder::find(const pick& of, std::uint16_t field_at_fault) con
   datasets::part_list parts;
   dataset_.parts(of.sample, needs, parts);
   const auto lies_nowhere = [](const datasets::part& each) { return each.is_made(); };
+  // What is made of a file says itself where it was in it; another member's file is whole.
+  if (std::any_of(parts.begin(), parts.end(),
+                  [&](const datasets::part& each) { return each.field == field_at_fault && lies_nowhere(each); })) {
+    return found;
+  }
   parts.erase(std::remove_if(parts.begin(), parts.end(), lies_nowhere), parts.end());
   if (parts.empty()) return found;
   // The member that is to blame; where one is missing, the sample's first.

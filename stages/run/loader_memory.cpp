@@ -265,6 +265,9 @@ memory_needs needs_of(const run_spec& run, const loader_options& options, const 
   if (needs.block_bytes_max != 0) keep_blocks(run, blocks_of_rows, needs);
   needs.scratch_bytes_per_thread = scratch_bytes_of(run.programs());
   needs.expanded_bytes_per_thread = expanded_bytes;
+  for (const auto& program : run.programs()) {
+    if (program->facets().following != nullptr) needs.target_bytes_per_thread += program->facts().scratch_bytes;
+  }
   needs.scratch_bytes_per_thread += expanded_bytes;
   if (options.digests) needs.scratch_bytes_per_thread += layout.made_row_bytes();
   needs.scratch_bytes_per_thread += mixer::scratch_bytes(layout, options.mix, options.digests);

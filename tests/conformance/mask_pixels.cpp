@@ -16,8 +16,8 @@ int main() {
   int height = 0;
   int width = 0;
   std::string json;
-  pixels::mask_shapes shapes;
   while (std::cin >> height >> width && std::getline(std::cin, json)) {
+    pixels::mask_shapes shapes;
     if (const auto read = stages::read_segmentation(json, width, height, shapes); !read) {
       std::fprintf(stderr, "%s\n", read.reason().c_str());
       return 1;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory_resource>
 #include <string_view>
 #include <vector>
 
@@ -49,8 +50,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   pixels::rectangle part{data[2] % width, data[3] % height, 0, 0};
   part.width = 1 + data[4] % (width - part.x);
   part.height = 1 + data[5] % (height - part.y);
-  pixels::mask_shapes shapes;
   const std::string_view json(reinterpret_cast<const char*>(data) + head, size - head);
+  // It takes no more memory than it says: a further byte throws.
+  std::vector<std::byte> room(stages::segmentation_bytes_max(json));
+  std::pmr::monotonic_buffer_resource memory(room.data(), room.size(), std::pmr::null_memory_resource());
+  pixels::mask_shapes shapes(&memory);
   if (!stages::read_segmentation(json, width, height, shapes)) return 0;
   const std::vector<std::int64_t> whole = painted(shapes, height, {0, 0, width, height});
   const std::vector<std::int64_t> some = painted(shapes, height, part);

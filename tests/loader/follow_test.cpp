@@ -289,6 +289,13 @@ TEST(following, says_what_is_wrong_with_a_target) {
   EXPECT_THAT(reason("{\"b\": [[1, 5, 3, 4]]}", plain), HasSubstr("has its lower edge above its upper one"));
   EXPECT_THAT(reason("{\"b\": [[1, 2, -3, 4]]}", plain.in(box_format::xywh)), HasSubstr("has a negative size"));
   EXPECT_THAT(reason("{\"b\": [1, 2, 1e999, 4]}", plain), HasSubstr("element 2 is"));
+  const boxes turned = plain.in(box_format::cxcywhr);
+  EXPECT_THAT(reason("{\"b\": [[1, 2, 3, 4]]}", turned), HasSubstr("has boxes of 4 numbers; a box has 5"));
+  EXPECT_THAT(reason("{\"b\": [1, 2, 3, 4, 5, 6]}", turned), HasSubstr("has 6 numbers; a box has 5"));
+  EXPECT_THAT(reason("{\"b\": [1, 2, -3, 4, 5]}", turned), HasSubstr("box 0 (1, 2, -3, 4, 5) has a negative size"));
+  EXPECT_THAT(reason("{\"b\": [1, 2, 3, 4, NaN]}", turned), HasSubstr("has a number that is not finite"));
+  EXPECT_THAT(reason("{\"b\": [0, 0, 4, 4, 4, 0, 0, 4]}", plain.in(box_format::xyxyxyxy)),
+              HasSubstr("box 0 (0, 0, 4, 4, 4, 0, 0, 4) has sides that cross"));
   EXPECT_THAT(reason("{\"b\": [1, 2, 3, 4], \"l\": [1, 2]}", plain.labels("l")),
               HasSubstr("has 1 boxes, and 2 labels in 'l'"));
   EXPECT_THAT(reason("{\"b\": [1, 2, 3, 4], \"l\": [1.5]}", plain.labels("l")),
@@ -598,6 +605,32 @@ TEST(following, reads_what_open_coco_gives) {
   EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.classes"), (std::vector<std::int64_t>{0, 1}));
 }
 
+// The picture's file is whole.
+TEST(following, says_where_the_annotations_of_coco_are_damaged) {
+  const watchdog dog("a bad segmentation of open_coco");
+  const testing::temporary_directory root;
+  std::filesystem::create_directory(root.path() / "images");
+  const std::vector<std::byte> jpeg = testing::make_jpeg(testing::make_texture(1, width, height), {});
+  std::ofstream(root.path() / "images" / "a.jpg", std::ios::binary)
+      .write(reinterpret_cast<const char*>(jpeg.data()), static_cast<std::streamsize>(jpeg.size()));
+  const std::string text =
+      R"({"images": [{"id": 1, "file_name": "a.jpg"}], "categories": [{"id": 17, "name": "cat"}], "annotations": [
+    {"image_id": 1, "bbox": [0, 0, 20, 30], "category_id": 17, "iscrowd": 0, "segmentation": [[0, 0, 20, 0, 20, 30]]},
+    {"image_id": 1, "bbox": [10, 0, 30, 30], "category_id": 17, "iscrowd": 0, "segmentation": [[10, 0, 40]]}]})";
+  std::ofstream(root.path() / "instances.json") << text;
+  const dataset coco = open_coco((root.path() / "instances.json").string(), (root.path() / "images").string());
+  loader_options options = testing::one_epoch_in_order();
+  options.batch_size = 1;
+  options.on_corrupt = corrupt_policy::skip;
+  options.journal = root.path() / "journal";
+  static_cast<void>(
+      testing::run_all(coco, options, {image("jpg").center_crop(8), mask("segmentation").follows("jpg")}));
+  const std::string journal = testing::whole_file(options.journal);
+  EXPECT_THAT(journal, HasSubstr(str_cat("segmentation: object 1, at byte ", text.find("[[10, 0, 40]]"),
+                                         " of the annotations: an outline of 3 numbers")));
+  EXPECT_THAT(journal, ::testing::Not(HasSubstr("images/a.jpg")));
+}
+
 TEST(following, says_what_is_wrong_with_a_segmentation) {
   const watchdog dog("bad segmentations");
   const std::vector<std::byte> jpeg = testing::make_jpeg(testing::make_texture(1, width, height), {});
@@ -615,6 +648,11 @@ TEST(following, says_what_is_wrong_with_a_segmentation) {
   EXPECT_THAT(reason("1", "[[[1, 2, 3]]]"), HasSubstr("seg: object 0: an outline of 3 numbers; a corner has 2"));
   EXPECT_THAT(reason("1", "[[[1, 1e9]]]"), HasSubstr("seg: object 0: a corner at 1e+09"));
   EXPECT_THAT(reason("1", "[[[1, nan]]]"), HasSubstr("seg: object 0: a corner at nan"));
+  EXPECT_THAT(reason("1", "[[[1, 2, 5, 6], [1, 1, 8, 1, 8, 8]]]"),
+              HasSubstr("seg: object 0: an outline of 4 numbers, which pycocotools refuses; one of 3 corners has 6"));
+  EXPECT_THAT(reason("1, 2", "[null, [[], [1, 2]]]"), HasSubstr("seg: object 1: an outline of 2 numbers"));
+  EXPECT_THAT(reason("1", of("[1.5, 1198.5]")), HasSubstr("a run of 1.5 pixels"));
+  EXPECT_THAT(reason("1", "[{\"size\": [30, 40, 1], \"counts\": [1200]}]"), HasSubstr("a size of 3 numbers"));
   EXPECT_THAT(reason("1, 2", "[null, [[1, \"2\"]]]"), HasSubstr("seg: object 1: '\"2\"]]]' is no number"));
   EXPECT_THAT(reason("1", "[[1, 2]]"), HasSubstr("seg: object 0: '1, 2]]' stands where '[' is expected"));
   EXPECT_THAT(reason("1", "[]"), HasSubstr("seg: has 0 segmentations, 1 categories and 1 of iscrowd"));
@@ -632,6 +670,229 @@ TEST(following, says_what_is_wrong_with_a_segmentation) {
   EXPECT_THAT(reason("1", of("\"@\"")), HasSubstr("a run of -16 pixels"));
   EXPECT_THAT(reason("300", "[[[0, 0, 40, 0, 40, 30, 0, 30]]]"),
               HasSubstr("seg: category 300 is none of u8; mask::as() says another type"));
+}
+
+// pycocotools: annToMask() of each object: its pixels, whatever covers it. 300 and 319 of these are seen in the map as well.
+TEST(following, has_a_plane_for_each_object_of_coco) {
+  const watchdog dog("planes of a segmentation");
+  std::vector<fake_sample> samples(1);
+  samples[0].members = {{"jpg", testing::make_jpeg(testing::make_texture(1, width, height), {})},
+                        {"seg", testing::to_bytes(segmentation)}};
+  loader_options options = testing::one_epoch_in_order();
+  options.batch_size = 1;
+  const mask map = mask("map").from("seg").follows("jpg");
+  const image whole = image("jpg").resize(height, width);
+  loader all(fake_dataset(samples), options, whole, mask("seg").follows("jpg").instances(5), map);
+  const std::optional<batch> got = all.next_blocking();
+  EXPECT_EQ((*got)["seg"].shape, (dimensions{1, 5, height, width}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "seg.count"), (std::vector<std::int64_t>{3}));
+  const auto planes = testing::values_of<std::uint8_t>(*got, "seg");
+  const auto numbers = testing::values_of<std::uint8_t>(*got, "map");
+  constexpr std::size_t pixels = std::size_t{width} * height;
+  for (std::size_t i = 0; i < pixels; ++i) {
+    const int expected = planes[pixels + i] == 1 ? 90 : planes[i] == 1 ? 3 : planes[2 * pixels + i] == 1 ? 255 : 0;
+    ASSERT_EQ(numbers[i], expected) << i;
+    ASSERT_EQ(planes[3 * pixels + i] + planes[4 * pixels + i], 0);
+  }
+  loader two(fake_dataset(samples), options, whole, mask("seg").follows("jpg").instances(2));
+  const std::optional<batch> some = two.next_blocking();
+  EXPECT_EQ(testing::values_of<std::int64_t>(*some, "seg.count"), (std::vector<std::int64_t>{2}));
+  const auto first = testing::values_of<std::uint8_t>(*some, "seg");
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), planes.begin()));
+}
+
+// Numbers 1 to n of a PNG and of an array, through all that a picture goes through.
+TEST(following, has_a_plane_for_each_number_of_a_mask) {
+  const watchdog dog("planes of numbers");
+  std::vector<fake_sample> samples = make_scenes(12);
+  for (fake_sample& each : samples) {
+    // Numbers 1, 2, 3 and 255 in the quarters; 3 is number 2 of another mask, so that it has a gap.
+    std::vector<std::uint16_t> numbers;
+    for (const std::uint16_t number : classes_of(0)) numbers.push_back(number == 3 ? 255 : number + 1);
+    each.find("seg.png")->bytes = testing::make_mask_png(width, height, numbers, 8, false);
+    std::vector<std::int32_t> wide(numbers.begin(), numbers.end());
+    std::replace(wide.begin(), wide.end(), 2, 5);
+    each.members.push_back({"seg.npy", testing::to_bytes(testing::npy_text(
+                                           testing::npy_dict("<i4", str_cat(height, ", ", width)),
+                                           {reinterpret_cast<const char*>(wide.data()), wide.size() * 4}))});
+  }
+  loader train(fake_dataset(samples), small_options(), photo(), mask("seg.png").follows("jpg").instances(4),
+               mask("map").from("seg.png").follows("jpg").ignore(0), mask("seg.npy").follows("jpg").instances(3));
+  for (const batch& each : train.blocking()) {
+    const auto planes = testing::values_of<std::uint8_t>(each, "seg.png");
+    const auto wide = testing::values_of<std::uint8_t>(each, "seg.npy");
+    const auto map = testing::values_of<std::uint8_t>(each, "map");
+    constexpr std::size_t pixels = std::size_t{24} * 24;
+    for (std::uint32_t row = 0; row < each.valid_rows(); ++row) {
+      EXPECT_EQ(testing::values_of<std::int64_t>(each, "seg.png.count")[row], 3);
+      EXPECT_EQ(testing::values_of<std::int64_t>(each, "seg.npy.count")[row], 3);  // 5, of which three have planes
+      for (std::size_t i = 0; i < pixels; ++i) {
+        const std::uint8_t number = map[row * pixels + i];
+        for (std::size_t plane = 0; plane < 4; ++plane) {
+          ASSERT_EQ(planes[(row * 4 + plane) * pixels + i], number == plane + 1 && number != 255 ? 1 : 0) << i;
+        }
+        for (std::size_t plane = 0; plane < 3; ++plane) {
+          ASSERT_EQ(wide[(row * 3 + plane) * pixels + i], number == plane + 1 && number != 2 ? 1 : 0) << i;
+        }
+      }
+    }
+  }
+}
+
+// Sample i has i % 4 objects: boxes, and outlines of the same corners.
+std::vector<fake_sample> make_objects(std::size_t count) {
+  std::vector<fake_sample> samples = make_scenes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string shapes;
+    std::string zeros;
+    std::vector<std::uint16_t> numbers(std::size_t{width} * height);
+    for (std::size_t k = 0; k < i % 4; ++k) {
+      const std::size_t left = 2 + 9 * k;
+      const std::size_t top = 3 + 7 * k;
+      const std::size_t right = left + 8;
+      const std::size_t bottom = top + 6;
+      str_append(shapes, k == 0 ? "" : ", ", "[[", left, ",", top, ",", right, ",", top, ",", right, ",", bottom, ",",
+                 left, ",", bottom, "]]");
+      str_append(zeros, k == 0 ? "" : ",", k);
+      for (std::size_t y = top; y < bottom; ++y) {
+        for (std::size_t x = left; x < right; ++x) numbers[y * width + x] = static_cast<std::uint16_t>(k + 1);
+      }
+    }
+    std::string boxes;
+    for (std::size_t k = 0; k < i % 4; ++k) {
+      str_append(boxes, k == 0 ? "" : ", ", "[", 2 + 9 * k, ", ", 3 + 7 * k, ", ", 10 + 9 * k, ", ", 9 + 7 * k, "]");
+    }
+    samples[i].find("json")->bytes = testing::to_bytes(str_cat("{\"boxes\": [", boxes, "]}"));
+    samples[i].find("seg.png")->bytes = testing::make_mask_png(width, height, numbers, 8, false);
+    samples[i].members.push_back(
+        {"seg", testing::to_bytes(str_cat("{\"categories\": [", zeros, "], \"segmentation\": [", shapes, "]}"))});
+  }
+  return samples;
+}
+
+TEST(following, keeps_masks_of_boxes_in_step_with_them) {
+  const watchdog dog("masks of boxes");
+  const std::vector<fake_sample> samples = make_objects(21);
+  const auto fields = [](const char* member) {
+    return std::vector<field>{image("jpg").random_resized_crop(24).random_flip(),
+                              boxes("json").follows("jpg").key("boxes").min_area(6).padded(2).masks(member),
+                              mask("all").from("seg").follows("jpg").instances(4)};
+  };
+  const fake_dataset set(samples);
+  std::size_t dropped = 0;
+  loader train(set, small_options(), fields("seg"));
+  for (const batch& each : train.blocking()) {
+    const auto count = testing::values_of<std::int64_t>(each, "json.count");
+    const auto kept = testing::values_of<std::int64_t>(each, "json.kept");
+    const auto objects = testing::values_of<std::int64_t>(each, "all.count");
+    const auto planes = testing::values_of<std::uint8_t>(each, "json.masks");
+    const auto all = testing::values_of<std::uint8_t>(each, "all");
+    EXPECT_EQ(each["json.masks"].shape, (dimensions{each["jpg"].shape[0], 2, 24, 24}));
+    constexpr std::size_t pixels = std::size_t{24} * 24;
+    for (std::uint32_t row = 0; row < each.valid_rows(); ++row) {
+      dropped += objects[row] != count[row] ? 1 : 0;
+      for (std::int64_t i = 0; i < 2; ++i) {
+        const auto* const plane = planes.data() + (row * 2 + static_cast<std::size_t>(i)) * pixels;
+        const std::vector<std::uint8_t> made(plane, plane + pixels);
+        std::vector<std::uint8_t> expected(pixels, 0);
+        if (i < count[row]) {
+          const auto object = static_cast<std::size_t>(kept[row * 2 + static_cast<std::size_t>(i)]);
+          const auto* const of = all.data() + (row * 4 + object) * pixels;
+          expected.assign(of, of + pixels);
+          EXPECT_NE(expected, std::vector<std::uint8_t>(pixels, 0));
+        }
+        ASSERT_EQ(made, expected);
+      }
+    }
+  }
+  EXPECT_GT(dropped, 3U);
+  // Boxes are what they are without masks; and numbers of a PNG are the same objects.
+  std::vector<field> plain{fields("seg")[0], boxes("json").follows("jpg").key("boxes").min_area(6).padded(2)};
+  EXPECT_EQ(rows_of(set, small_options(), "json", fields("seg")), rows_of(set, small_options(), "json", plain));
+  EXPECT_EQ(rows_of(set, small_options(), "json.masks", fields("seg")),
+            rows_of(set, small_options(), "json.masks", fields("seg.png")));
+}
+
+TEST(following, gives_the_same_masks_of_boxes_with_any_threads_and_the_least_budget) {
+  const watchdog dog("masks of boxes, with threads");
+  const std::vector<fake_sample> samples = make_objects(21);
+  const auto fields = [] {
+    return std::vector<field>{boxes("json").follows("jpg").key("boxes").padded(3).masks("seg"), photo(),
+                              mask("seg.png").follows("jpg").instances(3)};
+  };
+  const seen_run expected = testing::run_all(fake_dataset(samples), small_options(), fields());
+  ASSERT_FALSE(expected.failed) << expected.message;
+  for (const auto layout : {testing::fake_layout::columns, testing::fake_layout::file_per_member}) {
+    loader_options options = small_options();
+    options.decode_threads = 5;
+    options.finish_on_device = layout == testing::fake_layout::columns;
+    const fake_dataset again(samples, {.layout = layout});
+    options.host_bytes_max = std::size_t{256} << 20;
+    options.host_bytes_max = loader(again, options, fields()).plan().host_bytes_least;
+    const seen_run got = testing::run_all(again, options, fields());
+    ASSERT_FALSE(got.failed) << got.message;
+    EXPECT_EQ(got.batches, expected.batches);
+  }
+}
+
+TEST(following, says_what_is_wrong_with_masks_of_boxes) {
+  const watchdog dog("bad masks of boxes");
+  const auto reason = [&](std::size_t sample, const char* member, const std::function<void(fake_sample&)>& change,
+                          std::optional<std::size_t> bytes_max = std::nullopt) {
+    std::vector<fake_sample> samples{make_objects(4)[sample]};
+    change(samples[0]);
+    loader_options options = testing::one_epoch_in_order();
+    options.batch_size = 1;
+    field target = boxes("json").follows("jpg").key("boxes").padded(3).masks(member);
+    if (bytes_max) target = mask(member).follows("jpg").instances(3).bytes_max(*bytes_max);
+    const seen_run run = testing::run_all(fake_dataset(samples), options, {image("jpg").center_crop(8), target});
+    return run.failed == errc::corrupt ? run.message : "no such error: " + run.message;
+  };
+  const auto boxes_of = [](const char* json) {
+    return [=](fake_sample& each) { each.find("json")->bytes = testing::to_bytes(json); };
+  };
+  EXPECT_THAT(reason(3, "seg", boxes_of("{\"boxes\": [[1, 2, 3, 4]]}")),
+              HasSubstr("json.masks of 'seg': has 3 segmentations, and there are 1 boxes"));
+  EXPECT_THAT(reason(3, "seg.png", boxes_of("{\"boxes\": [[1, 2, 3, 4]]}")),
+              HasSubstr("json.masks of 'seg.png': number 3 is of no box, of which there are 1"));
+  EXPECT_THAT(reason(3, "seg", [](fake_sample& each) { each.find("seg")->bytes = testing::to_bytes("{}"); }),
+              HasSubstr("json.masks of 'seg': the JSON has no member 'categories'"));
+  EXPECT_THAT(reason(3, "seg", [](fake_sample&) {}, 20), HasSubstr("bytes_max() says at most 20"));
+}
+
+// Corners that numpy gives: of the crop of (10, 5, 30, 25), as it is.
+TEST(following, moves_rotated_boxes_into_the_row) {
+  const watchdog dog("rotated boxes");
+  std::vector<fake_sample> samples(1);
+  samples[0].members = {
+      {"jpg", testing::make_jpeg(testing::make_texture(1, width, height), {})},
+      {"json",
+       testing::to_bytes("{\"b\": [[20, 15, 8, 4, 90], [3, 3, 4, 2, 10], [10, 15, 6, 6, 45]], \"c\": [4, 5, 6]}")},
+      {"dota", testing::to_bytes("[[18, 19, 18, 11, 22, 11, 22, 19]]")}};
+  const fake_dataset set(samples);
+  loader_options options = testing::one_epoch_in_order();
+  options.batch_size = 1;
+  const boxes turned = boxes("json").follows("jpg").key("b").labels("c").in(box_format::cxcywhr);
+  const auto near = [](std::vector<float> values) { return ::testing::Pointwise(::testing::FloatNear(1e-5F), values); };
+  loader all(set, options, image("jpg").center_crop(20), turned, boxes("dota").follows("jpg").in(box_format::xyxyxyxy));
+  const std::optional<batch> got = all.next_blocking();
+  EXPECT_EQ((*got)["json"].shape, (dimensions{2, 8}));
+  constexpr float half = 4.2426407F;  // of a diagonal
+  EXPECT_THAT(testing::values_of<float>(*got, "json"),
+              near({8, 14, 8, 6, 12, 6, 12, 14, -half, 10, 0, 10 - half, half, 10, 0, 10 + half}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.labels"), (std::vector<std::int64_t>{4, 6}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.kept"), (std::vector<std::int64_t>{0, 2}));
+  EXPECT_THAT(testing::values_of<float>(*got, "dota"), near({8, 14, 8, 6, 12, 6, 12, 14}));
+
+  // Half of the last one is left.
+  loader some(set, options, image("jpg").center_crop(20), turned.min_visible(0.51).padded(2, -1));
+  const std::optional<batch> rows = some.next_blocking();
+  EXPECT_EQ((*rows)["json"].shape, (dimensions{1, 2, 8}));
+  EXPECT_THAT(testing::values_of<float>(*rows, "json"),
+              near({8, 14, 8, 6, 12, 6, 12, 14, -1, -1, -1, -1, -1, -1, -1, -1}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*rows, "json.count"), (std::vector<std::int64_t>{1}));
+  loader large(set, options, image("jpg").center_crop(20), turned.min_area(18.1));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*large.next_blocking(), "json.labels"), (std::vector<std::int64_t>{4}));
 }
 
 TEST(following, takes_lists_beside_the_boxes_along) {
@@ -829,6 +1090,36 @@ TEST(following, loads_with_the_least_budget_that_is_named) {
   EXPECT_EQ(got.batches, expected.batches);
 }
 
+// Numbers out of JSON lie in scratch memory: what a sample takes of it is bounded, and named.
+TEST(following, counts_the_numbers_of_targets_as_scratch_memory) {
+  const watchdog dog("numbers in scratch memory");
+  std::vector<fake_sample> samples = make_scenes(3);
+  loader_options options = testing::one_epoch_in_order();
+  options.batch_size = 1;
+  options.decode_threads = 1;
+  EXPECT_THAT(loader(fake_dataset(samples), options, all_of_them()).plan().to_string(),
+              HasSubstr(" for masks, boxes and points and the numbers in them"));
+  // Each number takes 8 bytes, of boxes and of what stands in the room for labels: 24 MiB of 4 MiB of text.
+  std::string zeros = "0";
+  for (std::size_t i = 1; i < 1'500'000; ++i) zeros += ",0";
+  samples[1].find("json")->bytes =
+      testing::to_bytes(str_cat("{\"boxes\": [], \"classes\": [], \"keypoints\": [", zeros, "]}"));
+  samples[1].find("seg.png")->bytes = testing::to_bytes(
+      str_cat("{\"categories\": [1], \"segmentation\": [{\"size\": [30, 40], \"counts\": [1200,", zeros, "]}]}"));
+  const auto run = [&](const field& target, std::size_t budget) {
+    options.host_bytes_max = budget;
+    return testing::run_all(fake_dataset(samples), options, {image("jpg").center_crop(8), target});
+  };
+  for (const field& target : {field(boxes("json").follows("jpg").key("boxes").labels("classes").bytes_max(1 << 23)),
+                              field(mask("seg.png").follows("jpg").as(dtype::u8))}) {
+    const seen_run tight = run(target, std::size_t{80} << 20);
+    EXPECT_EQ(tight.failed, errc::limit) << tight.message;
+    EXPECT_THAT(tight.message, HasSubstr("of scratch memory and the budget can give 20 MiB; "));
+    const seen_run wide = run(target, std::size_t{512} << 20);
+    EXPECT_FALSE(wide.failed) << wide.message;
+  }
+}
+
 TEST(following, is_what_a_plan_advises_for_a_picture_of_numbers) {
   const fake_dataset set(make_scenes(2));
   const auto warned = [&](const image& of) { return loader(set, small_options(), of.center_crop(8)).plan().warnings; };
@@ -883,6 +1174,13 @@ TEST(following, is_refused_where_there_is_no_such_picture) {
   EXPECT_THAT(said({picture, plain.key("b").with("")}), HasSubstr("give it the key of a list"));
   EXPECT_THAT(said({picture, plain.key("b").with("kept")}), HasSubstr("two outputs of a batch are called 'json.kept'"));
   EXPECT_THAT(said({picture, plain.key("b").padded(0)}), HasSubstr("padded(0): from 1 to 1000000 boxes"));
+  EXPECT_THAT(said({picture, plain.key("b").masks("seg.png")}), HasSubstr("say padded() too"));
+  EXPECT_THAT(said({picture, plain.key("b").padded(2).masks("seg")}), HasSubstr("'seg'"));
+  const mask planes = mask("seg.png").follows("jpg").instances(2);
+  EXPECT_THAT(said({picture, planes.instances(0)}), HasSubstr("instances(0): from 1 to 65535 planes"));
+  EXPECT_THAT(said({picture, planes.as(dtype::u16)}), HasSubstr("leave as() out"));
+  EXPECT_THAT(said({picture, planes.colors({{0, 0, 0}})}), HasSubstr("leave one out"));
+  EXPECT_THAT(said({picture, planes.bytes_max(0)}), HasSubstr("bytes_max"));
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace leat::pixels {
@@ -18,19 +18,32 @@ namespace {
 constexpr int shapes_width = 8;
 constexpr int shapes_height = 6;
 
-mask_shapes outline_of(std::vector<double> places) {
+mask_shapes one_shape(const std::vector<double>& numbers, bool is_outline) {
   mask_shapes shapes;
-  shapes.all.push_back({.number = 1, .first = 0, .count = places.size()});
-  shapes.places = std::move(places);
+  shapes.all.push_back({.number = 1, .is_outline = is_outline, .first = 0, .count = numbers.size()});
+  shapes.numbers.assign(numbers.begin(), numbers.end());
   return shapes;
 }
+mask_shapes outline_of(const std::vector<double>& places) { return one_shape(places, true); }
+mask_shapes runs_of(const std::vector<double>& runs) { return one_shape(runs, false); }
 
-mask_shapes runs_of(std::vector<std::int64_t> runs) {
-  mask_shapes shapes;
-  shapes.all.push_back({.number = 1, .is_outline = false, .first = 0, .count = runs.size()});
-  shapes.runs = std::move(runs);
-  return shapes;
-}
+// They are there already.
+class ready_shapes final : public shape_source {
+ public:
+  explicit ready_shapes(const mask_shapes& of) : of_(of) {}
+  std::size_t bytes() const override {
+    return of_.all.size() * sizeof(mask_shape) + of_.numbers.size() * sizeof(double) + 2 * alignof(std::max_align_t);
+  }
+  stages::outcome<void> read(mask_shapes& to) const override {
+    to.all.assign(of_.all.begin(), of_.all.end());
+    to.numbers.assign(of_.numbers.begin(), of_.numbers.end());
+    to.objects = of_.objects;
+    return {};
+  }
+
+ private:
+  const mask_shapes& of_;
+};
 
 // "#" for what is painted, line after line.
 std::string painted(const mask_shapes& shapes, const rectangle& part) {
@@ -114,11 +127,11 @@ TEST(mask_shapes, are_the_same_in_each_part_of_their_picture) {
 
 TEST(mask_shapes, lie_over_one_another_in_their_order_and_over_crowds) {
   mask_shapes shapes;
-  shapes.places = {0, 0, 5, 0, 5, 6, 0, 6, 2, 0, 8, 0, 8, 6, 2, 6};
-  shapes.runs = {0, 48};
+  shapes.numbers = {0, 0, 5, 0, 5, 6, 0, 6, 2, 0, 8, 0, 8, 6, 2, 6, 0, 48};
   shapes.all = {{.number = 300, .first = 0, .count = 8},
                 {.number = 7, .first = 8, .count = 8},
-                {.number = 1, .is_ignored = true, .is_outline = false, .first = 0, .count = 2}};
+                {.number = 1, .is_ignored = true, .is_outline = false, .first = 16, .count = 2}};
+  const ready_shapes source(shapes);
   scratch_budget budget{std::size_t{64} << 20};
   mask_reader reader(budget);
   placed_picture where;
@@ -126,13 +139,46 @@ TEST(mask_shapes, lie_over_one_another_in_their_order_and_over_crowds) {
   place(chain, {}, geometry_of(chain, {}, shapes_width, shapes_height, 1), where);
   std::vector<std::uint16_t> row(10);
   const auto bytes = std::as_writable_bytes(std::span(row));
-  ASSERT_TRUE(reader.read({}, where, {.type = dtype::u16, .ignore = 9, .shapes = &shapes}, bytes, nullptr));
+  ASSERT_TRUE(reader.read({}, where, {.type = dtype::u16, .ignore = 9, .shapes = &source}, bytes, nullptr));
   EXPECT_EQ(row, (std::vector<std::uint16_t>{9, 300, 300, 7, 7, 7, 7, 7, 7, 9}));
   shapes.all.erase(shapes.all.begin() + 1);
-  ASSERT_TRUE(reader.read({}, where, {.type = dtype::u16, .ignore = 9, .shapes = &shapes}, bytes, nullptr));
+  ASSERT_TRUE(reader.read({}, where, {.type = dtype::u16, .ignore = 9, .shapes = &source}, bytes, nullptr));
   EXPECT_EQ(row, (std::vector<std::uint16_t>{9, 300, 300, 300, 300, 300, 9, 9, 9, 9}));
-  EXPECT_EQ(reader.read({}, where, {.shapes = &shapes}, bytes.first(10), nullptr).reason(),
+  EXPECT_EQ(reader.read({}, where, {.shapes = &source}, bytes.first(10), nullptr).reason(),
             "category 300 is none of u8; mask::as() says another type");
+}
+
+TEST(mask_shapes, have_a_plane_for_each_object_that_is_asked_for) {
+  mask_shapes shapes;
+  shapes.numbers = {0, 0, 5, 0, 5, 6, 0, 6, 2, 0, 8, 0, 8, 6, 2, 6, 0, 48};
+  shapes.all = {{.object = 0, .first = 0, .count = 8},
+                {.object = 2, .first = 8, .count = 8},
+                {.object = 3, .is_ignored = true, .is_outline = false, .first = 16, .count = 2}};
+  shapes.objects = 4;
+  const ready_shapes source(shapes);
+  scratch_budget budget{std::size_t{64} << 20};
+  mask_reader reader(budget);
+  placed_picture where;
+  const pipeline chain({transforms::center_crop{1, 10}});
+  place(chain, {}, geometry_of(chain, {}, shapes_width, shapes_height, 1), where);
+  std::vector<std::uint8_t> rows(50, 7);
+  const auto bytes = std::as_writable_bytes(std::span(rows));
+  const std::vector<std::int64_t> objects{0, 1, 2, 3};
+  const auto read = reader.read_planes({}, where, {.shapes = &source}, {.objects = objects}, bytes, nullptr);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, 4U);
+  // Crowds have a plane like others, an object without a shape an empty one.
+  EXPECT_EQ(rows, (std::vector<std::uint8_t>{0, 1, 1, 1, 1, 1, 0, 0, 0, 0,  //
+                                             0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  //
+                                             0, 0, 0, 1, 1, 1, 1, 1, 1, 0,  //
+                                             0, 1, 1, 1, 1, 1, 1, 1, 1, 0,  //
+                                             0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+  const std::vector<std::int64_t> one{2};
+  ASSERT_TRUE(reader.read_planes({}, where, {.shapes = &source}, {.objects = one}, bytes.first(10), nullptr));
+  EXPECT_EQ(std::vector(rows.begin(), rows.begin() + 10), (std::vector<std::uint8_t>{0, 0, 0, 1, 1, 1, 1, 1, 1, 0}));
+  EXPECT_EQ(reader.read_planes({}, where, {.shapes = &source}, {.objects = one, .whole = 3}, bytes.first(10), nullptr)
+                .reason(),
+            "has 4 segmentations, and there are 3 boxes");
 }
 
 }  // namespace
