@@ -68,7 +68,8 @@ source_kind kind_of_sources(const epoch_arguments& arguments) {
   return {.tokens = arguments.windows.files(),
           .arrays = arguments.arrays,
           .opening = arguments.opening,
-          .one_by_one = !arguments.choice.mixture.empty()};
+          .one_by_one = !arguments.choice.mixture.empty(),
+          .images = arguments.pictures.images};
 }
 
 dataset samples_of_run(const chosen_fields& fields, const epoch_arguments& arguments) {

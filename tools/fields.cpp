@@ -479,6 +479,9 @@ void add_picture_options(CLI::App& app, picture_options& pictures) {
          "of arrays, as 128,128,128: elements along the last axes; train: a random box, eval: the one in the middle")
       ->delimiter(',')
       ->type_name("N,N,...");
+  add_text(app, "--images", pictures.images, "DIR",
+           "the source is a file of COCO's annotations of the pictures in this folder: --mask segmentation, --boxes "
+           "json:boxes:classes");
   app.add_option("--mask", pictures.masks, "a member with a number for each pixel of the picture, which follows it")
       ->type_name("NAME")
       ->allow_extra_args(false);

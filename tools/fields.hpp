@@ -26,6 +26,7 @@ namespace leat::tools {
 ///   background   of pictures with alpha: three channels, or none
 ///   truncated   of JPEGs that lost their ends
 ///   views    so many of each in one output; 0: the picture itself
+///   images   a folder: the source is a file of COCO's annotations of its pictures
 ///   masks, boxes   members that follow the first picture; of boxes MEMBER[:KEY[:LABELS]]
 ///   array_crop   of arrays that have as many axes at least, elements along the last ones: random for train, else in the middle
 struct picture_options {
@@ -37,6 +38,7 @@ struct picture_options {
   std::uint32_t size = 224;
   dtype type = dtype::f32;
   layout order = layout::nchw;
+  std::string images = {};
   std::vector<std::string> masks = {};
   std::string boxes = {};
   std::vector<std::int64_t> array_crop = {};

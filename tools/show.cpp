@@ -576,7 +576,8 @@ int show(const show_arguments& arguments, interruption& stop) {
   const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading,
                                       {.tokens = arguments.windows.files(),
                                        .opening = arguments.opening,
-                                       .one_by_one = !arguments.choice.mixture.empty()});
+                                       .one_by_one = !arguments.choice.mixture.empty(),
+                                       .images = arguments.pictures.images});
   tell_notes("show", opened);
   const chosen_fields fields = [&] {
     const leaving_at_once leaving(stop, leave);

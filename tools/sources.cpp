@@ -17,6 +17,7 @@
 #include <leat/index_options.hpp>
 #include <leat/open.hpp>
 #include <leat/open_arrays.hpp>
+#include <leat/open_boxes.hpp>
 #include <leat/open_tables.hpp>
 #include <leat/open_tokens.hpp>
 
@@ -80,6 +81,25 @@ std::vector<table_options::typed> types_in(std::string_view text) {
     types.push_back({.name = std::string(each.substr(0, sign)), .type = *known});
   }
   return types;
+}
+
+// COCO's annotations, and the pictures that they are of.
+dataset open_annotations(std::span<const std::string> sources, const source_kind& kind) {
+  if (kind.tokens || kind.arrays) {
+    throw error(errc::usage, str_cat("--images: the source is a file of annotations, and ",
+                                     kind.tokens ? "--tokens says that it has tokens" : "--arrays that it has arrays",
+                                     "; leave one of them out"));
+  }
+  if (sources.size() != 1) {
+    throw error(errc::usage, str_cat("--images: one file of annotations goes with one folder, and there are ",
+                                     sources.size(), "; load them apart"));
+  }
+  open_options others = kind.opening;
+  others.arrays.fields.clear();
+  datasets::refuse_options(datasets::source_format::pictures, others, kind.images);
+  const dataset opened = open_coco(sources.front(), kind.images);
+  const std::vector<std::string>& fields = kind.opening.arrays.fields;
+  return fields.empty() ? opened : opened.with_fields(fields);
 }
 
 void check_type(const dataset& opened, const token_options& asked) {
@@ -214,9 +234,10 @@ dataset open_sources(const std::vector<std::string>& sources, interruption& stop
     return screen.dim(shown_line + clock);
   });
   return as_named([&] {
-    if (!kind.tokens && !kind.arrays) refuse_unknown(sources, advice);
+    if (!kind.tokens && !kind.arrays && kind.images.empty()) refuse_unknown(sources, advice);
     if (kind.tokens && !kind.tokens->type) refuse_other_kinds(sources);
     const auto open_some = [&](std::span<const std::string> some) {
+      if (!kind.images.empty()) return open_annotations(some, kind);
       if (!kind.tokens && !kind.arrays) return open(some, kind.opening);
       datasets::refuse_options(kind.tokens ? datasets::source_format::tokens : datasets::source_format::npy,
                                kind.opening, shown_source(some.front()));

@@ -54,10 +54,11 @@ struct source_kind {
   std::optional<npy_options> arrays = std::nullopt;
   open_options opening = {};
   bool one_by_one = false;  ///< each source is a part of its own of a concat()
+  std::string images = {};  ///< a folder: the source is a file of COCO's annotations of its pictures
 };
 
-/// leat::open(), or leat::open_tokens() where `kind` has tokens, or leat::open_npy() where it has arrays, saying on a terminal
-/// that it is at it. Opening is left at once.
+/// leat::open(), or leat::open_tokens() where `kind` has tokens, leat::open_npy() where it has arrays, leat::open_coco() where it has
+/// images, saying on a terminal that it is at it. Opening is left at once.
 ///   advice   what this command can do with a file that could be tokens
 ///   throws   as those, by as_named(); error{errc::usage} where there is no sample, with the first note if there is any, or
 ///            where the tokens given have another type than the files say that they have

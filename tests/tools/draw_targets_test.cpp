@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
@@ -62,6 +63,38 @@ TEST(targets, follow_the_picture_in_an_epoch_and_on_a_page) {
   // Without the option it is a picture, of which inspect says what becomes of it.
   EXPECT_THAT(run({"inspect", shard}).out,
               HasSubstr("3 PNGs have a palette: its colours are taken; a mask (--mask) keeps the indexes"));
+}
+
+TEST(targets, of_coco_are_read_from_annotations_and_a_folder) {
+  const temporary_directory directory;
+  std::filesystem::create_directory(directory.path() / "images");
+  const std::vector<std::byte> jpeg = make_jpeg(make_texture(1, 37, 37), {});
+  std::ofstream(directory.path() / "images" / "a.jpg", std::ios::binary)
+      .write(reinterpret_cast<const char*>(jpeg.data()), static_cast<std::streamsize>(jpeg.size()));
+  const std::string annotations = (directory.path() / "instances.json").string();
+  std::ofstream(annotations)
+      << R"({"images": [{"id": 1, "file_name": "a.jpg"}], "categories": [{"id": 17, "name": "cat"}],
+    "annotations": [{"image_id": 1, "bbox": [0, 0, 20, 30], "category_id": 17, "iscrowd": 0, "area": 600,
+                     "segmentation": [[0, 0, 20, 0, 20, 30]]}]})";
+  const std::string images = (directory.path() / "images").string();
+  const std::vector<std::string> plain{"epoch", annotations, "--images", images, "--json"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = plain;
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  const ended loaded = with({"--mask", "segmentation", "--boxes", "json:boxes:classes"});
+  EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
+  EXPECT_EQ(loaded.json().at("samples"), 1);
+  const std::string page = (directory.path() / "sheet.html").string();
+  const ended shown = run({"show", annotations, "--images", images, "--mask", "segmentation", "--boxes",
+                           "json:boxes:classes", "--transform", "eval", "-o", page});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_EQ(with({"--tokens", "8"}).exit_code, 2);
+  EXPECT_THAT(with({"--tokens", "8"}).err, HasSubstr("--images: the source is a file of annotations"));
+  EXPECT_THAT(with({annotations}).err, HasSubstr("one file of annotations goes with one folder, and there are 2"));
+  EXPECT_THAT(with({"--stride", "2"}).err, HasSubstr("this is a folder of pictures; leave it out"));
+  EXPECT_THAT(run({"epoch", annotations, "--images", images + "x"}).err, HasSubstr("imagesx"));
 }
 
 TEST(targets, are_drawn_over_the_picture) {
