@@ -14,6 +14,7 @@
 #include "tests/support/watchdog.hpp"
 
 #include <leat/index_options.hpp>
+#include <leat/join.hpp>
 #include <leat/loading.hpp>
 #include <leat/open.hpp>
 #include <leat/open_folder.hpp>
@@ -61,7 +62,8 @@ struct setup {
   std::string directory_of_files;  // empty: the usual temporary one
   std::optional<index_state> tar;  // in tar shards, opened with such an index
   bool receipts = false;
-  bool packs = false;  // JPEGs that can be are photo packs, beside those that cannot; in shards with their index
+  bool joined = false;  // the pictures and their other members are two datasets
+  bool packs = false;   // JPEGs that can be are photo packs, beside those that cannot; in shards with their index
 };
 
 struct column {
@@ -145,6 +147,15 @@ std::vector<column> columns() {
       }
     }
   }
+  add("joined", [](setup& s) { s.joined = true; });
+  add("joined_files", [](setup& s) {
+    s.joined = true;
+    s.real_files = true;
+  });
+  add("joined_tar", [](setup& s) {
+    s.joined = true;
+    s.tar = index_state::none;
+  });
   add("tar", [](setup& s) { s.tar = index_state::none; });
   add("tar_index_cold", [](setup& s) { s.tar = index_state::cold; });
   add("tar_index_warm", [](setup& s) { s.tar = index_state::warm; });
@@ -280,6 +291,14 @@ dataset write_shards(const std::vector<testing::fake_sample>& samples, const set
   return open_with_index((directory / "s-*.tar").string(), *use.tar, directory / "kept");
 }
 
+dataset joined_again(const dataset& whole) {
+  std::vector<std::string> others;
+  for (const field_info& each : whole.fields()) {
+    if (each.name != "jpg") others.push_back(each.name);
+  }
+  return join(whole.with_fields(std::vector<std::string>{"jpg"}), whole.with_fields(others), by_stem());
+}
+
 seen_run run(const setup& given, const std::vector<field>& fields = testing::all_fields()) {
   setup use = given;
   const std::vector<testing::fake_sample>& samples = samples_of(use);
@@ -300,14 +319,14 @@ seen_run run(const setup& given, const std::vector<field>& fields = testing::all
   }
   if (!use.real_files && !use.tar) {
     const fake_dataset fake(samples, use.where);
-    return testing::run_all(fake, use.options, fields);
+    return testing::run_all(use.joined ? joined_again(fake) : dataset(fake), use.options, fields);
   }
   const testing::temporary_directory directory = use.directory_of_files.empty()
                                                      ? testing::temporary_directory()
                                                      : testing::temporary_directory(use.directory_of_files);
   const dataset written = use.tar ? write_shards(samples, use, directory.path())
                                   : testing::write_samples(samples, use.where, directory.path());
-  return testing::run_all(written, use.options, fields);
+  return testing::run_all(use.joined ? joined_again(written) : written, use.options, fields);
 }
 
 const seen_run& base() {
