@@ -1,5 +1,6 @@
 #include "tools/joined_traces.hpp"
 
+#include "base/file_start.hpp"
 #include "base/text.hpp"
 #include "datasets/codecs/deflate.hpp"
 
@@ -14,6 +15,7 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace leat::tools {
 namespace {
@@ -90,6 +92,19 @@ std::string join_traces(std::span<const trace_file> files) {
   }
   text += ends;
   return text;
+}
+
+bool is_file_but_no_trace(const std::string& path) {
+  if (look_at_start(path, begins) != file_start::other) return false;
+  // Of the packed ones by what they hold. RFC 1952: ten bytes come first, the fourth is 0 where no name follows, as in ours.
+  constexpr std::size_t gzip_head_bytes = 10;
+  constexpr std::size_t packed_bytes = 512;
+  const std::string packed = first_bytes(path, packed_bytes);
+  using namespace std::string_view_literals;
+  if (!packed.starts_with("\x1f\x8b\x08\0"sv) || packed.size() <= gzip_head_bytes) return true;
+  const std::vector<std::byte> start =
+      datasets::inflate_start(std::as_bytes(std::span(packed)).subspan(gzip_head_bytes), begins.size());
+  return std::string_view(reinterpret_cast<const char*>(start.data()), start.size()) != begins;
 }
 
 std::string unpacked(const std::string& path, std::string bytes) {

@@ -16,6 +16,9 @@ struct trace_file {
 ///   throws   error{errc::usage}, with the path: a file that is no trace of leat's, two of one rank, files that count from different moments
 [[nodiscard]] std::string join_traces(std::span<const trace_file> files);
 
+/// Whether there is a file, and something in it, that does not begin as a trace, packed or not: it is not to be replaced by one.
+[[nodiscard]] bool is_file_but_no_trace(const std::string& path);
+
 /// The text of a file of gzip, or the bytes themselves where they are none.
 ///   throws   error{errc::usage}: damaged
 [[nodiscard]] std::string unpacked(const std::string& path, std::string bytes);

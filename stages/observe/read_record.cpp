@@ -2,9 +2,8 @@
 
 #include "base/crc32c.hpp"
 #include "base/errno_words.hpp"
+#include "base/file_start.hpp"
 #include "base/text.hpp"
-
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <bit>
@@ -112,11 +111,17 @@ void take_batches(std::span<const std::byte> bytes, const block_head& head, std:
   }
 }
 
-// It takes the place of what has its name when the run ends: of /dev/null, too.
-void check_regular(const std::string& path) {
-  struct stat there{};
-  if (::stat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode)) return;
-  throw error(errc::usage, str_cat("cannot write the record ", path, ": it is no regular file; name one"));
+// It takes the place of what has its name when the run ends: of /dev/null, or of the data that somebody meant to load.
+void check_replaceable(const std::string& path) {
+  switch (look_at_start(path, magic_of_record)) {
+    case file_start::nothing:
+    case file_start::same:
+      return;
+    case file_start::not_a_file:
+      throw error(errc::usage, str_cat("cannot write the record ", path, ": it is no regular file; name one"));
+    case file_start::other:
+      throw error(errc::usage, str_cat("the record ", path, " would replace a file that is none; give another name"));
+  }
 }
 
 }  // namespace
@@ -141,7 +146,7 @@ read_recorder::read_recorder(std::string path, const recorded_settings& settings
   first.bytes = std::make_unique<std::byte[]>(sizeof(block_head) + sizeof settings);
   std::memcpy(first.bytes.get() + sizeof(block_head), &settings, sizeof settings);
   first.used = sizeof(block_head) + sizeof settings;
-  check_regular(path_);
+  check_replaceable(path_);
   {
     const mutex_lock lock(mutex_);
     int failure = file_.open();

@@ -149,6 +149,22 @@ TEST(read_record, is_not_there_before_it_is_whole) {
   EXPECT_TRUE(std::filesystem::is_empty(here.path()));
 }
 
+TEST(read_record, takes_the_place_of_a_record_or_of_nothing_and_of_no_other_file) {
+  const testing::temporary_directory here;
+  const std::string path = (here.path() / "r.rec").string();
+  for (const char* const there : {"", "LEATREC1 and more"}) {
+    testing::write_file(path, there);
+    read_recorder(path, settings_of_test).finish({});
+    EXPECT_EQ(parse(testing::file_text(path)).settings, settings_of_test);
+  }
+  for (const char* const there : {"x", "LEATREC", "my only copy of the labels"}) {
+    testing::write_file(path, there);
+    EXPECT_THAT(testing::message_of(errc::usage, [&] { const read_recorder to(path, settings_of_test); }),
+                HasSubstr("would replace a file that is none; give another name"));
+    EXPECT_EQ(testing::file_text(path), there);
+  }
+}
+
 TEST(read_record, says_why_it_cannot_be_written) {
   const testing::temporary_directory here;
   const std::string path = (here.path() / "nowhere" / "r.rec").string();

@@ -644,6 +644,31 @@ TEST(epoch, files_that_cannot_be_written_are_named_with_what_to_do) {
   expect_one_line(full, "leat epoch: cannot write /dev/full: No space left on device; ");
 }
 
+TEST(epoch, a_trace_a_record_and_receipts_replace_their_own_kind_and_no_other_file) {
+  const photo_folder photos;
+  const temporary_directory directory;
+  const std::string labels = (directory.path() / "labels.csv").string();
+  const std::string packed = (directory.path() / "labels.gz").string();
+  write_file(labels, "name,class\n");
+  write_file(packed, std::string_view("\x1f\x8b\x08\0\0\0\0\0\0\xff\x03\0\0\0\0\0\0\0\0\0", 20));
+  for (const char* const option : {"--trace", "--record", "--receipts"}) {
+    for (const std::string& path : {labels, packed}) {
+      const std::string before = text_of(path);
+      const ended process = run(epoch(photos, {option, path}));
+      EXPECT_EQ(process.exit_code, 2) << option;
+      EXPECT_THAT(process.err,
+                  AllOf(HasSubstr(path), HasSubstr("would replace a file that is"), HasSubstr("give another name")))
+          << option;
+      EXPECT_EQ(text_of(path), before) << option;
+    }
+    for (const char* const name : {"own", "own.gz"}) {
+      const std::string own = (directory.path() / (option + std::string(name))).string();
+      EXPECT_EQ(run(epoch(photos, {option, own})).exit_code, 0) << option;
+      EXPECT_EQ(run(epoch(photos, {option, own})).exit_code, 0) << option << " again";
+    }
+  }
+}
+
 TEST(epoch, sigusr1_writes_the_trace_at_once_and_the_run_goes_on) {
   const photo_folder photos;
   const temporary_directory directory;
