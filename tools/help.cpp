@@ -3,6 +3,7 @@
 #include "base/as_absl.hpp"
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
+#include "tools/names_behind_dashes.hpp"
 #include "tools/terminal.hpp"
 
 #include <absl/strings/str_split.h>
@@ -278,6 +279,9 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
   if (const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&problem)) {
     static_cast<void>(extras);
     const std::vector<std::string> left = app.remaining();
+    if (!left.empty() && is_marked(left.front())) {
+      return str_cat("unknown argument '", without_mark(left.front()), "'; ", help, " lists what there is");
+    }
     const std::string given = left.empty() ? "" : left.front().substr(0, left.front().find('='));
     const std::vector<std::string> known = names_of(app);
     for (const other_name& each : done_anyway) {

@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "tools/flags.hpp"
 #include "tools/help.hpp"
+#include "tools/names_behind_dashes.hpp"
 #include "tools/output.hpp"
 #include "tools/subcommand.hpp"
 #include "tools/user_signal.hpp"
@@ -12,11 +13,13 @@
 #include <fcntl.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace leat::tools {
@@ -123,7 +126,14 @@ void add_commands(CLI::App& leat, chosen_command& chosen, bool& version_wanted) 
   add_help(leat, chosen);
   // Now: a command gets its own from what is listed when it is made.
   set_rules(leat);
+  take_marks_off(leat);
   leat.get_option("-h")->group("");
+}
+
+void parse(CLI::App& leat, int argc, const char* const* argv) {
+  std::vector<std::string> words = words_of(leat, argc, argv);
+  std::reverse(words.begin(), words.end());  // as the parser takes them
+  leat.parse(std::move(words));
 }
 
 int run_interruptibly(int argc, char** argv, interruption& stop) {
@@ -132,7 +142,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
   CLI::App leat(about, "leat");
   add_commands(leat, chosen, version_wanted);
   try {
-    leat.parse(argc, argv);
+    parse(leat, argc, argv);
     if (version_wanted) {
       print(version_text());
       return exit_done;
@@ -172,7 +182,7 @@ std::string why_refused(int argc, const char* const* argv) {
   CLI::App leat(about, "leat");
   add_commands(leat, chosen, version_wanted);
   try {
-    leat.parse(argc, argv);
+    parse(leat, argc, argv);
     if (chosen || version_wanted) return "";
     const CLI::App& app = named(leat);
     return &app == &leat ? "it names no command" : missing_command(app);

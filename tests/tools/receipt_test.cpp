@@ -87,6 +87,18 @@ TEST(receipt_command, says_of_every_sample_that_it_was_in_the_run_and_of_others_
                                HasSubstr("in, 2 times     " + names[0]), HasSubstr("not in          no.jpg")));
 }
 
+TEST(receipt_command, takes_every_name_behind_dashes) {
+  const receipt_of_photos photos;
+  photos.load();
+  const std::vector<std::string> names{"-x", "--json", "--", "-", photos.names().front()};
+  std::vector<std::string> line{photos.names().back(), "--"};
+  line.insert(line.end(), names.begin(), names.end());
+  const json found = photos.looked_up(line);
+  ASSERT_EQ(found.at("names").size(), 6U);
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(found.at("names").at(i + 1).at("name"), names[i]);
+  EXPECT_EQ(found.at("names").at(5).at("times"), 2);
+}
+
 TEST(receipt_command, takes_names_from_a_file) {
   const receipt_of_photos photos;
   photos.load();

@@ -24,6 +24,7 @@ namespace {
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Le;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 // What the words of a command, as "bench read", are on the command line.
@@ -257,6 +258,36 @@ TEST(usage, sources_that_do_not_match_are_a_mistake_of_the_command_line) {
   EXPECT_EQ(process.exit_code, 2);
   EXPECT_THAT(process.err, HasSubstr("the sources do not match"));
   EXPECT_THAT(process.err, HasSubstr("load them apart"));
+}
+
+// Of every command that takes names, whether or not it has as many as it needs before the dashes.
+TEST(usage, what_stands_behind_dashes_is_a_name) {
+  const photo_folder photos;
+  const std::string folder = photos.path().string();
+  const std::vector<std::vector<std::string>> lines = {{"epoch", "--", "-x"},
+                                                       {"epoch", folder, "--", "-x"},
+                                                       {"inspect", folder, "--json", "--", "-x"},
+                                                       {"check", folder, "--", "-x"},
+                                                       {"replay", "--batch", "0", folder, "--", "-x"},
+                                                       {"tune", folder, "--", "-x"},
+                                                       {"where", folder, "--", "-x", "3"},
+                                                       {"pack", "--", folder, "-x", "o.tar"},
+                                                       {"index", "--", "-x"},
+                                                       {"report", "--", "-x"},
+                                                       {"bench", "read", "--", "-x"},
+                                                       {"cache", "warm", "--", "-x"}};
+  for (const std::vector<std::string>& line : lines) {
+    const ended process = run(line);
+    EXPECT_NE(process.exit_code, 0) << line.front();
+    EXPECT_THAT(process.err, ContainsRegex("-x: (no such file|No such file)|-x:? ?.*(no such|No such|not|cannot)"))
+        << line.front();
+    EXPECT_THAT(process.err, Not(HasSubstr("unknown"))) << line.front();
+  }
+  EXPECT_THAT(run({"epoch", folder, "--", "--json"}).err, HasSubstr("leat epoch: --json: No such file"));
+  EXPECT_THAT(run({"cache", "--", "ls"}).err, HasSubstr("leat cache: unknown argument 'ls'"));
+  EXPECT_THAT(run({"make-photos", "one", "--", "-x"}).err, HasSubstr("leat make-photos: unknown argument '-x'"));
+  // A value may be two dashes.
+  EXPECT_THAT(run({"epoch", folder, "--where", "--", "--json"}).err, HasSubstr("leat epoch: --where '--'"));
 }
 
 struct mistake {
