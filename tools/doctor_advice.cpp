@@ -3,6 +3,7 @@
 #include "base/cores_quota.hpp"
 #include "base/text.hpp"
 #include "io/files/file_status.hpp"
+#include "stages/run/node_placement.hpp"
 #include "tools/human.hpp"
 
 #include <leat/loading.hpp>
@@ -166,25 +167,37 @@ finding check_cores(const machine_facts& facts) {
 }
 
 finding check_numa(const machine_facts& facts) {
-  finding made{.concern = "NUMA", .found = counted(std::max<std::size_t>(facts.numa_nodes.size(), 1), "node", "nodes")};
-  if (facts.numa_nodes.size() <= 1) return made;
+  // As a loader chooses, and in its words.
+  const auto chosen_for = [&](const gpu_facts* gpu) {
+    stages::node_facts known{.nodes = facts.numa_nodes};
+    if (gpu != nullptr && gpu->numa_node >= 0) known.of_device = static_cast<std::uint32_t>(gpu->numa_node);
+    if (!facts.paths.empty()) known.of_drive = facts.paths.front().numa_node;
+    return stages::choose_node(numa::automatic, known);
+  };
+  finding made{.concern = "NUMA"};
+  if (facts.numa_nodes.size() <= 1) {
+    made.found = chosen_for(nullptr).why;
+    return made;
+  }
+  made.found = counted(facts.numa_nodes.size(), "node", "nodes");
   std::string_view before = ": ";
   for (const node_cores& each : facts.numa_nodes) {
     str_append(made.found, std::exchange(before, ", "), each.node, " (", counted(each.cores.size(), "core", "cores"),
                ")");
   }
+  const auto add = [&](std::string_view whose, const stages::node_choice& chosen) {
+    str_append(made.found, "; threads and memory of a loader", whose, " are bound to ",
+               chosen.node ? str_cat("node ", *chosen.node) : std::string("none"), ": ", chosen.why);
+  };
   for (const gpu_facts& gpu : facts.gpus) {
-    const auto beside = std::find_if(facts.numa_nodes.begin(), facts.numa_nodes.end(), [&](const node_cores& each) {
-      return static_cast<int>(each.node) == gpu.numa_node;
-    });
-    if (beside == facts.numa_nodes.end() || !beside->cores.empty()) continue;
+    const stages::node_choice chosen = chosen_for(&gpu);
+    add(str_cat(" to cuda:", gpu.index), chosen);
+    if (chosen.node || gpu.numa_node < 0 || !made.advice.empty()) continue;
     made.how = grade::lower;
-    made.advice = str_cat("cuda:", gpu.index, " is at node ", gpu.numa_node,
-                          ", where this process may use no core: give it some of that node, where its loader "
-                          "then binds threads and memory");
-    return made;
+    made.advice = str_cat("cuda:", gpu.index, ": give this process some cores of node ", gpu.numa_node,
+                          ", where its loader then binds threads and memory");
   }
-  str_append(made.found, "; a loader binds its threads and memory to that of its GPU, or of the drive");
+  if (facts.gpus.empty()) add("", chosen_for(nullptr));
   return made;
 }
 
@@ -367,8 +380,9 @@ finding check_gpu(const machine_facts& facts, const gpu_facts& gpu) {
              gpu.copy_bytes_per_s < 0.7 * most) {
     made.how = grade::lower;
     made.advice = str_cat("its link carries ", rate_text(most),
-                          facts.numa_nodes.size() > 1 ? ": is this process on the GPU's NUMA node?"
-                                                      : ": is somebody else copying, or the link shared or throttled?");
+                          gpu.numa_node >= 0 && facts.numa_nodes.size() > 1
+                              ? ": is this process on the GPU's NUMA node?"
+                              : ": is somebody else copying, or the link shared or throttled?");
   }
   return made;
 }

@@ -29,8 +29,9 @@ struct path_facts {
   bool alignment_known = false;               ///< the kernel says how O_DIRECT has to be aligned (Linux 6.1)
   std::uint32_t direct_memory_alignment = 0;  ///< bytes; 0: no O_DIRECT
   std::uint32_t direct_offset_alignment = 0;
-  std::string tried_on = {};  ///< the file that was read; empty where there is none to read
-  fallback direct = {};       ///< what a reader then said
+  std::string tried_on = {};                    ///< the file that was read; empty where there is none to read
+  fallback direct = {};                         ///< what a reader then said
+  std::optional<std::uint32_t> numa_node = {};  ///< of the drive, where the kernel knows
 };
 
 struct gpu_facts {

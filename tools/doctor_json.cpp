@@ -4,7 +4,6 @@
 
 #include <leat/version.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
@@ -32,7 +31,8 @@ json path_json(const path_facts& path) {
           {"direct_memory_alignment", path.alignment_known ? json(path.direct_memory_alignment) : json()},
           {"direct_offset_alignment", path.alignment_known ? json(path.direct_offset_alignment) : json()},
           {"tried_on", path.tried_on},
-          {"direct", fallback_json(path.direct)}};
+          {"direct", fallback_json(path.direct)},
+          {"numa_node", path.numa_node ? json(*path.numa_node) : json()}};
 }
 
 json rate_json(const io::measured_rate& rate) {
@@ -116,7 +116,7 @@ nlohmann::ordered_json as_json(const machine_facts& facts, const std::vector<fin
           {"cores_usable", facts.cores_usable},
           {"cores_online", facts.cores_online},
           {"cores_quota", facts.cores_quota ? json(*facts.cores_quota) : json()},
-          {"numa_nodes", std::max<std::size_t>(facts.numa_nodes.size(), 1)},
+          {"numa_nodes", facts.numa_nodes.size()},
           {"photo_packs_recoded", facts.photo_packs_recoded},
           {"built_with_cuda", facts.built_with_cuda},
           {"gpus_on_the_bus", facts.gpus_on_the_bus},

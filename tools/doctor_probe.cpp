@@ -177,6 +177,7 @@ path_facts look_at_path(const std::string& path) {
   if (::access(path.c_str(), status.is_directory() ? R_OK | X_OK : R_OK) != 0) {
     return failed(io::explain_open(errno, path));
   }
+  found.numa_node = node_of_file(path);
   found.tried_on = some_file(path);
   if (found.tried_on.empty()) return found;
   // Of a file: a directory has no alignment.

@@ -1,5 +1,6 @@
 // leat doctor: its advice from machines that are made up, its probes on files that are, and the command on this one.
 #include "io/files/file_status.hpp"
+#include "stages/run/node_placement.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/support/deny_io_uring.hpp"
 #include "tests/support/photos.hpp"
@@ -20,6 +21,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -172,18 +174,43 @@ TEST(doctor_advice, counts_the_cores_that_may_really_be_used) {
   expect_advice(tools::check_cores(facts), grade::lower, "taskset");
 }
 
-TEST(doctor_advice, says_which_nodes_there_are_and_where_a_gpu_is_out_of_reach) {
+// What stats().placement says of a loader there.
+std::string placement_of(const machine_facts& facts, std::optional<std::uint32_t> of_device,
+                         std::optional<std::uint32_t> of_drive) {
+  const stages::node_choice chosen =
+      stages::choose_node(numa::automatic, {.nodes = facts.numa_nodes, .of_device = of_device, .of_drive = of_drive});
+  return (chosen.node ? "node " + std::to_string(*chosen.node) : "none") + ": " + chosen.why;
+}
+
+TEST(doctor_advice, says_of_nodes_what_a_loader_says) {
   machine_facts facts = good_machine();
-  EXPECT_EQ(tools::check_numa(facts).found, "1 node") << "where the kernel lists none";
+  EXPECT_EQ(tools::check_numa(facts).found, "this kernel lists no NUMA nodes");
+  facts.numa_nodes = {{0, {0, 1}}};
+  EXPECT_EQ(tools::check_numa(facts).found, "one node");
   facts.numa_nodes = {{0, {0, 1}}, {1, {2}}};
   facts.gpus[0].numa_node = 1;
   EXPECT_EQ(tools::check_numa(facts).how, grade::best);
-  EXPECT_EQ(
-      tools::check_numa(facts).found,
-      "2 nodes: 0 (2 cores), 1 (1 core); a loader binds its threads and memory to that of its GPU, or of the drive");
-  facts.numa_nodes[1].cores.clear();
-  expect_advice(tools::check_numa(facts), grade::lower, "cuda:0 is at node 1, where this process may use no core");
+  EXPECT_EQ(tools::check_numa(facts).found,
+            "2 nodes: 0 (2 cores), 1 (1 core); threads and memory of a loader to cuda:0 are bound to node 1: the "
+            "device is there");
+  facts.gpus[0].numa_node = -1;
+  EXPECT_EQ(tools::check_numa(facts).how, grade::best);
+  EXPECT_THAT(tools::check_numa(facts).found, HasSubstr("bound to " + placement_of(facts, {}, {})));
+  facts.gpus.clear();
+  EXPECT_THAT(tools::check_numa(facts).found,
+              HasSubstr("of a loader are bound to none: of neither device nor drive the node is known"));
+  facts.paths[0].numa_node = 0;
+  EXPECT_THAT(tools::check_numa(facts).found, HasSubstr("bound to " + placement_of(facts, {}, 0)));
+}
+
+TEST(doctor_advice, says_where_a_gpu_is_out_of_reach) {
+  machine_facts facts = good_machine();
+  facts.numa_nodes = {{0, {0, 1}}, {1, {}}};
+  facts.gpus[0].numa_node = 1;
+  expect_advice(tools::check_numa(facts), grade::lower, "cuda:0: give this process some cores of node 1");
   EXPECT_THAT(tools::check_numa(facts).found, HasSubstr("1 (0 cores)"));
+  EXPECT_THAT(tools::check_numa(facts).found,
+              HasSubstr("bound to none: the device is at node 1, where this process may use no core"));
 }
 
 TEST(doctor_advice, knows_what_a_path_can_do) {
