@@ -29,6 +29,9 @@ constexpr std::size_t cells_max = 8;
 constexpr std::size_t table_rows_max = 40;
 constexpr std::size_t name_bytes_max = 90;
 constexpr std::size_t check_page_bytes_max = 290'000;
+// Of what is listed for the search: samples of all kinds together, if there is so much room, and classes.
+constexpr std::size_t listed_bytes_max = 90'000;
+constexpr std::size_t listed_classes_bytes_max = 25'000;
 
 constexpr std::string_view check_style = R"(
 .wide { grid-column: 1 / -1 }
@@ -39,7 +42,31 @@ figure img { max-width: 100%; border-radius: 3px }
 figcaption { margin-top: 8px; font-size: 12px; overflow-wrap: anywhere }
 figcaption b { font-weight: 600; color: var(--faint) }
 rect { fill: var(--first) }
+.find { position: sticky; top: 0; z-index: 1; background: var(--paper); margin: 0 0 12px; padding: 8px 0; color: var(--faint) }
+.find input { font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line); border-radius: 8px;
+              padding: 6px 10px; width: min(100%, 420px) }
+[hidden] { display: none }
+summary { cursor: pointer; color: var(--faint) }
 code { font: 12px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; overflow-wrap: anywhere }
+)";
+
+// Rows of tables and figures stay that have all words. It looks at texts of the page alone, and makes none but a count.
+constexpr std::string_view find_script = R"(
+const find = document.querySelector(".find"), field = find.querySelector("input"), said = find.querySelector("span");
+const rows = Array.from(document.querySelectorAll(".rows tr, figure"));
+const texts = rows.map(function (row) { return row.textContent.toLowerCase(); });
+find.hidden = false;
+field.addEventListener("input", function () {
+  const words = field.value.toLowerCase().split(" ").filter(Boolean);
+  let shown = 0;
+  rows.forEach(function (row, i) {
+    const has = words.every(function (word) { return texts[i].includes(word); });
+    row.hidden = !has;
+    if (has) shown += 1;
+  });
+  document.querySelectorAll("details").forEach(function (list) { list.open = words.length !== 0; });
+  said.textContent = words.length === 0 ? "" : shown + " of " + rows.length;
+});
 )";
 
 /// A sample of a set.
@@ -54,24 +81,40 @@ struct finding_cell {
   std::string caption;  // HTML
 };
 
-///   count   of all that were found
+///   count     of all that were found
+///   samples   these, as far as they may be listed; of all that could be
 struct finding_section {
   std::string_view title;
   std::uint64_t count = 0;
   bool is_wrong = false;
   std::vector<finding_cell> cells = {};
+  std::vector<pictured> samples = {};
+  std::uint64_t of_all = 0;
+
+  void list(pictured one) {
+    ++of_all;
+    if (samples.size() < listed_max) samples.push_back(one);
+  }
+  static constexpr std::size_t listed_max = 1000;
 };
 
-std::string sample_words(const pictured& of) {
-  std::string name;
+std::string name_words(const pictured& of) {
   try {
-    name = of.of->samples.name(of.sample);
+    return page_words(of.of->samples.name(of.sample), name_bytes_max);
   } catch (const error&) {
-    name = "its shard cannot be read";
+    return "its shard cannot be read";
   }
-  std::string words = str_cat(page_words(name, name_bytes_max), " <b>", of.sample, "</b>");
+}
+
+// Empty where it has none.
+std::string class_words(const pictured& of) {
   const checked_sample& one = of.of->all[of.sample];
-  if (one.has_class) str_append(words, " (", page_words(class_name(of.of->samples, one.cls), name_bytes_max), ")");
+  return one.has_class ? page_words(class_name(of.of->samples, one.cls), name_bytes_max) : std::string();
+}
+
+std::string sample_words(const pictured& of) {
+  std::string words = str_cat(name_words(of), " <b>", of.sample, "</b>");
+  if (const std::string its_class = class_words(of); !its_class.empty()) str_append(words, " (", its_class, ")");
   return words;
 }
 
@@ -79,7 +122,8 @@ void add_groups(std::vector<finding_section>& to, std::string_view title, bool i
                 const std::vector<same_content>& groups) {
   finding_section section{title, groups.size(), is_wrong};
   for (const same_content& group : groups) {
-    if (section.cells.size() == cells_max) break;
+    for (const std::uint64_t sample : group.samples) section.list({&set, sample});
+    if (section.cells.size() == cells_max) continue;
     finding_cell cell;
     // They have one content.
     cell.pictures.push_back({&set, group.samples.front()});
@@ -95,6 +139,10 @@ void add_groups(std::vector<finding_section>& to, std::string_view title, bool i
 void add_pairs(std::vector<finding_section>& to, std::string_view title, bool is_wrong, const checked_samples& set,
                const checked_samples& of, std::span<const similar_sample> pairs) {
   finding_section section{title, pairs.size(), is_wrong};
+  for (const similar_sample& each : pairs) {
+    section.list({&set, each.sample});
+    section.list({&of, each.of});
+  }
   for (const similar_sample& each : pairs.first(std::min(pairs.size(), cells_max))) {
     section.cells.push_back(
         {{{&set, each.sample}, {&of, each.of}},
@@ -108,6 +156,7 @@ void add_pairs(std::vector<finding_section>& to, std::string_view title, bool is
 void add_samples(std::vector<finding_section>& to, std::string_view title, const checked_samples& set,
                  std::uint64_t count, std::span<const std::uint64_t> samples, bool with_size) {
   finding_section section{title, count, false};
+  for (const std::uint64_t sample : samples) section.list({&set, sample});
   for (const std::uint64_t sample : samples.first(std::min(samples.size(), cells_max))) {
     const checked_sample& one = set.all[sample];
     section.cells.push_back({{{&set, sample}},
@@ -119,6 +168,7 @@ void add_samples(std::vector<finding_section>& to, std::string_view title, const
 
 void add_faults(std::vector<finding_section>& to, const checked_samples& set) {
   finding_section section{"Broken", set.faults.size(), true};
+  for (const sample_fault& each : set.faults) section.list({&set, each.sample});
   // Some of each kind, rather than many of one.
   for (std::size_t round = 0; section.cells.size() < cells_max && round < cells_max; ++round) {
     std::vector<std::pair<std::string_view, std::size_t>> seen;
@@ -166,6 +216,31 @@ std::vector<finding_section> sections_of(const check_report& report) {
   add_pairs(all, "Look alike", false, report.set, report.set, found.near);
   add_samples(all, "One colour", report.set, found.flat.size(), found.flat, false);
   return all;
+}
+
+// Samples of each kind, for whoever looks for a name or a class. The kinds share the room.
+std::string samples_table(std::span<const finding_section> sections, std::size_t bytes_max) {
+  std::string html;
+  std::uint64_t listed = 0;
+  std::uint64_t left_out = 0;
+  for (std::size_t k = 0; k < sections.size(); ++k) {
+    const finding_section& section = sections[k];
+    const std::size_t end = html.size() + (bytes_max - html.size()) / (sections.size() - k);
+    std::size_t shown = 0;
+    for (; shown < section.samples.size(); ++shown) {
+      const pictured& each = section.samples[shown];
+      std::string row = str_cat("<tr><td>", section.title, "</td><td class=\"n\">", each.sample, "</td><td>",
+                                name_words(each), "</td><td>", class_words(each), "</td></tr>\n");
+      if (html.size() + row.size() > end) break;
+      html += row;
+    }
+    listed += shown;
+    left_out += section.of_all - shown;
+  }
+  if (listed == 0) return "";
+  return str_cat("<section class=\"wide\"><details><summary>", counted(listed, "sample", "samples"), " by name",
+                 left_out == 0 ? std::string() : str_cat("; ", count_text(left_out), " more: leat check --json"),
+                 "</summary><table class=\"rows\">\n", html, "</table></details></section>\n");
 }
 
 std::string summary_table(const std::vector<finding_section>& sections, const check_report& report) {
@@ -220,7 +295,7 @@ std::string histogram(std::string_view title, const spread_of& of, std::string (
   return html;
 }
 
-// Those with the most samples and those with the fewest.
+// Those with the most samples and those with the fewest, and the names of those between as far as there is room.
 std::string classes_table(const check_report& report) {
   if (report.found.classes.empty()) return "";
   std::vector<std::pair<std::int64_t, std::uint64_t>> all(report.found.classes.begin(), report.found.classes.end());
@@ -232,18 +307,36 @@ std::string classes_table(const check_report& report) {
       return a.second != b.second ? a.second > b.second : a.first < b.first;
     });
   }
-  std::string html = str_cat("<section><h2>", counted(all.size(), "class", "classes"), "</h2><table>");
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (is_cut && i == table_rows_max / 2) {
-      str_append(html, "<tr><td>", count_text(all.size() - table_rows_max), " between</td><td></td><td></td></tr>");
-      i = all.size() - table_rows_max / 2;
+  using classes = std::span<const std::pair<std::int64_t, std::uint64_t>>;
+  const auto row = [&](std::int64_t number, std::uint64_t count) {
+    return str_cat("<tr><td>", page_words(class_name(report.set.samples, number), name_bytes_max),
+                   "</td><td class=\"n\">", count_text(count), "</td>");
+  };
+  const auto table = [&](classes some) {
+    std::string html = "<table class=\"rows\">";
+    for (const auto& [number, count] : some) {
+      html += row(number, count);
+      absl::StrAppendFormat(&html,
+                            "<td style=\"width:45%%\"><div class=\"bar\" style=\"width:%.1f%%\"></div></td></tr>",
+                            100.0 * static_cast<double>(count) / static_cast<double>(most));
     }
-    str_append(html, "<tr><td>", page_words(class_name(report.set.samples, all[i].first), name_bytes_max),
-               "</td><td class=\"n\">", count_text(all[i].second), "</td>");
-    absl::StrAppendFormat(&html, "<td style=\"width:45%%\"><div class=\"bar\" style=\"width:%.1f%%\"></div></td></tr>",
-                          100.0 * static_cast<double>(all[i].second) / static_cast<double>(most));
+    return html + "</table>";
+  };
+  std::string html = str_cat("<section><h2>", counted(all.size(), "class", "classes"), "</h2>");
+  if (!is_cut) return html + table(all) + "</section>\n";
+  const classes between = classes(all).subspan(table_rows_max / 2, all.size() - table_rows_max);
+  str_append(html, table(classes(all).first(table_rows_max / 2)), "<details><summary>", count_text(between.size()),
+             " between</summary><table class=\"rows\">");
+  const std::size_t end = html.size() + listed_classes_bytes_max;
+  for (std::size_t i = 0; i < between.size(); ++i) {
+    const std::string one = row(between[i].first, between[i].second) + "</tr>\n";
+    if (html.size() + one.size() > end) {
+      str_append(html, "<tr><td>and ", count_text(between.size() - i), " more</td></tr>");
+      break;
+    }
+    html += one;
   }
-  return html + "</table></section>\n";
+  return html + "</table></details>" + table(classes(all).last(table_rows_max / 2)) + "</section>\n";
 }
 
 std::string numbers_table(const checked_samples& set) {
@@ -320,13 +413,14 @@ std::string size_words(std::uint64_t bytes) { return bytes_text(bytes); }
 
 std::string check_page(const check_report& report, std::size_t host_bytes_max) {
   std::vector<finding_section> sections = sections_of(report);
-  std::string head = page_head(joined(report.sources, ", "), check_style);
+  std::string head = page_head(joined(report.sources, ", "), check_style, find_script);
   str_append(head, "<p class=\"facts\">", counted(report.set.all.size(), "sample", "samples"),
              report.other == nullptr ? std::string()
                                      : str_cat(" against ", counted(report.other->all.size(), "sample", "samples")),
              report.set.strays == 0 ? std::string()
                                     : str_cat("; ", counted(report.set.strays, "stray member", "stray members")),
-             "</p>\n<div class=\"cards\">\n");
+             "</p>\n<p class=\"find\" hidden=\"hidden\"><input type=\"search\" aria-label=\"find\" "
+             "placeholder=\"name or class\"/> <span></span></p>\n<div class=\"cards\">\n");
   str_append(head, summary_table(sections, report), report.drift ? drift_table(*report.drift) : std::string(),
              classes_table(report), numbers_table(report.set));
   str_append(head, histogram("Bytes", report.found.bytes, size_words));
@@ -334,15 +428,18 @@ std::string check_page(const check_report& report, std::size_t host_bytes_max) {
     str_append(head, histogram("Width", report.found.widths, count_text),
                histogram("Height", report.found.heights, count_text));
   }
+  const std::size_t found = sections.size();
   add_extremes(sections, report.set);
 
   constexpr std::size_t frame_bytes = 300;  // of a cell: its elements
-  std::size_t words_bytes = head.size();
+  std::size_t words_bytes = head.size() + find_script.size();
   for (const finding_section& section : sections) {
     words_bytes += frame_bytes;
     for (const finding_cell& cell : section.cells) words_bytes += frame_bytes + cell.caption.size();
   }
   std::size_t room = words_bytes < check_page_bytes_max ? check_page_bytes_max - words_bytes : 0;
+  const std::string listed = samples_table(std::span(sections).first(found), std::min(listed_bytes_max, room / 2));
+  room -= std::min(room, listed.size());
   thumbnailer pictures(host_bytes_max);
   std::string html = std::move(head);
   for (const finding_section& section : sections) {
@@ -354,7 +451,7 @@ std::string check_page(const check_report& report, std::size_t host_bytes_max) {
     }
     html += "</div></section>\n";
   }
-  return html + "</div>\n" + page_end();
+  return html + listed + "</div>\n" + page_end(find_script);
 }
 
 }  // namespace leat::tools
