@@ -17,36 +17,38 @@ namespace {
 // Squared deviation of the brightness, of 255, below which a picture is of one colour: what noise and JPEG's rounding make.
 constexpr std::uint64_t variance_least = 9;
 
+// What [from, from + length) has of the cells of this length: visit(cell, units).
+template <class Visit>
+void share(std::size_t from, std::size_t length, std::size_t cell_length, const Visit& visit) {
+  for (std::size_t at = from; at < from + length;) {
+    const std::size_t cell = at / cell_length;
+    const std::size_t end = std::min(from + length, (cell + 1) * cell_length);
+    visit(cell, end - at);
+    at = end;
+  }
+}
+
 // Brightness in each cell of a grid. A pixel that an edge goes through counts in both cells, by its parts: where the edges fall
 // must not depend on how large the picture is. In units of a pixel's width / Columns and its height / Rows, all cells are of one size.
+// Lines are added to those of the grid first, which is vector code.
 template <std::size_t Columns, std::size_t Rows>
 std::array<std::uint64_t, Columns * Rows> cells_of(std::span<const std::uint8_t> bright, std::size_t width,
                                                    std::size_t height) {
-  // What [from, from + length) has of the cells of this length: visit(cell, units).
-  const auto share = [](std::size_t from, std::size_t length, std::size_t cell_length, const auto& visit) {
-    for (std::size_t at = from; at < from + length;) {
-      const std::size_t cell = at / cell_length;
-      const std::size_t end = std::min(from + length, (cell + 1) * cell_length);
-      visit(cell, end - at);
-      at = end;
-    }
-  };
-  std::array<std::uint64_t, Columns * Rows> cells{};
+  std::vector<std::uint32_t> lines(Rows * width);  // 255 x 65,535 lines at most
   for (std::size_t y = 0; y < height; ++y) {
-    std::array<std::uint64_t, Columns> line{};
-    std::size_t cell = 0;
-    for (std::size_t x = 0; x < width; ++x) {
-      const std::uint64_t value = bright[y * width + x];
-      if ((x + 1) * Columns <= (cell + 1) * width) {  // Nearly all lie in one cell.
-        line[cell] += value * Columns;
-        if ((x + 1) * Columns == (cell + 1) * width) ++cell;
-        continue;
-      }
-      share(x * Columns, Columns, width, [&](std::size_t in, std::size_t units) { line[in] += value * units; });
-      cell = (x + 1) * Columns / width;
-    }
+    const std::uint8_t* const from = bright.data() + y * width;
     share(y * Rows, Rows, height, [&](std::size_t row, std::size_t units) {
-      for (std::size_t column = 0; column < Columns; ++column) cells[row * Columns + column] += line[column] * units;
+      std::uint32_t* const line = lines.data() + row * width;
+      const auto times = static_cast<std::uint16_t>(units);  // Rows at most
+      for (std::size_t x = 0; x < width; ++x) line[x] += static_cast<std::uint16_t>(from[x] * times);
+    });
+  }
+  std::array<std::uint64_t, Columns * Rows> cells{};
+  for (std::size_t x = 0; x < width; ++x) {
+    share(x * Columns, Columns, width, [&](std::size_t column, std::size_t units) {
+      for (std::size_t row = 0; row < Rows; ++row) {
+        cells[row * Columns + column] += std::uint64_t{lines[row * width + x]} * units;
+      }
     });
   }
   return cells;
@@ -83,17 +85,26 @@ std::optional<picture_key> key_of(std::span<const std::byte> rgb, std::size_t wi
   const std::size_t pixels = width * height;
   assert(pixels != 0 && rgb.size() >= 3 * pixels);
   std::vector<std::uint8_t> bright(pixels);
-  std::uint64_t sum = 0;
-  std::uint64_t squares = 0;
   for (std::size_t i = 0; i < pixels; ++i) {
     // BT.601, in 256ths.
-    const auto value =
-        (77 * std::to_integer<std::uint32_t>(rgb[3 * i]) + 150 * std::to_integer<std::uint32_t>(rgb[3 * i + 1]) +
-         29 * std::to_integer<std::uint32_t>(rgb[3 * i + 2])) >>
-        8;
-    bright[i] = static_cast<std::uint8_t>(value);
-    sum += value;
-    squares += value * value;
+    bright[i] = static_cast<std::uint8_t>((77 * std::to_integer<std::uint32_t>(rgb[3 * i]) +
+                                           150 * std::to_integer<std::uint32_t>(rgb[3 * i + 1]) +
+                                           29 * std::to_integer<std::uint32_t>(rgb[3 * i + 2])) >>
+                                          8);
+  }
+  std::uint64_t sum = 0;
+  std::uint64_t squares = 0;
+  // So many pixels' sums fit 32 bits, which is vector code.
+  constexpr std::size_t together = 65'536;
+  for (std::size_t begin = 0; begin < pixels; begin += together) {
+    std::uint32_t sum_of_some = 0;
+    std::uint32_t squares_of_some = 0;
+    for (std::size_t i = begin; i < std::min(pixels, begin + together); ++i) {
+      sum_of_some += bright[i];
+      squares_of_some += static_cast<std::uint32_t>(bright[i]) * bright[i];
+    }
+    sum += sum_of_some;
+    squares += squares_of_some;
   }
   if (squares * pixels - sum * sum < variance_least * pixels * pixels) return std::nullopt;
   picture_key key;
