@@ -55,7 +55,8 @@ target_compile_options(leat_flags INTERFACE
   # What is installed does not say where it was built: clang puts the path of a lambda's file into the name of what is made of it.
   $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 target_compile_definitions(leat_flags INTERFACE BOOST_ASIO_NO_DEPRECATED
-  $<$<NOT:$<BOOL:${LEAT_NVTX}>>:LEAT_NO_NVTX>)
+  $<$<NOT:$<BOOL:${LEAT_NVTX}>>:LEAT_NO_NVTX>
+  $<$<STREQUAL:${LEAT_PROBES},OFF>:LEAT_NO_PROBES>)
 target_include_directories(leat_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 # Sanitizers go on everything below this directory but what nvcc compiles: a library half instrumented reports what is
 # not there.

@@ -148,6 +148,14 @@ if(NOT LEAT_MPI STREQUAL "OFF")
   endif()
 endif()
 
+# With AUTO the source asks by itself (stages/observe/probes.hpp), so that a build knows at once when the header comes.
+if(LEAT_PROBES STREQUAL "ON")
+  include(CheckIncludeFileCXX)
+  unset(LEAT_HAVE_SDT CACHE)
+  check_include_file_cxx(sys/sdt.h LEAT_HAVE_SDT)
+  leat_need(LEAT_HAVE_SDT "<sys/sdt.h>, for LEAT_PROBES=ON" systemtap-sdt-dev)
+endif()
+
 if(leat_missing)
   message(FATAL_ERROR "leat: these libraries were not found:\n${leat_missing}`scripts/setup` installs all of them.")
 endif()

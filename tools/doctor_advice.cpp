@@ -421,6 +421,9 @@ std::vector<finding> examine(const machine_facts& facts) {
              "the libjpeg-turbo that is loaded is none whose inner structure leat knows (2 and 3, jpegint.h beside "
              "jpeglib.h): build and run with the same one of them"});
   }
+  all.push_back({.concern = "static probes",
+                 .found = facts.built_with_probes ? "in: bpftrace -l 'usdt:*:leat:*' -p PID lists them"
+                                                  : "left out: leat was built without <sys/sdt.h>"});
   for (const path_facts& each : facts.paths) all.push_back(check_path(each));
   for (const io::store_facts& each : facts.stores) {
     for (finding& made : check_store(each)) all.push_back(std::move(made));

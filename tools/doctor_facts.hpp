@@ -82,6 +82,7 @@ struct machine_facts {
   std::vector<node_cores> numa_nodes;  ///< with the cores that are usable; none: the kernel lists none
   bool photo_packs_recoded = false;    ///< loader_stats::photo_packs_recoded
 
+  bool built_with_probes = false;
   bool built_with_cuda = false;
   std::string why_no_gpu;             ///< where there is none to be used
   std::uint32_t gpus_on_the_bus = 0;  ///< NVIDIA's, whether or not a driver has them

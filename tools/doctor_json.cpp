@@ -118,6 +118,7 @@ nlohmann::ordered_json as_json(const machine_facts& facts, const std::vector<fin
           {"cores_quota", facts.cores_quota ? json(*facts.cores_quota) : json()},
           {"numa_nodes", facts.numa_nodes.size()},
           {"photo_packs_recoded", facts.photo_packs_recoded},
+          {"built_with_probes", facts.built_with_probes},
           {"built_with_cuda", facts.built_with_cuda},
           {"gpus_on_the_bus", facts.gpus_on_the_bus},
           {"cuda_device_max_connections", facts.cuda_connections},

@@ -9,6 +9,7 @@
 #include "io/files/file_status.hpp"
 #include "io/files/read_error.hpp"
 #include "stages/device/open_device.hpp"
+#include "stages/observe/probes.hpp"
 #include "stages/pixels/photo_pack_layout.hpp"
 
 #include <leat/error.hpp>
@@ -264,6 +265,7 @@ machine_facts look_at_machine(const std::vector<std::string>& paths) {
   facts.memory_bytes =
       static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   facts.cores_usable = usable_cores();
+  facts.built_with_probes = stages::probe::are_in;
   facts.photo_packs_recoded = pixels::photo_packs_are_recoded();
   facts.cores_online = static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   facts.cores_quota = find_cores_quota();

@@ -3,6 +3,7 @@
 #include "base/clock.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "stages/observe/probes.hpp"
 #include "stages/run/hand_over.hpp"
 #include "stages/run/read.hpp"
 
@@ -100,6 +101,7 @@ void decode_stage::decode(sample_in_flight& sample, std::size_t thread) noexcept
     // It ends the run in the batch's turn, and so at the same place with every number of threads.
     sample.in_trouble().failure = std::current_exception();
   }
+  probe::sample_decoded(sample.owner->plan.epoch, sample.owner->plan.index, sample.row);
   if (is_noted) {
     const std::uint64_t end_ns = now_ns();
     seen.rows.took(end_ns - begin_ns);

@@ -3,6 +3,7 @@
 #include "base/clock.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "stages/observe/probes.hpp"
 #include "stages/state/digest.hpp"
 
 #include <leat/error.hpp>
@@ -241,6 +242,8 @@ void delivery::begin_to_want(std::uint64_t now_ns) {
   if (wants_since_ns_ != 0) return;
   wants_since_ns_ = now_ns;
   held_all_ = holds_all();
+  is_empty_handed_ = !has_next();
+  if (is_empty_handed_) probe::stall_begin(next_sequence_);
   if (returned_ns_ == 0) return;
   const std::uint64_t away_ns = now_ns - returned_ns_;
   if (track_ != nullptr && returned_batch_) {
@@ -255,6 +258,7 @@ void delivery::begin_to_want(std::uint64_t now_ns) {
 void delivery::end_to_want(std::uint64_t now_ns) {
   waited_ = {.of = activity::wait, .begin_ns = wants_since_ns_, .end_ns = now_ns};
   const std::uint64_t waited_ns = now_ns - std::exchange(wants_since_ns_, 0);
+  if (is_empty_handed_) probe::stall_end(next_sequence_, waited_ns);
   add_wait(counted_, waited_ns);
   const bool stalled = counted_.batches != 0 && !held_all_;
   if (stalled && waited_ns > static_cast<std::uint64_t>(limits_.long_wait.count())) ++counted_.long_waits;
@@ -374,6 +378,7 @@ delivery::taken delivery::hand_out(delivery_item item) {
     if (failure == nullptr) go_on_after(item);
     if (item.finished != nullptr) {
       item.finished->after = progress_;
+      probe::batch_handed_over(item.epoch, item.index, waited_.end_ns - waited_.begin_ns);
       waited_.epoch = item.epoch;
       waited_.batch = item.index;
       stepping_ = waited_;

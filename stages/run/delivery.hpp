@@ -202,6 +202,7 @@ class delivery final : public detail::turn_giver {
   bool blocks_ ABSL_GUARDED_BY(mutex_) = false;              // a thread waits for it
   std::uint64_t asked_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   bool held_all_ ABSL_GUARDED_BY(mutex_) = false;             // by the consumer, when it asked
+  bool is_empty_handed_ ABSL_GUARDED_BY(mutex_) = false;      // there was nothing for it then
   std::uint64_t wants_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: it has not asked
   std::uint64_t returned_ns_ ABSL_GUARDED_BY(mutex_) = 0;     // when it last got something; 0: never
   bool returned_batch_ ABSL_GUARDED_BY(mutex_) = false;

@@ -3,6 +3,7 @@
 #include "base/clock.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "stages/observe/probes.hpp"
 #include "stages/run/batch_table.hpp"
 #include "stages/run/collate.hpp"
 #include "stages/run/finish.hpp"
@@ -347,6 +348,7 @@ void hand_over::count_transfer(const batch_in_flight& batch) noexcept {
   const std::uint64_t before = transfer_ended_ns_.exchange(now, std::memory_order_relaxed);
   transfer_times_.record(now - std::min(now, std::max(batch.sent_ns, before)));
   batch.note(activity::transfer, batch.sent_ns, now);
+  probe::batch_ready(batch.plan.epoch, batch.plan.index, batch.rows());
   transferred_rows_.fetch_add(batch.outgoing.samples, std::memory_order_relaxed);
   transferred_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -2,6 +2,7 @@
 
 #include "async/turn.hpp"
 #include "base/text.hpp"
+#include "stages/observe/probes.hpp"
 
 #include <leat/error.hpp>
 
@@ -111,6 +112,7 @@ asio::awaitable<bool> prefetch::start(batch_in_flight& batch, async::scope& chil
   batch.rows_since_ns = noted_now(line_.seen);
   if (!choose_rows(batch)) co_return false;
   batch.note(line_.seen, activity::plan, batch.rows_since_ns, noted_now(line_.seen));
+  probe::batch_planned(batch.plan.epoch, batch.plan.index, batch.rows());
   if (!try_lease_memory(batch)) co_await lease_memory(batch);
   if (line_.flags.is_skipped(batch.plan.epoch)) {  // while this waited for it
     line_.ending.drop(batch);

@@ -4,6 +4,7 @@
 #include "base/clock.hpp"
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
+#include "stages/observe/probes.hpp"
 #include "stages/plan/lowering.hpp"
 
 #include <boost/asio/error.hpp>
@@ -262,12 +263,14 @@ void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*
   for (io::read_operation* operation : operations) {
     operation->started_ns = now;
     operation->ended_ns = 0;
+    probe::read_submitted(operation->file, operation->offset, operation->bytes);
   }
   sources_.start(batch.loop, operations);
   operations.clear();
 }
 
 void reader_stage::count(const io::set_read& ended, const batch_in_flight& batch, bool is_leased) noexcept {
+  probe::read_completed(ended.file, ended.offset, ended.bytes, static_cast<std::uint64_t>(ended.failure));
   const std::size_t loop = batch.loop;
   const bool timed_here = timed_here_[ended.source];
   const bool is_wanted = timed_here || tracks_[loop] != nullptr || batch.record != nullptr;

@@ -1,5 +1,6 @@
 // leat doctor: its advice from machines that are made up, its probes on files that are, and the command on this one.
 #include "io/files/file_status.hpp"
+#include "stages/observe/probes.hpp"
 #include "stages/run/node_placement.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/support/deny_io_uring.hpp"
@@ -16,13 +17,16 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace leat::testing {
@@ -98,7 +102,7 @@ TEST(doctor_advice, says_where_photo_packs_are_no_faster_than_jpegs) {
 
 TEST(doctor_advice, has_none_for_a_machine_that_wants_for_nothing) {
   const std::vector<finding> all = tools::examine(good_machine());
-  EXPECT_EQ(all.size(), 10U);
+  EXPECT_EQ(all.size(), 11U);
   for (const finding& each : all) {
     EXPECT_EQ(each.how, grade::best) << each.concern;
     EXPECT_EQ(each.advice, "") << each.concern;
@@ -520,6 +524,54 @@ TEST(doctor, says_all_of_it_in_json) {
   }
   for (const char* concern : {"kernel", "io_uring", "memlock", "open files", "huge pages", "memory", "cores", "NUMA"})
     EXPECT_THAT(concerns, ::testing::Contains(concern));
+}
+
+// Of these files, or where the library is shared of what this process has of it.
+std::string elf_notes() {
+  std::vector<std::string> files = {std::getenv("LEAT_COMMAND")};
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    const std::size_t path = line.find('/');
+    if (path != std::string::npos && line.find("libleat", path) != std::string::npos) {
+      files.push_back(line.substr(path));
+    }
+  }
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  std::string notes;
+  for (const std::string& each : files) {
+    std::FILE* const pipe = ::popen(("readelf -n '" + each + "' 2>&1").c_str(), "r");
+    if (pipe == nullptr) return {};
+    std::array<char, 4096> part{};
+    for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) != 0;) notes.append(part.data(), n);
+    if (::pclose(pipe) != 0) return {};
+  }
+  return notes;
+}
+
+TEST(probes, are_in_the_notes_of_the_library_with_their_arguments) {
+  const json found = run({"doctor", "--json"}).json();
+  EXPECT_EQ(found.at("built_with_probes"), stages::probe::are_in);
+  if (!stages::probe::are_in) GTEST_SKIP() << "built without <sys/sdt.h> (systemtap-sdt-dev)";
+  const std::string notes = elf_notes();
+  if (notes.empty()) GTEST_SKIP() << "no readelf";
+  const std::map<std::string, std::ptrdiff_t> arguments = {
+      {"batch_planned", 3}, {"read_submitted", 3},    {"read_completed", 4}, {"sample_decoded", 3},
+      {"batch_ready", 3},   {"batch_handed_over", 3}, {"stall_begin", 1},    {"stall_end", 2}};
+  std::map<std::string, std::ptrdiff_t> seen;
+  std::string provider;
+  std::string name;
+  const auto value_of = [](const std::string& line, const std::string& key) {
+    const std::size_t at = line.find(key);
+    return at == std::string::npos ? std::string() : line.substr(at + key.size());
+  };
+  for (const std::string& line : lines_of(notes)) {
+    if (std::string is = value_of(line, "Provider: "); !is.empty()) provider = std::move(is);
+    if (std::string is = value_of(line, "Name: "); !is.empty()) name = std::move(is);
+    const std::string given = value_of(line, "Arguments: ");
+    if (provider == "leat" && !given.empty()) seen[name] = std::count(given.begin(), given.end(), '@');
+  }
+  EXPECT_EQ(seen, arguments);
 }
 
 TEST(doctor, says_what_it_found_and_what_would_help_to_a_person) {
