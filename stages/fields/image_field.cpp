@@ -311,6 +311,7 @@ class image_program final : public field_program,
     own.rows.clear();
     for (const decode_share& each : all) {
       const auto& program = static_cast<const image_program&>(*each.program);
+      if (program.facets_.looking != nullptr && each.boxes == nullptr) return false;  // decode() says so
       own.rows.push_back({.steps = &program.pipeline_,
                           .key = key_of(input, each.boxes),
                           .how = &program.store_,

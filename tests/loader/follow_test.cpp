@@ -449,16 +449,39 @@ TEST(crops_by_boxes, are_drawn_by_view_and_by_group) {
     return image(name).from("jpg").random_iou_crop({.boxes = "things"}).resize(24, 20);
   };
   loader all(fake_dataset(make_scenes(24)), testing::one_epoch_in_order(), view("a"), view("b"),
-             view("c").together("same"), view("d").together("same"),
+             view("c").together("same"), view("d").together("same"), views(view("jpg"), 2, "slots"),
              boxes("things").from("json").follows("a").key("boxes"));
   std::size_t different = 0;
+  std::size_t different_slots = 0;
   for (const batch& each : all.blocking()) {
     for (std::uint32_t row = 0; row < each.valid_rows(); ++row) {
+      const std::vector<std::byte> slots = testing::row_of(each, "slots", row);
+      const auto second = slots.begin() + static_cast<std::ptrdiff_t>(slots.size() / 2);
+      different_slots += std::equal(slots.begin(), second, second) ? 0 : 1;
       different += each.placement("a", row).matrix != each.placement("b", row).matrix ? 1 : 0;
       EXPECT_EQ(each.placement("c", row).matrix, each.placement("d", row).matrix);
     }
   }
   EXPECT_GT(different, 10U);
+  EXPECT_GT(different_slots, 10U);
+}
+
+TEST(crops_by_boxes, are_replayed_and_resumed) {
+  const watchdog dog("crops by boxes, replayed");
+  const fake_dataset set(make_scenes(21));
+  const loader_options options = small_options();
+  loader train(set, options, detection(false));
+  const auto run = testing::run_epochs(train, 2);
+  const loader other(set, options, detection(false));
+  for (const testing::seen_batch& each : run) {
+    EXPECT_EQ(other.batch_at(each.epoch, each.index).content_digest()->hex(), each.content);
+  }
+  loader begun(set, options, detection(false));
+  static_cast<void>(begun.next_blocking());
+  loader_options resumed = options;
+  resumed.resume = begun.state();
+  loader rest(set, resumed, detection(false));
+  EXPECT_EQ(testing::run_epochs(rest, 2), std::vector(run.begin() + 1, run.end()));
 }
 
 TEST(crops_by_boxes, of_damaged_boxes_are_a_corrupt_sample) {
