@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <string>
@@ -99,6 +100,21 @@ TEST(wide_pictures, are_the_same_with_any_threads_and_part_of_what_a_saved_run_i
   options.resume = loader(set, options, scan()).state().at(0, 1);
   loader again(set, options, scan());
   EXPECT_THAT(testing::message_of(errc::usage, [&] { loader(set, options, scan().bits(32)); }), HasSubstr("bits"));
+}
+
+TEST(wide_pictures, have_views_that_draw_as_those_of_a_group) {
+  const watchdog dog("views of 16-bit pictures");
+  const fake_dataset set(make_scans(9));
+  loader train(set, small_options(), views(scan(), 2, "both"), scan().from("png").together("both/1"));
+  while (const std::optional<batch> got = train.next_blocking()) {
+    EXPECT_EQ((*got)["both"].shape, (dimensions{got->valid_rows(), 2, 1, 32, 32}));
+    const auto both = testing::values_of<std::uint16_t>(*got, "both");
+    const auto second = testing::values_of<std::uint16_t>(*got, "png");
+    constexpr std::size_t row = 32 * 32;
+    for (std::size_t r = 0; r < got->valid_rows(); ++r) {
+      EXPECT_TRUE(std::equal(&second[r * row], &second[r * row] + row, &both[(2 * r + 1) * row]));
+    }
+  }
 }
 
 TEST(wide_pictures, need_no_more_memory_than_was_planned) {
