@@ -2,6 +2,7 @@
 #include "module.hpp"
 
 #include <leat/clip.hpp>
+#include <leat/picture_geometry.hpp>
 #include <leat/targets.hpp>
 #include <leat/tokenizer.hpp>
 #include <leat/transforms.hpp>
@@ -11,7 +12,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -57,20 +60,31 @@ bool take(nb::handle given, std::optional<leat::field>& to) {
   return true;
 }
 
-// What a function of C is told of its sample: sample, draw, epoch, seed, label, whether there is a label. All of one size, so that
-// ctypes and Numba need no structure for it.
-using sample_words = std::array<std::uint64_t, 6>;
+// What a function of C is told of its sample: sample, draw, epoch, seed, label, whether there is a label; and of the picture that it follows,
+// else 0: its width and height, the row's, turned, mirrored, and the bits of the matrix's nine doubles. All of one size, so that ctypes and
+// Numba need no structure for it.
+using sample_words = std::array<std::uint64_t, 21>;
 using function_of_c = int (*)(const void* bytes, std::size_t size, void* row, std::size_t row_bytes,
                               const std::uint64_t* sample);
 
-std::string call(function_of_c function, std::span<const std::byte> bytes, const leat::sample_context& of,
-                 std::span<std::byte> row) {
-  const sample_words words = {of.sample,
-                              of.draw,
-                              of.epoch,
-                              of.seed,
-                              static_cast<std::uint64_t>(of.label.value_or(0)),
-                              of.label.has_value() ? 1U : 0U};
+std::string call(function_of_c function, const leat::custom_sample& of, std::span<std::byte> row) {
+  const auto word = [](auto number) { return static_cast<std::uint64_t>(number); };
+  const leat::sample_context& context = of.context;
+  sample_words words = {word(context.sample),
+                        word(context.draw),
+                        word(context.epoch),
+                        word(context.seed),
+                        word(context.label.value_or(0)),
+                        word(context.label.has_value())};
+  if (of.picture != nullptr) {
+    const leat::picture_geometry& lies = *of.picture;
+    const std::array about = {lies.picture_width, lies.picture_height, lies.row_width,
+                              lies.row_height,    lies.turned,         lies.mirrored ? 1 : 0};
+    std::ranges::transform(about, words.begin() + 6, word);
+    std::ranges::transform(lies.matrix, words.begin() + 12,
+                           [](double each) { return std::bit_cast<std::uint64_t>(each); });
+  }
+  const std::span<const std::byte> bytes = of.members.front();
   const int answer = function(bytes.data(), bytes.size(), row.data(), row.size(), words.data());
   return answer == 0 ? std::string() : "the function of the field answered " + std::to_string(answer);
 }
@@ -446,13 +460,13 @@ void add_fields(nb::module_& to) {
       .def("mask", &chat::mask);
 
   using leat::custom;
-  add<custom>(
-      to, "Custom",
-      "Decoding of your own, by a function of C on the decode threads: [rows, *shape] of a dtype.\n\n"
-      "int f(const void* bytes, size_t size, void* row, size_t row_bytes, const uint64_t sample[6])\n\n"
-      "It writes every byte of the row and returns 0; any other number makes the sample corrupt. `sample` is "
-      "(sample, draw, epoch, seed, label, whether there is a label). Several threads call it at once. address is "
-      "numba.cfunc(...).address, or ctypes.cast(function, ctypes.c_void_p).value.")
+  add<custom>(to, "Custom",
+              "Decoding of your own, by a function of C on the decode threads: [rows, *shape] of a dtype.\n\n"
+              "int f(const void* bytes, size_t size, void* row, size_t row_bytes, const uint64_t sample[6])\n\n"
+              "It writes every byte of the row and returns 0; any other number makes the sample corrupt. `sample` is "
+              "(sample, draw, epoch, seed, label, whether there is a label), and after follows() sample[21]. Several "
+              "threads call "
+              "it at once. address is numba.cfunc(...).address, or ctypes.cast(function, ctypes.c_void_p).value.")
       .def(
           "__init__",
           [](custom* self, const std::string& name, nb::handle type, const std::vector<std::int64_t>& shape,
@@ -466,14 +480,20 @@ void add_fields(nb::module_& to) {
             const auto at = nb::cast<std::uintptr_t>(address);
             if (at == 0) throw nb::value_error("Custom(address=0): there is no function at 0");
             if (shape.size() > leat::dimensions::rank_max) throw nb::value_error("Custom(shape=) has more than 8 axes");
-            new (self) custom(name, to_dtype(type), leat::dimensions(std::span(shape)),
-                              [function = reinterpret_cast<function_of_c>(at)](
-                                  std::span<const std::byte> bytes, const leat::sample_context& of,
-                                  std::span<std::byte> row) { return call(function, bytes, of, row); });
+            // The function that is told where a picture lies: follows() may be called on it.
+            new (self) custom({{.name = name, .type = to_dtype(type), .row_shape = leat::dimensions(std::span(shape))}},
+                              [function = reinterpret_cast<function_of_c>(at)](leat::custom_sample& of,
+                                                                               std::span<leat::custom_row> rows) {
+                                return call(function, of, rows.front().bytes);
+                              });
           },
           nb::arg("name"), nb::arg("dtype"), nb::arg("shape"), nb::arg("address"))
       .def(
           "from_", [](const custom& of, std::string member) { return of.from(std::move(member)); }, nb::arg("member"))
+      .def("follows", &custom::follows, nb::arg("picture"),
+           "The name of an Image field: sample[6] and on tell the function where that picture's row lies, as integers "
+           "(picture width and height, row width and height, turned, mirrored) and nine doubles, the matrix of "
+           "Batch.placement().")
       .def("described_as", &custom::described_as, nb::arg("name"),
            "A name of what the function makes, to be changed with it. Without one there is no state_dict().");
 

@@ -938,6 +938,32 @@ class FunctionsOfC(Made):
         with leat.Loader(self.at / "pictures", field.described_as("zeros"), batch_size=5, shuffle=False) as train:
             self.assertEqual(train.state_dict()["batch"], 0)
 
+    def test_it_follows_a_picture(self):
+        def function(data, size, row, row_bytes, sample):
+            row[0] = os.path.getsize(self.at / "pictures" / "red" / "0.bmp") == size
+            for i in range(6):
+                row[1 + i] = sample[6 + i]
+            matrix = ctypes.cast(ctypes.byref(sample.contents, 12 * 8), ctypes.POINTER(ctypes.c_double))
+            for i in range(9):
+                row[7 + i] = matrix[i]
+            return 0
+
+        picture = leat.Image().random_resized_crop(8).random_flip()
+        field = leat.Custom("lies", "f32", (16,), self.address(function)).from_("jpg")
+        with leat.Loader(self.at / "pictures", picture, field.follows("jpg"), batch_size=10, seed=4) as train:
+            batch = train.next()
+            rows = batch["lies"].numpy()
+            turned_over = 0
+            for row, told in enumerate(rows):
+                lies = batch.placement("jpg", row)
+                self.assertEqual(told[:7].tolist(), [1, lies.picture_width, lies.picture_height, lies.row_width, lies.row_height,
+                                                     lies.turned, lies.mirrored])
+                self.assertEqual(told[7:].tolist(), numpy.asarray(lies.matrix, dtype="f4").ravel().tolist())
+                turned_over += lies.mirrored
+            self.assertTrue(0 < turned_over < 10)
+        with self.assertRaisesRegex(leat.UsageError, "png"):
+            leat.Loader(self.at / "pictures", picture, field.follows("png"), batch_size=10)
+
     def test_a_function_of_python_is_refused_with_a_remedy(self):
         for wrong in (lambda *_: 0, "f", 1.5, True):
             with self.assertRaisesRegex(TypeError, "numba.cfunc.*map_batch="):
