@@ -113,10 +113,10 @@ class Loader(_leat.Loader):
         self.begin_epoch()
         return self._batches(self._epochs_begun)
 
-    def _batches(self, epoch):
+    def _batches(self, epoch, raw=False):
         # For each batch as little of Python as can be.
         next_batch = self._ahead.next if self._ahead else super().next
-        convert = self._to is not None and self._ahead is None
+        convert = self._to is not None and self._ahead is None and not raw
         while True:
             if epoch != self._epochs_begun or self._awaited is not None:
                 self._refuse_iterator_of(epoch)

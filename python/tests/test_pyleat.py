@@ -21,6 +21,7 @@ import tempfile
 import textwrap
 import threading
 import time
+import types
 import unittest
 import unittest.mock
 import zlib
@@ -1241,6 +1242,89 @@ class OtherLibraries(Made):
         self.assertEqual(seen(checkpoint=saved / "at 18.ckpt"), whole[18:])
         with self.assertRaisesRegex(TypeError, "train=.*is a function that makes a Loader, and not 3"):
             DataModule(3)
+
+    def test_accelerate_takes_the_data_loader_as_one_that_is_prepared(self):
+        if any(importlib.util.find_spec(each) is None for each in ("torch", "accelerate")):
+            self.skipTest("accelerate is not installed")
+        program = """
+            import json, sys
+            import accelerate, pyleat as leat
+            from pyleat.torch import DataLoader
+
+            accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=4)
+            train = DataLoader(leat.open(sys.argv[1]), [leat.Array("npy")], batch_size=8, shuffle=True, seed=3)
+            assert accelerator.prepare(train) is train and accelerator.prepare_data_loader(train) is train
+            accelerator.register_for_checkpointing(train)
+
+            def rows(batch):
+                return batch["npy"][:, 0].int().tolist()
+
+            seen, applied, gathered = [], [], 0
+            for batch in train:
+                seen += rows(batch)
+                with accelerator.accumulate():
+                    applied.append(accelerator.sync_gradients)
+                gathered += len(accelerator.gather_for_metrics(batch["npy"]))
+            assert not accelerator.gradient_state.in_dataloader
+            begun = iter(train)
+            next(begun)
+            accelerator.save_state(sys.argv[2])
+            rest = [rows(batch) for batch in begun]
+            accelerator.load_state(sys.argv[2])
+            again, ends = [], []
+            for batch in train:
+                again.append(rows(batch))
+                ends.append(accelerator.gradient_state.end_of_dataloader)
+            assert again == rest and ends == [False] * 5 + [True], ends
+            mapped = DataLoader(leat.open(sys.argv[1]), [leat.Array("npy")], batch_size=8, map_batch=lambda batch: batch)
+            ends = [mapped.end_of_dataloader for batch in mapped]
+            assert ends == [False] * 6 + [True], ends
+            try:
+                accelerate.skip_first_batches(train, 2)
+            except AttributeError as refused:
+                assert "load_state_dict() goes on" in str(refused)
+            else:
+                raise AssertionError("skip_first_batches() was taken")
+            print(json.dumps([seen, applied, gathered]))
+            accelerator.end_training()
+        """
+        import socket
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        ranks = []
+        for rank in "01":
+            world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                     "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+            ranks.append(subprocess.Popen([sys.executable, "-c", textwrap.dedent(program), self.at / "rows.npy", self.at / "accelerated"],
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **world}))
+            self.addCleanup(ranks[-1].kill)  # One waits for the other.
+        said = [each.communicate(timeout=120) for each in ranks]
+        self.assertEqual([each.returncode for each in ranks], [0, 0], said)
+        seen, applied, gathered = zip(*[json.loads(out.splitlines()[-1]) for out, _ in said])
+        self.assertEqual(sorted(seen[0] + seen[1]), list(range(ROWS)))
+        self.assertEqual([len(each) for each in seen], [50, 50])
+        # After each fourth batch, and the last one of the epoch.
+        self.assertEqual(applied[0], [False] * 3 + [True] + [False] * 2 + [True])
+        self.assertEqual(gathered, (ROWS, ROWS))
+
+    def test_ranks_that_share_their_batches_have_to_be_said(self):
+        from pyleat.torch import DataLoader
+
+        class Mesh:
+            mesh_dim_names = ("dp_shard", "tp")
+
+            def size(self, axis):
+                return (1, 2)[axis]
+
+        class States(types.ModuleType):
+            is_initialized = staticmethod(lambda: True)
+            AcceleratorState = staticmethod(lambda: types.SimpleNamespace(device_mesh=Mesh()))
+
+        with unittest.mock.patch.dict(sys.modules, {"accelerate.state": States("accelerate.state")}):
+            with self.assertRaisesRegex(ValueError, "ranks that differ in tp alone have the same batches"):
+                DataLoader(leat.open(self.at / "rows.npy"), [leat.Array("npy")])
 
     def test_jax_has_an_array(self):
         try:
