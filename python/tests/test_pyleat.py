@@ -1326,6 +1326,58 @@ class OtherLibraries(Made):
             with self.assertRaisesRegex(ValueError, "ranks that differ in tp alone have the same batches"):
                 DataLoader(leat.open(self.at / "rows.npy"), [leat.Array("npy")])
 
+    def test_grain_has_batches_and_goes_on_in_the_middle_of_an_epoch(self):
+        if importlib.util.find_spec("grain") is None:
+            self.skipTest("Grain is not installed")
+        from pyleat.grain import IterDataset
+
+        def made(**options):
+            return IterDataset(self.at / "rows.npy", leat.Array("npy"), batch_size=8, shuffle=True, seed=3, **options)
+
+        with self.rows(seed=3, shuffle=True, epochs=2, to="numpy") as loader:
+            whole = [batch["npy"][:, 0].tolist() for _ in range(2) for batch in loader]
+        firsts = made(epochs=2).map(lambda batch: batch["npy"][:, 0].tolist())
+        self.assertEqual(list(firsts), whole)
+        begun = iter(firsts)
+        for _ in range(15):
+            next(begun)
+        state = json.loads(json.dumps(begun.get_state()))
+        begun.close()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            next(begun)
+        other = iter(firsts)
+        next(other)
+        other.set_state(state)
+        self.assertEqual(list(other), whole[15:])
+        endless = iter(made())
+        self.assertEqual([next(endless)["npy"][0, 0] for _ in range(30)][:26], [each[0] for each in whole])
+        endless.close()
+        with self.assertRaisesRegex(leat.UsageError, "leave it out"):
+            made().set_slice(slice(0, None, 2))
+
+    def test_grain_reads_samples_one_by_one(self):
+        if importlib.util.find_spec("grain") is None:
+            self.skipTest("Grain is not installed")
+        import grain
+        from pyleat.grain import Source
+
+        source = Source(self.at / "rows.npy", leat.Array("npy"))
+        self.assertIsInstance(source, grain.sources.RandomAccessDataSource)
+        self.assertEqual(len(source), ROWS)
+        batches = list(grain.MapDataset.source(source).shuffle(seed=1).batch(8).to_iter_dataset())
+        self.assertEqual(batches[0]["npy"].shape, (8, 8))
+        self.assertEqual(sorted(row[0] for each in batches for row in each["npy"]), list(range(ROWS)))
+        again = pickle.loads(pickle.dumps(source))
+        self.assertEqual((repr(again), again[7]["npy"][0]), (repr(source), 7))
+        lines = Source(self.at / "lines.jsonl", leat.Text("txt"), leat.Label("cls"))
+        for number in (0, 1, 13):
+            self.assertEqual((bytes(lines[number]["txt"]).decode(), lines[number]["cls"]), ("é" * number, number))
+            self.assertEqual(set(lines[number]), {"txt", "cls"})
+        with self.assertRaisesRegex(IndexError, "sample 20 of a Source of 20"):
+            lines[20]
+        with self.assertRaisesRegex(TypeError, "batch_size=.*Grain says"):
+            Source(self.at / "rows.npy", leat.Array("npy"), batch_size=2)
+
     def test_jax_has_an_array(self):
         try:
             import jax  # noqa: F401
