@@ -183,7 +183,8 @@ stages::failure out_of_scratch() {
 std::string_view kind_of(const mask_reading& how) noexcept { return how.is_depth ? "depth" : "mask"; }
 
 // What the file says of itself; or why its numbers are none of a mask.
-outcome<picture_info> look_at_png(std::span<const std::byte> encoded, const mask_reading& how, png_samples& samples) {
+outcome<picture_info> look_at_png(std::span<const std::byte> encoded, const mask_reading& how, bool of_objects,
+                                  png_samples& samples) {
   outcome<picture_info> info = peek(encoded, look_for::size);
   if (!info) return info;
   if (info->what != format::png) {
@@ -198,6 +199,7 @@ outcome<picture_info> look_at_png(std::span<const std::byte> encoded, const mask
   }
   if (samples.channels != 3) return info;
   if (samples.bits == 16) return stages::unsupported("RGB of 16 bits, which colors() has none of");
+  if (of_objects) return stages::unsupported("RGB, and objects are numbers: a PNG of grey, or of a palette");
   if (how.colours == nullptr || how.colours->empty()) {
     return stages::unsupported(
         "RGB: which number a colour stands for has to be said: mask::colors({{0, 0, 0}, {128, 0, 0}, ...})");
@@ -494,7 +496,7 @@ struct mask_reader::opened {
 };
 
 outcome<mask_reader::opened> mask_reader::open(std::span<const std::byte> encoded, const placed_picture& where,
-                                               const mask_reading& how) const {
+                                               const mask_reading& how, bool of_objects) const {
   opened made;
   auto& [info, samples] = made;
   if (how.shapes != nullptr) {
@@ -504,7 +506,7 @@ outcome<mask_reader::opened> mask_reader::open(std::span<const std::byte> encode
     info.width = how.array->width;
     info.height = how.array->height;
   } else {
-    const outcome<picture_info> found = look_at_png(encoded, how, samples);
+    const outcome<picture_info> found = look_at_png(encoded, how, of_objects, samples);
     if (!found) return found.error();
     info = *found;
   }
@@ -522,7 +524,7 @@ outcome<std::size_t> mask_reader::read_planes(std::span<const std::byte> encoded
                                               const mask_reading& how, const mask_planes& planes,
                                               std::span<std::byte> rows, const std::atomic<bool>* stop) {
   const arena_use use(arena_);
-  const outcome<opened> found = open(encoded, where, how);
+  const outcome<opened> found = open(encoded, where, how, true);
   if (!found) return found.error();
   std::fill(rows.begin(), rows.end(), std::byte{0});
   auto* const first = reinterpret_cast<std::uint8_t*>(rows.data());
@@ -537,7 +539,7 @@ outcome<std::size_t> mask_reader::read_planes(std::span<const std::byte> encoded
 outcome<void> mask_reader::read(std::span<const std::byte> encoded, const placed_picture& where,
                                 const mask_reading& how, std::span<std::byte> row, const std::atomic<bool>* stop) {
   const arena_use use(arena_);
-  const outcome<opened> found = open(encoded, where, how);
+  const outcome<opened> found = open(encoded, where, how, false);
   if (!found) return found.error();
   const auto fill = [&](auto zero) {
     using to = decltype(zero);

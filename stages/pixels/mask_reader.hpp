@@ -95,7 +95,8 @@ class mask_reader {
 
  private:
   struct opened;
-  outcome<opened> open(std::span<const std::byte> encoded, const placed_picture& where, const mask_reading& how) const;
+  outcome<opened> open(std::span<const std::byte> encoded, const placed_picture& where, const mask_reading& how,
+                       bool of_objects) const;
 
   scratch_arena arena_;
   png_reader png_;

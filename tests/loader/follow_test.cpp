@@ -881,6 +881,13 @@ TEST(following, says_what_is_wrong_with_masks_of_boxes) {
   EXPECT_THAT(reason(3, "seg", [](fake_sample& each) { each.find("seg")->bytes = testing::to_bytes("{}"); }),
               HasSubstr("json.masks of 'seg': the JSON has no member 'categories'"));
   EXPECT_THAT(reason(3, "seg", [](fake_sample&) {}, 20), HasSubstr("bytes_max() says at most 20"));
+  EXPECT_THAT(reason(3, "seg.png",
+                     [](fake_sample& each) {
+                       testing::rgb_picture seen;
+                       each.find("seg.png")->bytes =
+                           testing::make_png(testing::make_texture(1, width, height), {}, seen);
+                     }),
+              HasSubstr("json.masks of 'seg.png': RGB, and objects are numbers: a PNG of grey, or of a palette"));
 }
 
 // Corners that numpy gives: of the crop of (10, 5, 30, 25), as it is.
