@@ -332,6 +332,8 @@ outcome<const std::byte*> tiff_blocks::read() {
   return made;
 }
 
+void tiff_blocks::stop_reading() noexcept { state_->close(); }
+
 tiff_blocks::colours tiff_blocks::palette() const noexcept {
   std::uint16_t* all[3] = {};
   const bool has_one =

@@ -29,6 +29,8 @@ class tiff_blocks {
   outcome<void> start(const rectangle& region);
   /// The region's next line: region.width pixels, interleaved, at any address.
   outcome<const std::byte*> read();
+  /// libtiff gives its memory back, which read() does after the last line and after a failure.
+  void stop_reading() noexcept;
   /// Colours of a palette: three times 2^bits numbers of 16 bits, red first. Null where there is none. After start().
   struct colours {
     const std::uint16_t* red = nullptr;

@@ -97,6 +97,7 @@ outcome<wide_decoded> wide_decoder::decode(std::span<const std::byte> encoded, c
       for (std::size_t i = 0; i < values; ++i) {
         const double value = (*line)[i];
         if (value >= least && value <= most) continue;
+        reader.stop_reading();
         return stages::corrupt(str_cat("the number ", value, " at line ", region.y + y, ", which ",
                                        leat::name(how.type), " cannot hold; as() says another type"));
       }

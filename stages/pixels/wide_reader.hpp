@@ -42,6 +42,8 @@ class wide_reader {
   virtual outcome<void> start(const rectangle& region) = 0;
   /// The region's next line: region.width pixels of wide_info::channels numbers, as stored.
   virtual outcome<const float*> read() = 0;
+  /// Gives back what a library holds of a picture that was not read to its end. Before the arena's end().
+  virtual void stop_reading() noexcept {}
 };
 
 }  // namespace leat::pixels

@@ -65,6 +65,7 @@ outcome<const float*> wide_tiff_reader::read() {
     return is_signed ? convert<std::int32_t>(*from) : convert<std::uint32_t>(*from);
   }();
   if (wrong) {
+    tiff_.stop_reading();
     return stages::corrupt(str_cat("the whole number ", static_cast<std::int64_t>(*wrong),
                                    " of 32 bits, which f32 does not hold: up to 16777216 all are exact"));
   }

@@ -20,6 +20,7 @@ class wide_tiff_reader final : public wide_reader {
   outcome<void> start(const rectangle& region) override;
   /// corrupt: a whole number of 32 bits that f32 does not hold.
   outcome<const float*> read() override;
+  void stop_reading() noexcept override { tiff_.stop_reading(); }
 
  private:
   template <class Element>
