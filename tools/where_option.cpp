@@ -4,13 +4,17 @@
 #include "datasets/model/model.hpp"
 #include "datasets/views/predicate_text.hpp"
 #include "tools/human.hpp"
+#include "tools/output.hpp"
 #include "tools/subcommand.hpp"
 
 #include <leat/error.hpp>
 
 #include <CLI/CLI.hpp>
 
+#include <cstddef>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace leat::tools {
 
@@ -25,9 +29,8 @@ void add_where(CLI::App& app, std::string& where) {
            }
            where = given;
          },
-         "only samples of which this is so, as \"width >= 224 and cls != 7\": columns, class, name, sample, jpg.bytes; "
-         "and, "
-         "or, not, in, matches, is null")
+         "only samples of which this is so, as \"width >= 224 and cls != 7\": columns, class, name, sample, width and "
+         "height of pictures, jpg.bytes; and, or, not, in, matches, is null")
       ->type_name("CONDITION");
 }
 
@@ -55,6 +58,8 @@ dataset samples_where(const dataset& samples, const std::string& where) {
     throw error(errc::usage, str_cat("--where '", one_line(where), "': it holds of none of ",
                                      counted(samples.size(), "sample", "samples")));
   }
+  const std::vector<std::string>& notes = found.notes();
+  for (std::size_t i = samples.notes().size(); i < notes.size(); ++i) complain("", str_cat("warning: ", notes[i]));
   return found;
 }
 

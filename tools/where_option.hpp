@@ -19,7 +19,8 @@ void add_where(CLI::App& app, std::string& where);
 ///   throws   as read_column()
 [[nodiscard]] dataset with_columns_for(const dataset& samples, const std::string& where);
 
-/// Those of with_columns_for() that it holds of; all of the dataset, as it is, where there is none.
+/// Those of with_columns_for() that it holds of; all of the dataset, as it is, where there is none. A warning says of how many pictures
+/// the size that it asks for could not be read.
 ///   throws   error{errc::usage} as dataset::where(), and where it holds of none; as with_columns_for()
 [[nodiscard]] dataset samples_where(const dataset& samples, const std::string& where);
 

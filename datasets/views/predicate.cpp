@@ -14,6 +14,7 @@
 #include <cmath>
 #include <compare>
 #include <limits>
+#include <span>
 #include <system_error>
 #include <utility>
 
@@ -21,6 +22,10 @@ namespace leat::datasets {
 namespace {
 
 constexpr std::string_view bytes_suffix = ".bytes";
+constexpr std::string_view width_suffix = ".width";
+constexpr std::string_view height_suffix = ".height";
+
+bool is_picture(const field_info& field) noexcept { return field.kind == field_kind::picture; }
 
 // The number that a column of this type would hold; itself, where that is too large for it: an infinity is another one.
 double as_stored(double value, std::optional<dtype> type) noexcept {
@@ -106,22 +111,16 @@ std::vector<std::string> sample_predicate::known_names() const {
   std::vector<std::string> names(model_.columns().begin(), model_.columns().end());
   if (!model_.classes().empty() && model_.find_column(model_.class_column())) names.emplace_back("class");
   names.insert(names.end(), {"name", "sample"});
-  if (knows_photos()) names.insert(names.end(), {"width", "height"});
-  for (const field_info& each : model_.fields()) names.push_back(str_cat(each.name, bytes_suffix));
-  return names;
-}
-
-// A shard has an index of its packs, or none: the first sample with a pack tells.
-bool sample_predicate::knows_photos() const {
-  const bool may = std::any_of(model_.fields().begin(), model_.fields().end(),
-                               [](const field_info& each) { return is_photo_pack_name(each.name); });
-  part_list parts;
-  for (std::uint64_t sample = 0; may && sample < model_.size(); ++sample) {
-    parts.clear();
-    model_.parts(sample, parts);
-    if (std::any_of(parts.begin(), parts.end(), [](const part& each) { return each.photo != nullptr; })) return true;
+  const std::span<const field_info> fields = model_.fields();
+  const auto pictures = std::count_if(fields.begin(), fields.end(), is_picture);
+  if (pictures != 0) names.insert(names.end(), {"width", "height"});
+  for (const field_info& each : fields) {
+    if (pictures > 1 && is_picture(each)) {
+      names.insert(names.end(), {str_cat(each.name, width_suffix), str_cat(each.name, height_suffix)});
+    }
+    names.push_back(str_cat(each.name, bytes_suffix));
   }
-  return false;
+  return names;
 }
 
 sample_predicate::operand sample_predicate::find(const std::string& name, std::size_t at) const {
@@ -133,12 +132,15 @@ sample_predicate::operand sample_predicate::find(const std::string& name, std::s
   }
   if (name == "name") return {source::name};
   if (name == "sample") return {source::sample};
-  if ((name == "width" || name == "height") && knows_photos()) {
-    return {name == "width" ? source::width : source::height};
+  if ((name == "width" || name == "height") &&
+      std::any_of(model_.fields().begin(), model_.fields().end(), is_picture)) {
+    return {name == "width" ? source::width : source::height, only_picture, at};
   }
-  if (name.ends_with(bytes_suffix)) {
-    const auto field = model_.find_field(std::string_view(name).substr(0, name.size() - bytes_suffix.size()));
-    if (field) return {source::bytes, *field};
+  for (const auto& [suffix, from] : {std::pair(bytes_suffix, source::bytes), std::pair(width_suffix, source::width),
+                                     std::pair(height_suffix, source::height)}) {
+    if (!name.ends_with(suffix)) continue;
+    const auto field = model_.find_field(std::string_view(name).substr(0, name.size() - suffix.size()));
+    if (field && (from == source::bytes || is_picture(model_.fields()[*field]))) return {from, *field, at};
   }
   const std::vector<std::string> known = known_names();
   const std::string place = place_in_predicate(at, name);
@@ -278,13 +280,8 @@ sample_predicate::known_value sample_predicate::value_of(const operand& of) {
     case source::sample:
       return static_cast<std::int64_t>(sample_);
     case source::width:
-    case source::height: {
-      for (const part& each : parts()) {
-        if (each.photo == nullptr) continue;
-        return std::int64_t{of.from == source::width ? each.photo->width : each.photo->height};
-      }
-      return {};
-    }
+    case source::height:
+      return size_of(of);
     case source::bytes: {
       const part_list& all = parts();
       if (std::none_of(all.begin(), all.end(), [&](const part& each) { return each.field == of.which; })) return {};
@@ -296,6 +293,37 @@ sample_predicate::known_value sample_predicate::value_of(const operand& of) {
     }
   }
   return {};
+}
+
+sample_predicate::known_value sample_predicate::size_of(const operand& of) {
+  const auto side = [&](std::int64_t width, std::int64_t height) { return of.from == source::width ? width : height; };
+  const part* found = nullptr;
+  for (const part& each : parts()) {
+    if (of.which == only_picture ? !is_picture(model_.fields()[each.field]) : each.field != of.which) continue;
+    if (found != nullptr && found->field != each.field) {
+      const std::string& one = model_.fields()[found->field].name;
+      const std::string& other = model_.fields()[each.field].name;
+      const std::string_view wanted = of.from == source::width ? width_suffix : height_suffix;
+      throw error(errc::usage, str_cat(place_in_predicate(of.at, wanted.substr(1)), ": sample ", sample_,
+                                       " has several pictures; say which, as ", one, wanted, " or ", other, wanted));
+    }
+    if (found == nullptr) found = &each;
+  }
+  if (found == nullptr) return {};
+  if (found->photo != nullptr) return side(found->photo->width, found->photo->height);
+  const asked_picture wanted{sample_, found->field};
+  if (sizes_.empty()) {
+    lacks_size_ = true;
+    // Others of this sample were asked for last.
+    const auto place = std::lower_bound(asked_.begin(), asked_.end(), wanted);
+    if (place == asked_.end() || *place != wanted) asked_.insert(place, wanted);
+    return {};
+  }
+  const auto place = std::lower_bound(asked_.begin(), asked_.end(), wanted);
+  if (place == asked_.end() || *place != wanted) return {};
+  const picture_size size = sizes_[static_cast<std::size_t>(place - asked_.begin())];
+  if (size == picture_size()) return {};
+  return side(size.width, size.height);
 }
 
 sample_predicate::truth sample_predicate::among(const bound_node& node) {
@@ -314,58 +342,65 @@ sample_predicate::truth sample_predicate::among(const bound_node& node) {
   return found ? truth::yes : truth::no;
 }
 
-sample_predicate::truth sample_predicate::evaluate(const bound_node& node) {
+sample_predicate::truth sample_predicate::compare(const bound_node& node) {
   const auto said = [](bool is_true) { return is_true ? truth::yes : truth::no; };
-  switch (node.kind) {
-    case predicate_kind::all: {
-      truth least = truth::yes;
-      for (const bound_node& each : node.inner) {
-        least = std::min(least, evaluate(each));
-        if (least == truth::no) break;
-      }
-      return least;
-    }
-    case predicate_kind::any: {
-      truth most = truth::no;
-      for (const bound_node& each : node.inner) {
-        most = std::max(most, evaluate(each));
-        if (most == truth::yes) break;
-      }
-      return most;
-    }
-    case predicate_kind::negation: {
-      const truth of = evaluate(node.inner.front());
-      return of == truth::unknown ? of : said(of == truth::no);
-    }
-    case predicate_kind::missing:
-      return said(std::holds_alternative<std::monostate>(value_of(node.operands.front())));
-    case predicate_kind::among:
-      return among(node);
-    case predicate_kind::equal:
-    case predicate_kind::less:
-    case predicate_kind::less_equal:
-    case predicate_kind::matches: {
-      const known_value a = value_of(node.operands[0]);
-      const known_value b = value_of(node.operands[1]);
-      if (std::holds_alternative<std::monostate>(a) || std::holds_alternative<std::monostate>(b)) return truth::unknown;
-      if (node.kind == predicate_kind::matches) {
-        return said(is_as_pattern(std::get<std::string_view>(a), std::get<std::string_view>(b)));
-      }
-      const std::partial_ordering order = order_of_values(a, b);
-      return said(node.kind == predicate_kind::equal  ? order == 0
-                  : node.kind == predicate_kind::less ? order < 0
-                                                      : order <= 0);
-    }
+  if (node.kind == predicate_kind::among) return among(node);
+  const known_value a = value_of(node.operands[0]);
+  if (node.kind == predicate_kind::missing) return said(std::holds_alternative<std::monostate>(a));
+  const known_value b = value_of(node.operands[1]);
+  if (std::holds_alternative<std::monostate>(a) || std::holds_alternative<std::monostate>(b)) return truth::unknown;
+  if (node.kind == predicate_kind::matches) {
+    return said(is_as_pattern(std::get<std::string_view>(a), std::get<std::string_view>(b)));
   }
-  return truth::unknown;
+  const std::partial_ordering order = order_of_values(a, b);
+  return said(node.kind == predicate_kind::equal  ? order == 0
+              : node.kind == predicate_kind::less ? order < 0
+                                                  : order <= 0);
 }
 
-bool sample_predicate::holds(std::uint64_t sample) {
+sample_predicate::range sample_predicate::evaluate(const bound_node& node) {
+  const auto negated = [](truth of) { return of == truth::unknown ? of : of == truth::no ? truth::yes : truth::no; };
+  switch (node.kind) {
+    case predicate_kind::all: {
+      range of{truth::yes, truth::yes};
+      for (const bound_node& each : node.inner) {
+        const range one = evaluate(each);
+        of = {std::min(of.least, one.least), std::min(of.most, one.most)};
+        if (of.most == truth::no) break;
+      }
+      return of;
+    }
+    case predicate_kind::any: {
+      range of{truth::no, truth::no};
+      for (const bound_node& each : node.inner) {
+        const range one = evaluate(each);
+        of = {std::max(of.least, one.least), std::max(of.most, one.most)};
+        if (of.least == truth::yes) break;
+      }
+      return of;
+    }
+    case predicate_kind::negation: {
+      const range of = evaluate(node.inner.front());
+      return {negated(of.most), negated(of.least)};
+    }
+    default: {
+      lacks_size_ = false;
+      const truth of = compare(node);
+      return lacks_size_ ? range{truth::no, truth::yes} : range{of, of};
+    }
+  }
+}
+
+sample_predicate::verdict sample_predicate::holds(std::uint64_t sample) {
   sample_ = sample;
   has_parts_ = false;
   parts_.clear();
   name_.reset();
-  return evaluate(root_) == truth::yes;
+  const std::size_t asked = asked_.size();
+  const range of = evaluate(root_);
+  if (of.least != truth::yes && of.most == truth::yes) return verdict::open;
+  asked_.resize(asked);  // It is decided without.
+  return of.least == truth::yes ? verdict::yes : verdict::no;
 }
 
 }  // namespace leat::datasets

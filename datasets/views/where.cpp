@@ -1,4 +1,6 @@
-// The samples of a dataset that a condition holds of.
+#include "datasets/views/where.hpp"
+
+#include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/views/predicate.hpp"
 #include "datasets/views/predicate_text.hpp"
@@ -8,23 +10,27 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
-namespace leat {
-namespace datasets {
+namespace leat::datasets {
 namespace {
 
 // A subset that says why it is one, and still has the parts of a concatenation: each with its own of the samples.
 class where_model final : public dataset_model, joined_facet {
  public:
   ///   chosen   ascending
-  where_model(std::shared_ptr<const dataset_model> whole, std::vector<std::uint64_t> chosen, std::string condition)
+  ///   note     empty: there is none
+  where_model(std::shared_ptr<const dataset_model> whole, std::vector<std::uint64_t> chosen, std::string condition,
+              std::string note)
       : whole_(std::move(whole)),
         samples_(dataset(whole_).subset(chosen).model()),
         chosen_(whole_->facets().joined != nullptr ? std::move(chosen) : std::vector<std::uint64_t>()),
         condition_(std::move(condition)) {
     begin_as(*samples_);
+    if (!note.empty()) notes_.push_back(std::move(note));
     if (whole_->facets().joined != nullptr) facets_.joined = this;
   }
 
@@ -64,16 +70,47 @@ class where_model final : public dataset_model, joined_facet {
   std::string condition_;
 };
 
-}  // namespace
-}  // namespace datasets
-
-dataset dataset::where(std::string_view condition) const {
-  datasets::sample_predicate is_wanted(*model_, datasets::parse_predicate(condition));
-  std::vector<std::uint64_t> chosen;
-  for (std::uint64_t sample = 0; sample < size(); ++sample) {
-    if (is_wanted.holds(sample)) chosen.push_back(sample);
-  }
-  return dataset(std::make_shared<datasets::where_model>(model_, std::move(chosen), is_wanted.text()));
+// Of what was asked for and could not be told.
+std::string note_of(const dataset_model& model, std::span<const asked_picture> asked, const measured_pictures& found) {
+  if (found.unreadable == 0) return {};
+  const bool one = found.unreadable == 1;
+  return str_cat("where: ", found.unreadable, " of ", asked.size(), asked.size() == 1 ? " picture" : " pictures",
+                 one ? " has a header that cannot be read: its width and height are null; "
+                     : " have headers that cannot be read: their width and height are null; the first is ",
+                 model.name(asked[found.first].sample), ": ", found.why);
 }
 
-}  // namespace leat
+}  // namespace
+
+dataset samples_where(const dataset& samples, std::string_view condition, size_reader tell) {
+  const std::shared_ptr<const dataset_model>& model = samples.model();
+  sample_predicate is_wanted(*model, parse_predicate(condition));
+  std::vector<std::uint64_t> chosen;
+  std::vector<std::uint64_t> open;
+  for (std::uint64_t sample = 0; sample < samples.size(); ++sample) {
+    const sample_predicate::verdict said = is_wanted.holds(sample);
+    if (said == sample_predicate::verdict::yes) chosen.push_back(sample);
+    if (said == sample_predicate::verdict::open) open.push_back(sample);
+  }
+  std::string note;
+  if (!open.empty()) {
+    const std::vector<asked_picture> asked = is_wanted.asked();
+    measured_pictures found = measure_pictures(*model, asked, tell);
+    note = note_of(*model, asked, found);
+    is_wanted.take_sizes(std::move(found.sizes));
+    std::vector<std::uint64_t> all;
+    auto next = chosen.begin();
+    for (const std::uint64_t sample : open) {
+      if (is_wanted.holds(sample) != sample_predicate::verdict::yes) continue;
+      const auto before = std::lower_bound(next, chosen.end(), sample);
+      all.insert(all.end(), next, before);
+      all.push_back(sample);
+      next = before;
+    }
+    all.insert(all.end(), next, chosen.end());
+    chosen = std::move(all);
+  }
+  return dataset(std::make_shared<where_model>(model, std::move(chosen), is_wanted.text(), std::move(note)));
+}
+
+}  // namespace leat::datasets

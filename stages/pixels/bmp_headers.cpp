@@ -176,16 +176,18 @@ std::string size_text(const header& found) {
   return std::to_string(found.width) + " x " + std::to_string(found.height) + " pixels";
 }
 
+bool has_sides(const header& found) noexcept {
+  constexpr std::uint32_t side_max = 0x7FFFFFFF;
+  return found.width != 0 && found.height != 0 && found.width <= side_max && found.height <= side_max;
+}
+
 }  // namespace
 
 outcome<bmp_layout> read_bmp_headers(byte_span encoded) {
   const outcome<header> read = read_header(encoded);
   if (!read) return read.error();
   const header& found = *read;
-  constexpr std::uint32_t side_max = 0x7FFFFFFF;
-  if (found.width == 0 || found.height == 0 || found.width > side_max || found.height > side_max) {
-    return corrupt("BMP of " + size_text(found));
-  }
+  if (!has_sides(found)) return corrupt("BMP of " + size_text(found));
   bmp_layout layout{.width = static_cast<int>(found.width), .height = static_cast<int>(found.height)};
   layout.top_down = found.top_down;
   if (const outcome<void> set = set_pixels(found, layout); !set) return set.error();
@@ -215,7 +217,14 @@ outcome<bmp_layout> read_bmp_headers(byte_span encoded) {
   return layout;
 }
 
-outcome<picture_info> peek_bmp(byte_span encoded, look_for /*what*/) {
+outcome<picture_info> peek_bmp(byte_span encoded, look_for what) {
+  if (what == look_for::begin_size) {
+    const outcome<header> read = read_header(encoded);
+    if (!read) return read.error();
+    if (!has_sides(*read)) return corrupt("BMP of " + size_text(*read));
+    return picture_info{
+        .what = format::bmp, .width = static_cast<int>(read->width), .height = static_cast<int>(read->height)};
+  }
   const outcome<bmp_layout> layout = read_bmp_headers(encoded);
   if (!layout) return layout.error();
   return picture_info{

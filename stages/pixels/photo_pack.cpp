@@ -18,9 +18,6 @@ namespace leat {
 namespace pixels {
 namespace {
 
-constexpr std::string_view magic =
-    "\x89"
-    "FJPG\r\n\x1A";
 constexpr std::size_t index_entry_bytes = 8;
 constexpr std::size_t sum_at = 44;
 // A JPEG has 65,535 pixels a side at most: so many rows and columns of MCUs.
@@ -144,18 +141,9 @@ std::vector<std::byte> pack(byte_span jpeg) {
 
 }  // namespace
 
-bool begins_as_photo_pack(byte_span bytes) noexcept { return stands_at(bytes, 0, magic); }
-
-byte_span jpeg_head_of_pack(byte_span pack) noexcept {
-  if (!begins_as_photo_pack(pack) || pack.size() < photo_pack_head::bytes) return {};
-  const std::size_t bytes = little32(pack, 12);
-  if (bytes > pack.size() - photo_pack_head::bytes) return {};
-  return pack.subspan(photo_pack_head::bytes, bytes);
-}
-
 std::array<std::byte, photo_pack_head::bytes> as_bytes(const photo_pack_head& head) noexcept {
   std::array<std::byte, photo_pack_head::bytes> to{};
-  std::memcpy(to.data(), magic.data(), magic.size());
+  std::memcpy(to.data(), photo_pack_head::magic.data(), photo_pack_head::magic.size());
   put32(to.data() + 8, head.version);
   put32(to.data() + 12, head.head_bytes);
   put32(to.data() + 16, head.tail_bytes);

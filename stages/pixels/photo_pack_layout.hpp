@@ -8,12 +8,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace leat::pixels {
 
 /// The fixed head, as it lies in the file.
 struct photo_pack_head {
   static constexpr std::size_t bytes = 48;
+  static constexpr std::string_view magic =
+      "\x89"
+      "FJPG\r\n\x1A";
   static constexpr std::uint32_t version_known = 1;
 
   std::uint32_t version = version_known;

@@ -3,12 +3,17 @@
 #include "stages/pixels/format_headers.hpp"
 #include "stages/pixels/photo_pack_layout.hpp"
 
+#include <algorithm>
+
 namespace leat::pixels {
 namespace {
 
 // From the JPEG's head that the pack keeps. The pack's own head is checked when it is decoded.
 outcome<picture_info> peek_photo_pack(byte_span encoded, look_for what) {
-  const outcome<picture_info> found = peek_jpeg(jpeg_head_of_pack(encoded), what);
+  const byte_span head = what == look_for::begin_size
+                             ? encoded.subspan(std::min(encoded.size(), photo_pack_head::bytes))
+                             : jpeg_head_of_pack(encoded);
+  const outcome<picture_info> found = peek_jpeg(head, what);
   if (!found) return stages::corrupt("photo pack: " + found.reason());
   picture_info info = *found;
   info.what = format::photo_pack;
@@ -16,6 +21,15 @@ outcome<picture_info> peek_photo_pack(byte_span encoded, look_for what) {
 }
 
 }  // namespace
+
+bool begins_as_photo_pack(byte_span bytes) noexcept { return stands_at(bytes, 0, photo_pack_head::magic); }
+
+byte_span jpeg_head_of_pack(byte_span pack) noexcept {
+  if (!begins_as_photo_pack(pack) || pack.size() < photo_pack_head::bytes) return {};
+  const std::size_t bytes = little32(pack, 12);
+  if (bytes > pack.size() - photo_pack_head::bytes) return {};
+  return pack.subspan(photo_pack_head::bytes, bytes);
+}
 
 outcome<picture_info> peek(std::span<const std::byte> encoded, look_for what) {
   if (encoded.empty()) return stages::corrupt("empty: zero bytes", corrupt_kinds::empty);

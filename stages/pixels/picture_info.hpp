@@ -13,8 +13,9 @@ namespace leat::pixels {
 template <class T>
 using outcome = stages::outcome<T>;
 
-/// What peek() looks for. The orientation may be anywhere in a file; with `size` it is not searched for, and is 1.
-enum class look_for : std::uint8_t { size, orientation };
+/// What peek() looks for. The orientation may be anywhere in a file; with the others it is not searched for, and is 1. `begin_size` takes
+/// what the beginning of a file says of the size, of which the rest may be missing: only width, height and the format are told.
+enum class look_for : std::uint8_t { size, orientation, begin_size };
 
 /// A picture as it is stored.
 ///   width, height   in pixels, before any EXIF orientation

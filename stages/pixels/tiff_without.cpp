@@ -1,9 +1,7 @@
-#include "stages/pixels/picture_format.hpp"
 #include "stages/pixels/tiff.hpp"
 
 namespace leat::pixels {
 
-bool reads_tiff() noexcept { return false; }
 std::unique_ptr<picture_reader> make_tiff_reader(scratch_arena& /*arena*/) { return nullptr; }
 std::unique_ptr<wide_reader> make_wide_tiff_reader(scratch_arena& /*arena*/) { return nullptr; }
 

@@ -38,7 +38,7 @@ constexpr std::array<weighted_operation, timm_operation_count> operations = {{{o
                                                                               {op::shear_y, 2},
                                                                               {op::translate_x, 1},
                                                                               {op::translate_y, 1}}};
-constexpr std::array mixed_operations = {
+constexpr std::array timm_mixed_operations = {
     op::autocontrast, op::color,    op::contrast, op::brightness, op::sharpness,   op::equalize,   op::rotate,
     op::posterize,    op::solarize, op::shear_x,  op::shear_y,    op::translate_x, op::translate_y};
 constexpr double level_of_one = 10;  // _LEVEL_DENOM
@@ -141,7 +141,7 @@ tr::timm_augmix parse_mix(sections& text) {
 
 }  // namespace
 
-std::span<const policy_operation> timm_mix_operations() noexcept { return mixed_operations; }
+std::span<const policy_operation> timm_mix_operations() noexcept { return timm_mixed_operations; }
 
 bool is_timm_text(std::string_view word) noexcept {
   constexpr std::array<std::string_view, 7> words = {"rand", "augmix", "original", "originalr", "v0", "v0r", "3a"};

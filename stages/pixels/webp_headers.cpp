@@ -145,6 +145,31 @@ outcome<webp_layout> read_extended(byte_span file) {
   return found;
 }
 
+// The first chunk has the size, of the canvas or of the only picture.
+outcome<picture_info> peek_begin(byte_span encoded) {
+  constexpr std::size_t content = file_header_bytes + chunk_header_bytes;
+  if (encoded.size() < content + 10) return corrupt("WebP ends inside its header");
+  const byte_span p = encoded.subspan(content);
+  picture_info info{.what = format::webp};
+  if (stands_at(encoded, file_header_bytes, "VP8X")) {
+    info.width = static_cast<int>(little24(p, 4)) + 1;
+    info.height = static_cast<int>(little24(p, 7)) + 1;
+    return info;
+  }
+  if (stands_at(encoded, file_header_bytes, "VP8L") && byte_at(p, 0) == 0x2F) {
+    const std::uint32_t bits = little32(p, 1);
+    info.width = static_cast<int>(bits & 0x3FFF) + 1;
+    info.height = static_cast<int>(bits >> 14 & 0x3FFF) + 1;
+    return info;
+  }
+  const bool is_key_frame = (byte_at(p, 0) & 1U) == 0 && big16(p, 3) == 0x9D01 && byte_at(p, 5) == 0x2A;
+  if (!stands_at(encoded, file_header_bytes, "VP8 ") || !is_key_frame) return corrupt("WebP without a picture");
+  info.width = static_cast<int>(little16(p, 6) & 0x3FFF);
+  info.height = static_cast<int>(little16(p, 8) & 0x3FFF);
+  if (info.width == 0 || info.height == 0) return corrupt("WebP of " + size_text(info.width, info.height));
+  return info;
+}
+
 }  // namespace
 
 outcome<webp_layout> read_webp_headers(byte_span encoded) {
@@ -171,6 +196,7 @@ outcome<webp_layout> read_webp_headers(byte_span encoded) {
 }
 
 outcome<picture_info> peek_webp(byte_span encoded, look_for what) {
+  if (what == look_for::begin_size) return peek_begin(encoded);
   const outcome<webp_layout> layout = read_webp_headers(encoded);
   if (!layout) return layout.error();
   picture_info info{.what = format::webp,

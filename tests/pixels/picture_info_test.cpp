@@ -10,9 +10,13 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -204,6 +208,36 @@ TEST(picture_info, names_what_it_cannot_read) {
   EXPECT_THAT(peek(lossless).reason(), HasSubstr("SOF3"));
 }
 
+TEST(picture_info, tells_the_size_by_the_beginning_as_by_the_whole) {
+  testing::rgb_picture seen;
+  const testing::rgb_picture texture = testing::make_texture(1, 137, 121);
+  const std::vector<std::byte> pictures[] = {
+      testing::make_jpeg(texture, {.orientation = 6}),
+      testing::make_jpeg(texture, {.progressive = true}),
+      testing::make_png(texture, {.colours = png_colours::rgba, .interlaced = true}, seen),
+      testing::make_webp(texture, {}, seen),
+      testing::make_webp(texture, {.orientation = 3}, seen),
+      testing::make_webp(texture, {.lossless = true}, seen),
+      testing::make_webp(texture, {.lossless = true, .orientation = 3}, seen),
+      testing::make_bmp(texture, {}, seen)};
+  for (const auto& whole : pictures) {
+    const auto all = peek(whole, pixels::look_for::size);
+    ASSERT_TRUE(all) << all.reason();
+    const auto begin =
+        peek(std::span(whole).first(std::min<std::size_t>(whole.size(), 1024)), pixels::look_for::begin_size);
+    ASSERT_TRUE(begin) << begin.reason();
+    EXPECT_EQ(begin->what, all->what);
+    EXPECT_EQ(begin->width, 137);
+    EXPECT_EQ(begin->height, 121);
+    // Of fewer bytes it says the same, or that they do not tell.
+    for (std::size_t size = 1; size < std::min<std::size_t>(whole.size(), 700); ++size) {
+      const std::vector<std::byte> part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+      const auto info = peek(part, pixels::look_for::begin_size);
+      if (info) EXPECT_EQ(std::pair(info->width, info->height), std::pair(137, 121)) << size;
+    }
+  }
+}
+
 // Every prefix and a good many damaged headers: an answer, and AddressSanitizer silent.
 TEST(picture_info, never_reads_past_the_end) {
   testing::rgb_picture seen;
@@ -224,6 +258,8 @@ TEST(picture_info, never_reads_past_the_end) {
       std::mt19937_64 random(seed);
       std::vector<std::byte> damaged(whole.begin(), whole.begin() + 200);
       for (int i = 0; i < 3; ++i) damaged[random() % damaged.size()] = static_cast<std::byte>(random());
+      const auto begin = peek(damaged, pixels::look_for::begin_size);
+      if (begin) EXPECT_TRUE(begin->width >= 1 && begin->height >= 1);
       const auto info = peek(damaged);
       if (info) {
         EXPECT_GE(info->width, 1);

@@ -1,19 +1,25 @@
 // dataset::where(): which samples a condition holds of.
 #include "datasets/model/model.hpp"
 #include "datasets/views/predicate_text.hpp"
+#include "tests/support/make_picture.hpp"
 #include "tests/support/seeded_random.hpp"
+#include "tests/support/tar_writer.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <leat/description.hpp>
 #include <leat/error.hpp>
 #include <leat/open_folder.hpp>
+#include <leat/open_tar.hpp>
 #include <leat/own_samples.hpp>
 #include <leat/samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -190,7 +196,131 @@ TEST(where, knows_classes_and_sizes_of_a_folder) {
   EXPECT_THAT(names("jpg.bytes > 3"), ElementsAre("dog/2.jpg"));
   EXPECT_THAT(names("name matches '*.png' and jpg.bytes is not null"), ElementsAre("cat/1.png"));
   EXPECT_THAT(refusal(pets, "cls == 'cat'"), HasSubstr("names of classes are compared with 'class'"));
-  EXPECT_THAT(refusal(pets, "width > 3"), HasSubstr("it knows cls, class, name, sample, jpg.bytes"));
+  EXPECT_THAT(refusal(pets, "wide > 3"), HasSubstr("it knows cls, class, name, sample, width, height, jpg.bytes"));
+}
+
+std::vector<std::string> names_of(const dataset& some) {
+  std::vector<std::string> all;
+  for (std::uint64_t i = 0; i < some.size(); ++i) all.push_back(some.name(i));
+  return all;
+}
+
+std::vector<std::byte> jpeg_of(int width, int height, const testing::jpeg_options& options = {}) {
+  return testing::make_jpeg(testing::make_texture(1, width, height), options);
+}
+
+// What cameras put before the size: segments of a thumbnail, and of colours.
+std::vector<std::byte> with_segments(std::vector<std::byte> jpeg, int segments, std::size_t bytes_each) {
+  std::vector<std::byte> all(jpeg.begin(), jpeg.begin() + 2);
+  for (int i = 0; i < segments; ++i) {
+    all.insert(all.end(), {std::byte{0xFF}, std::byte{0xE2}, static_cast<std::byte>((bytes_each + 2) >> 8),
+                           static_cast<std::byte>(bytes_each + 2)});
+    all.insert(all.end(), bytes_each, std::byte{0x55});
+  }
+  all.insert(all.end(), jpeg.begin() + 2, jpeg.end());
+  return all;
+}
+
+void write(const fs::path& path, const std::vector<std::byte>& bytes) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+TEST(where, reads_the_sizes_of_a_folder_s_pictures_as_they_are_stored) {
+  const temporary_directory root;
+  testing::rgb_picture seen;
+  write(root.path() / "a.jpg", jpeg_of(40, 30));
+  write(root.path() / "b.jpg", jpeg_of(50, 20, {.progressive = true, .orientation = 6}));
+  write(root.path() / "c.png", testing::make_png(testing::make_texture(1, 60, 33), {}, seen));
+  write(root.path() / "d.jpg", with_segments(jpeg_of(70, 34), 1, 3'000));
+  write(root.path() / "e.jpg", with_segments(jpeg_of(80, 35), 3, 60'000));
+  const dataset set = open_folder(root.path().string());
+  EXPECT_THAT(names_of(set.where("width >= 50")), ElementsAre("b.jpg", "c.png", "d.jpg", "e.jpg"));
+  EXPECT_THAT(names_of(set.where("height == 20 or width == 80")), ElementsAre("b.jpg", "e.jpg"));
+  EXPECT_THAT(names_of(set.where("jpg.width in (40, 70)")), ElementsAre("a.jpg", "d.jpg"));
+  EXPECT_THAT(names_of(set.where("not (width > height or height > 33)")), ElementsAre());
+  EXPECT_THAT(names_of(set.where("name == 'a.jpg' or width > 75")), ElementsAre("a.jpg", "e.jpg"));
+  EXPECT_THAT(set.where("width > 0").notes(), ElementsAre());
+  description one;
+  description other;
+  set.where("width > 50").model()->describe(one);
+  set.where("width > 60").model()->describe(other);
+  EXPECT_FALSE(one == other);
+}
+
+TEST(where, leaves_out_and_counts_pictures_whose_header_cannot_be_read) {
+  const temporary_directory root;
+  const std::vector<std::byte> whole = jpeg_of(40, 30);
+  write(root.path() / "a.jpg", whole);
+  write(root.path() / "b.jpg", {whole.begin(), whole.begin() + 30});
+  write(root.path() / "c.jpg", {});
+  write(root.path() / "d.jpg", std::vector<std::byte>(300'000, std::byte{'x'}));
+  write(root.path() / "e.jpg", whole);
+  const dataset set = open_folder(root.path().string());
+  EXPECT_THAT(names_of(set.where("width == 40")), ElementsAre("a.jpg", "e.jpg"));
+  EXPECT_THAT(names_of(set.where("not width == 40")), ElementsAre());
+  EXPECT_THAT(names_of(set.where("width is null")), ElementsAre("b.jpg", "c.jpg", "d.jpg"));
+  const dataset some = set.where("width == 40 and name != 'c.jpg'");
+  ASSERT_EQ(some.notes().size(), 1U);
+  EXPECT_THAT(some.notes().front(), HasSubstr("2 of 4 pictures have headers that cannot be read"));
+  EXPECT_THAT(some.notes().front(), HasSubstr("the first is b.jpg: "));
+  // What is excluded keeps its place.
+  EXPECT_EQ(set.exclude({0, 1}).where("width == 40").size(), 2U);
+  EXPECT_EQ(set.exclude({0, 1}).where("width == 40").model()->defects(), 1U);
+  fs::remove(root.path() / "e.jpg");
+  EXPECT_THAT(set.where("width > 0 and name == 'e.jpg'").notes(),
+              ElementsAre(HasSubstr("1 of 1 picture has a header that cannot be read")));
+}
+
+TEST(where, wants_to_know_which_of_several_pictures) {
+  testing::tar_writer shard;
+  const std::vector<std::byte> photo = jpeg_of(40, 30);
+  testing::rgb_picture seen;
+  const std::vector<std::byte> mask = testing::make_png(testing::make_texture(1, 20, 15), {}, seen);
+  shard.add({.name = "0.jpg", .contents = photo});
+  shard.add({.name = "1.jpg", .contents = photo});
+  shard.add({.name = "1.seg.png", .contents = mask});
+  shard.add({.name = "2.seg.png", .contents = mask});
+  const temporary_directory root;
+  const std::string path = (root.path() / "s.tar").string();
+  write(path, shard.finish());
+  const dataset set = open_tar(path);
+  EXPECT_THAT(refusal(set, "width >= 20"),
+              HasSubstr("where, letter 1, at width: sample 1 has several pictures; say which, as jpg.width or "
+                        "seg.png.width"));
+  EXPECT_EQ(set.where("jpg.width >= 20").size(), 2U);
+  EXPECT_EQ(set.where("seg.png.width < jpg.width").size(), 1U);
+  EXPECT_EQ(set.where("seg.png.height == 15 and jpg.height is null").size(), 1U);
+  EXPECT_EQ(set.where("sample != 1 and width >= 20").size(), 2U);
+  EXPECT_THAT(refusal(set, "png.width > 3"),
+              HasSubstr("width, height, jpg.width, jpg.height, jpg.bytes, seg.png.width"));
+}
+
+TEST(where, reads_no_header_where_the_rest_of_the_condition_decides) {
+  const std::vector<std::byte> photo = jpeg_of(40, 30);
+  std::atomic<int> made = 0;
+  std::vector<std::int64_t> a;
+  for (std::int64_t i = 0; i < 10; ++i) a.push_back(i);
+  const dataset set = from_function(10,
+                                    [&](std::uint64_t) {
+                                      ++made;
+                                      return photo;
+                                    },
+                                    {.field = "jpg", .bytes_max = photo.size()})
+                          .with_column("a", a);
+  const auto read_for = [&](std::string_view condition, std::size_t samples) {
+    made = 0;
+    EXPECT_EQ(set.where(condition).size(), samples) << condition;
+    return made.load();
+  };
+  EXPECT_EQ(read_for("a < 3 and width == 40", 3), 3);
+  EXPECT_EQ(read_for("width == 40 and a < 3", 3), 3);
+  EXPECT_EQ(read_for("a < 3 or width == 40", 10), 7);
+  EXPECT_EQ(read_for("not (width < 40 or a < 3)", 7), 7);
+  EXPECT_EQ(read_for("width > height and height == 30", 10), 10);
+  EXPECT_EQ(read_for("a is null and width > 1", 0), 0);
+  EXPECT_EQ(read_for("a > 3", 6), 0);
 }
 
 TEST(where, is_a_view_with_the_classes_and_columns_of_the_whole) {

@@ -112,12 +112,30 @@ TEST(where_option, knows_the_sizes_of_photo_packs) {
   EXPECT_EQ(epoch_of(tar, {"--where", "width < 50 and height == 32"}).json().at("samples"), 12);
 }
 
+TEST(where_option, reads_the_sizes_of_pictures_in_folders_and_shards) {
+  const three_classes photos;
+  const std::vector<std::uint8_t> large = photo_jpeg(600, 96, 64);
+  write_file(photos.set() + "/c/large.jpg", std::string(large.begin(), large.end()));
+  write_file(photos.set() + "/c/no.jpg", "no picture");
+  const std::string tar = photos.beside("all.tar");
+  ASSERT_EQ(run({"pack", photos.set(), tar}).exit_code, 0);
+  for (const std::string& source : {photos.set(), tar}) {
+    const ended small = epoch_of(source, {"--where", "width < 50 and height == 32 and cls != 0"});
+    ASSERT_EQ(small.exit_code, 0) << small.err;
+    EXPECT_EQ(small.json().at("samples"), 8);
+    EXPECT_THAT(small.err, HasSubstr("warning: where: 1 of 10 pictures has a header that cannot be read"));
+    EXPECT_THAT(small.err, HasSubstr("c/no"));
+    EXPECT_EQ(run({"inspect", source, "--where", "width >= 50", "--json"}).json().at("samples"), 1);
+    EXPECT_EQ(run({"inspect", source, "--where", "width is null", "--json"}).json().at("samples"), 1);
+  }
+}
+
 TEST(where_option, is_refused_in_words_before_anything_is_opened) {
   const three_classes photos;
   const auto of = [&](const std::string& condition) { return refused(epoch_of(photos.set(), {"--where", condition})); };
   EXPECT_THAT(refused(epoch_of("/not/there", {"--where", "cls = 1"})),
               HasSubstr("--where 'cls = 1': where, letter 5, at =: write =="));
-  EXPECT_THAT(of("width > 3"), HasSubstr("it knows cls, class, name, sample, jpg.bytes"));
+  EXPECT_THAT(of("wide > 3"), HasSubstr("it knows cls, class, name, sample, width, height, jpg.bytes"));
   EXPECT_THAT(of("clas == 3"), HasSubstr("did you mean 'cls'?"));
   EXPECT_THAT(of("cls > 99"), HasSubstr("--where 'cls > 99': it holds of none of 12 samples"));
 }

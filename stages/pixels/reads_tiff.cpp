@@ -1,0 +1,7 @@
+#include "stages/pixels/picture_format.hpp"
+
+namespace leat::pixels {
+
+bool reads_tiff() noexcept { return true; }
+
+}  // namespace leat::pixels
