@@ -158,7 +158,7 @@ class dataset {
   [[nodiscard]] dataset exclude(std::initializer_list<std::uint64_t> samples) const;
 
   /// The samples that a condition holds of, in this dataset's order: it is evaluated once, here, by what the dataset knows without
-  /// reading a sample.
+  /// reading a sample, and by the first bytes of pictures whose size decides. Where these do not tell it, it is missing, and notes() counts.
   ///
   ///     photos.where("width >= 224 and cls != 7")
   ///     photos.where("class in ('cat', 'dog') or not (jpg.bytes > 100000)")
@@ -166,10 +166,10 @@ class dataset {
   ///   condition   comparisons (== != < <= > >=, in (..), not in (..), matches 'n01*', is null, is not null) joined by not, and, or, which
   ///               bind in this order, and parentheses. Texts stand between quotes; a name of other letters than a word's between ` and `
   ///   names       columns; `class`, the class's name; `name` (in shards a read each) and `sample`, its number; `jpg.bytes`, of a field;
-  ///               `width` and `height`, where an index of photo packs tells them, as stored. A column goes before others of its name
+  ///               `width` and `height` of its picture as stored, `jpg.width` of one of several. A column goes before others of its name
   ///   missing     a comparison with a value that a sample lacks, or with a NaN, is neither true nor false, nor is `not` of it
-  ///   throws      error{errc::usage} naming the letter at which the condition is wrong, or what the dataset knows;
-  ///               error{errc::unsupported} where bytes are not known before a value is read; as name()
+  ///   throws      error{errc::usage} naming the letter at which the condition is wrong, what the dataset knows, or several pictures;
+  ///               error{errc::unsupported} where bytes are not known before a value is read; as name() and read()
   ///   resume      a state has the condition: a run goes on with the same one only
   [[nodiscard]] dataset where(std::string_view condition) const;
 
