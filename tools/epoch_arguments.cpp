@@ -142,6 +142,7 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
   add_picture_options(app, arguments.pictures);
   add_number(app, "--views", arguments.pictures.views, 1,
              "so many views of each picture in one output, each drawn by itself (the picture alone)", 256);
+  add_clip_option(app, arguments.pictures);
   add_choice(app, "--jpeg-decoder", arguments.pictures.decoder,
              {{"turbo", jpeg_decoder::turbo}, {"nvjpeg", jpeg_decoder::nvjpeg}},
              "nvjpeg: NVIDIA's, on --device; other pixels, and no digests (turbo)");

@@ -11,6 +11,7 @@
 #include "tools/augment_text.hpp"
 #include "tools/human.hpp"
 
+#include <leat/clip.hpp>
 #include <leat/error.hpp>
 #include <leat/targets.hpp>
 #include <leat/tokenizer.hpp>
@@ -236,7 +237,8 @@ std::string and_more(std::size_t all) {
   return all > names_max ? str_cat(" and ", count_text(all - names_max), " more") : std::string();
 }
 
-std::vector<std::string> warnings_of(const dataset& samples, const field_survey& found) {
+//   has_clips   frames are read whatever their number is
+std::vector<std::string> warnings_of(const dataset& samples, const field_survey& found, bool has_clips) {
   std::vector<std::string> warnings;
   std::string names;
   std::string taken;
@@ -244,6 +246,8 @@ std::vector<std::string> warnings_of(const dataset& samples, const field_survey&
   for (const candidate& each : found.candidates()) {
     if (each.taken) {
       str_append(taken, taken.empty() ? "" : ", ", each.name);
+    } else if (has_clips && each.kind == field_kind::picture) {
+      continue;
     } else if (++left_out <= names_max) {
       str_append(names, left_out > 1 ? ", " : "", each.name, " (", count_text(each.samples), ")");
     }
@@ -292,6 +296,30 @@ void refuse_other_sources(const dataset& samples, const field_survey& found) {
   }
 }
 
+constexpr const char* clip_name = "clip";
+
+// All pictures of a sample are frames of one clip. They end alike: "000.jpg", "001.jpg".
+clip clip_of(const field_survey& found, const picture_options& how) {
+  if (how.views != 0) throw error(errc::usage, "--clip and --views are two kinds of pictures; leave one of them out");
+  std::string first;
+  for (const candidate& each : found.candidates()) {
+    if (each.kind != field_kind::picture) continue;
+    if (each.name.find('.') == std::string::npos) {
+      throw error(errc::usage, str_cat("--clip: the samples have one picture, '", each.name,
+                                       "'; frames are several members of a sample, as 000.jpg, 001.jpg"));
+    }
+    if (first.empty()) first = each.name;
+    if (each.name.substr(each.name.rfind('.')) == first.substr(first.rfind('.'))) continue;
+    throw error(errc::usage, str_cat("--clip: pictures end differently, '", first, "' and '", each.name,
+                                     "'; which are frames is said in a program: leat::clip"));
+  }
+  if (first.empty()) throw error(errc::usage, "--clip without pictures among the fields; leave it out");
+  return clip(picture(clip_name, how).from(str_cat("*", first.substr(first.rfind('.')))),
+              {.frames = static_cast<int>(how.clip_frames),
+               .stride = static_cast<int>(how.clip_stride),
+               .random_start = how.train});
+}
+
 // Members that follow a picture, as the options ask for them.
 class targets_of {
  public:
@@ -306,6 +334,7 @@ class targets_of {
       if (!each.taken || is_mask(each.name)) continue;
       if (each.kind == field_kind::picture && picture_.empty()) picture_ = each.name;
     }
+    if (how.clip_frames != 0) picture_ = clip_name;
     for (const std::string& each : masks_) check("--mask", each, found);
     if (!boxes_.empty()) check("--boxes", boxes_.front(), found);
   }
@@ -500,6 +529,23 @@ void add_picture_options(CLI::App& app, picture_options& pictures) {
       ->type_name("R,G,B");
 }
 
+void add_clip_option(CLI::App& app, picture_options& pictures) {
+  app.add_option_function<std::string>(
+         "--clip",
+         [&pictures](const std::string& given) {
+           constexpr std::uint32_t frames_max = 1024;
+           const std::size_t comma = std::min(given.find(','), given.size());
+           pictures.clip_frames =
+               static_cast<std::uint32_t>(parse_number("--clip", given.substr(0, comma), 1, frames_max));
+           if (comma == given.size()) return;
+           pictures.clip_stride =
+               static_cast<std::uint32_t>(parse_number("--clip", given.substr(comma + 1), 1, 1U << 20));
+         },
+         "pictures of a sample (000.jpg, 001.jpg, ...) are frames: so many of them, each STRIDE behind the one before "
+         "(1); train: from a random one on")
+      ->type_name("N[,STRIDE]");
+}
+
 void add_order_options(CLI::App& app, order_options& order) {
   add_number(app, "--batch-size", order.batch_size, 1, "samples in a batch (64)", 1U << 24);
   add_number(app, "--seed", order.seed, 0, "of all that is drawn: order, crops, flips, colour (0)");
@@ -547,11 +593,16 @@ chosen_fields fields_of(const dataset& samples, const picture_options& pictures,
   refuse_other_sources(samples, found);
   chosen_fields chosen{.samples = without(samples, found.strays()),
                        .strays = found.strays().size(),
-                       .warnings = warnings_of(samples, found)};
+                       .warnings = warnings_of(samples, found, pictures.clip_frames != 0)};
   text_tokens tokenized(found, windows);
   const targets_of targets(found, pictures);
+  if (pictures.clip_frames != 0) {
+    chosen.pictures.push_back(picture(clip_name, pictures));
+    chosen.all.emplace_back(clip_of(found, pictures));
+  }
   for (const candidate& each : found.candidates()) {
     if (!each.taken) continue;
+    if (pictures.clip_frames != 0 && each.kind == field_kind::picture && !targets.is_mask(each.name)) continue;
     if (targets.is_mask(each.name)) {
       chosen.masks.push_back(each.name);
       chosen.all.push_back(targets.mask_of(each.name));

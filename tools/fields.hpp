@@ -26,6 +26,7 @@ namespace leat::tools {
 ///   background   of pictures with alpha: three channels, or none
 ///   truncated   of JPEGs that lost their ends
 ///   views    so many of each in one output; 0: the picture itself
+///   clip_frames, clip_stride   pictures are frames, of which a clip has so many; 0: they are not
 ///   images   a folder: the source is a file of COCO's annotations of its pictures
 ///   masks, boxes   members that follow the first picture; of boxes MEMBER[:KEY[:LABELS]]
 ///   array_crop   of arrays that have as many axes at least, elements along the last ones: random for train, else in the middle
@@ -45,7 +46,12 @@ struct picture_options {
   std::vector<transform> augment = {};
   pixel_rounding rounding = pixel_rounding::exact;
   std::uint32_t views = 0;
+  std::uint32_t clip_frames = 0;
+  std::uint32_t clip_stride = 1;
 };
+
+/// --clip N[,STRIDE].
+void add_clip_option(CLI::App& app, picture_options& pictures);
 
 /// How tokens become samples, and texts tokens.
 ///   length   of a window; 0: the sources are no tokens

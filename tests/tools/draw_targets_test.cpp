@@ -97,6 +97,33 @@ TEST(targets, of_coco_are_read_from_annotations_and_a_folder) {
   EXPECT_THAT(run({"epoch", annotations, "--images", images + "x"}).err, HasSubstr("imagesx"));
 }
 
+TEST(targets, and_clips_are_loaded_by_the_command) {
+  const temporary_directory directory;
+  tar_writer writer;
+  for (const char* const key : {"a", "b", "c"}) {
+    for (int frame = 0; frame < (*key == 'b' ? 7 : 5); ++frame) {
+      writer.add_file(std::string(key) + ".00" + std::to_string(frame) + ".jpg",
+                      make_jpeg(make_texture(static_cast<std::uint64_t>(frame), 37, 37), {}));
+    }
+    writer.add_file(std::string(key) + ".json", std::string("{\"boxes\": [[8, 8.5, 24, 60]], \"classes\": [5]}"));
+  }
+  const std::vector<std::byte> archive = writer.finish();
+  const std::string path = (directory.path() / "clips.tar").string();
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(archive.data()), static_cast<std::streamsize>(archive.size()));
+  const ended loaded = run({"epoch", path, "--clip", "3,2", "--boxes", "json:boxes:classes", "--size", "32", "--json"});
+  EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
+  EXPECT_EQ(loaded.json().at("samples"), 3);
+  EXPECT_THAT(loaded.err, Not(HasSubstr("left out")));
+  const ended few = run({"epoch", path, "--clip", "6", "--transform", "eval", "--size", "32"});
+  EXPECT_NE(few.exit_code, 0);
+  EXPECT_THAT(few.err, HasSubstr("no field '005.jpg' in this sample"));
+  EXPECT_THAT(run({"epoch", path, "--clip", "0"}).err, HasSubstr("--clip"));
+  EXPECT_THAT(run({"epoch", path, "--clip", "3,x"}).err, HasSubstr("--clip"));
+  EXPECT_THAT(run({"epoch", path, "--clip", "3", "--views", "2"}).err, HasSubstr("leave one of them out"));
+  EXPECT_THAT(run({"epoch", write_shard(directory), "--clip", "3"}).err, HasSubstr("frames are several members"));
+}
+
 TEST(targets, are_drawn_over_the_picture) {
   tools::rgb_picture picture{4, 3, std::vector<std::uint8_t>(36, 100)};
   const std::vector<std::uint8_t> numbers{0, 0, 0, 255, 1, 1, 2, 0, 0, 0, 0, 0};
