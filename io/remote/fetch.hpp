@@ -2,6 +2,7 @@
 #pragma once
 
 #include "io/remote/address.hpp"
+#include "io/remote/networked.hpp"
 #include "io/remote/object_facts.hpp"
 #include "io/remote/sigv4.hpp"
 
@@ -48,6 +49,7 @@ struct fetch : std::enable_shared_from_this<fetch> {
   std::optional<object_facts> seen;  ///< where a server has said them
   std::string why;                   ///< without the address
   std::string whole;
+  request_times times;  ///< of the last try
 
   // The client's own.
   struct progress;

@@ -35,6 +35,9 @@ struct fetch::progress {
   std::uint32_t tries_all = 0;
   std::uint64_t wanted_ns = 0;
   std::uint64_t began_ns = 0;
+  std::uint64_t opened_ns = 0;    // of the last try: of a new connection, or 0
+  std::uint64_t asked_ns = 0;     // likewise; 0: it has not come to that
+  std::uint64_t answered_ns = 0;  // likewise
   request_patience patience{0};
   bool was_slow_store = false;  // of the last try: it was silent, as the store was with others
   std::uint64_t wait_at_least_ns = 0;

@@ -145,6 +145,12 @@ class http_client::impl {
       if (!at.writes) finish(*wanted, fetch_end::cancelled);
     });
   }
+  void set_connections(std::uint32_t connections) {
+    calls_->post([this, connections] {
+      limit_.set_most(connections);
+      employ();
+    });
+  }
 
  private:
   // Who uses a connection is known to the watch and to its fetch.
@@ -310,10 +316,25 @@ class http_client::impl {
   void finish(fetch& ended, fetch_end how) {
     assert(ended.end == fetch_end::pending);
     ended.end = how;
-    if (ended.whole_bytes_max == 0) transfer_counts::add(counts_.wait_ns, ran_ns() - ended.state->wanted_ns);
+    if (ended.whole_bytes_max == 0) {
+      const std::uint64_t now = ran_ns();
+      transfer_counts::add(counts_.wait_ns, now - ended.state->wanted_ns);
+      tell_times(ended, now);
+    }
     ended_.push_back(ended.shared_from_this());
     if (ended_.size() == 1) asio::post(*context_, [this] { tell_ended(); });
     if (ended_.size() >= told_at_once) tell_ended();
+  }
+  // By the clock that others go by: its time of now is that of this one, and what was stopped since then is not noticed.
+  static void tell_times(fetch& ended, std::uint64_t now) {
+    const fetch::progress& at = *ended.state;
+    const std::uint64_t now_there = now_ns();
+    const auto there = [&](std::uint64_t ran) { return ran == 0 ? 0 : now_there - (now - std::min(ran, now)); };
+    ended.times = {.wanted_ns = there(at.wanted_ns),
+                   .opened_ns = there(at.opened_ns),
+                   .asked_ns = there(at.asked_ns),
+                   .answered_ns = there(at.answered_ns),
+                   .ended_ns = now_there};
   }
   // Those that have ended in one turn of the loop are told one after the other: who waits for them is woken once.
   void tell_ended() {
@@ -606,6 +627,8 @@ class http_client::impl {
     line->place = {.answers_before = answers_, .beside = pool_.active()};
     line->asked_ns = 0;
     line->silent_since_ns = ran_ns();
+    at.opened_ns = was_idle ? 0 : line->silent_since_ns;
+    at.asked_ns = at.answered_ns = 0;
     line->give_up_ns =
         line->silent_since_ns + at.patience.left_ns() + time_of_bytes(wanted.into.size() - wanted.bytes_received);
     line->silence_max_ns =
@@ -659,6 +682,8 @@ class http_client::impl {
     const bool is_range = wanted.whole_bytes_max == 0;
     transfer_counts::add(counts_.requests, 1);
     const auto [failure, end] = co_await line.ask(request, is_range ? wanted.into.size() - wanted.bytes_received : 0);
+    wanted.state->asked_ns = line.asked_ns;
+    if (end) wanted.state->answered_ns = ran_ns();
     if (wanted.end != fetch_end::pending) co_return next_step::over;
     if (!end && line.received.size() >= http_head_bytes_max) {
       wanted.why = str_cat("its header is longer than ", http_head_bytes_max, " bytes");
@@ -823,5 +848,6 @@ void http_client::fetch_now(const std::shared_ptr<fetch>& wanted) {
   ended.get_future().wait();
 }
 void http_client::cancel(std::shared_ptr<fetch> wanted) { impl_->cancel(std::move(wanted)); }
+void http_client::set_connections(std::uint32_t connections) { impl_->set_connections(connections); }
 
 }  // namespace leat::io

@@ -9,6 +9,7 @@
 
 #include <leat/remote.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -33,6 +34,9 @@ class http_client {
   void fetch_now(const std::shared_ptr<fetch>& wanted);
   /// It ends soon, cancelled or with the outcome that was faster.
   void cancel(std::shared_ptr<fetch> wanted);
+  /// As connection_limit::set_most().
+  ///   connections   no more than remote_options::connections_max
+  void set_connections(std::uint32_t connections);
 
  private:
   class impl;

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "io/files/read_error.hpp"
 #include "io/remote/cached_reads.hpp"
+#include "io/remote/networked.hpp"
 #include "io/remote/ran_clock.hpp"
 #include "io/ring/file_set.hpp"
 
@@ -42,11 +43,14 @@ std::unique_ptr<object_cache> cache_of(const remote_options& options, std::size_
 
 // Of one loop. Fetches go to the client's thread in bunches, and come home in bunches: one posted function for all that ended before it
 // runs.
-class connected_objects final : public source {
+class connected_objects final : public source, public networked {
  public:
   connected_objects(const remote_description& of, const remote_options& options, connector& loop,
                     std::size_t blocks_bytes, std::uint64_t passing_bytes)
-      : of_(of), loop_(loop), client_(options, of.retries_, of.store_ ? &*of.store_ : nullptr, of.counts_.get()) {
+      : of_(of),
+        loop_(loop),
+        connections_(options.connections_max),
+        client_(options, of.retries_, of.store_ ? &*of.store_ : nullptr, of.counts_.get()) {
     if (of.cache_ != nullptr) make_cached(blocks_bytes, passing_bytes);
   }
 
@@ -97,6 +101,12 @@ class connected_objects final : public source {
       if (known != nullptr) cached_->hint(each.file, *known, each.offset, each.stored_bytes);
     }
   }
+  [[nodiscard]] std::uint32_t connections_max() const noexcept override { return connections_; }
+  void set_connections(std::uint32_t connections) override {
+    client_.set_connections(std::clamp(connections, std::uint32_t{1}, connections_));
+  }
+  [[nodiscard]] const request_times* request_of_read() const noexcept override { return request_; }
+
   void cancel(read_operation& operation) override { static_cast<read_path*>(operation.state)->cancel(); }
   [[nodiscard]] error explain(const read_operation& failed) const override {
     if (failed.said != nullptr) return failed.said->why;
@@ -216,7 +226,9 @@ class connected_objects final : public source {
     } else {
       explain_in(read, ended);
     }
+    request_ = ended.times.ended_ns != 0 ? &ended.times : nullptr;
     read.done(read);
+    request_ = nullptr;
   }
   void open_as_listed(open_operation& operation) {
     std::shared_ptr<object_fetch> made = make(operation.file);
@@ -298,11 +310,13 @@ class connected_objects final : public source {
 
   const remote_description& of_;
   connector& loop_;
+  const std::uint32_t connections_;
   async::posted_functions posted_;
   mutex mutex_;
   std::vector<std::shared_ptr<object_fetch>> ended_ ABSL_GUARDED_BY(mutex_);
   // The loop's thread.
   bool is_trying_listing_ = false;
+  const request_times* request_ = nullptr;  // of the read that is done now
   std::vector<open_operation*> wait_for_listing_;
   http_client client_;                    // Its thread ends before what it refers to.
   std::unique_ptr<cached_reads> cached_;  // Likewise. Null: without a cache

@@ -791,6 +791,22 @@ TEST(connections, are_half_as_many_after_a_refusal_and_one_more_after_as_many_an
   EXPECT_EQ(io::connection_limit(3).now(), 3U);
 }
 
+TEST(connections, are_as_many_as_somebody_has_found_out_however_near_the_store_is) {
+  io::connection_limit limit(256);
+  for (int i = 0; i < 100; ++i) limit.answered(100'000);
+  EXPECT_EQ(limit.now(), 32U) << "it is near";
+  limit.set_most(64);
+  EXPECT_EQ(limit.now(), 64U);
+  limit.refused(1'000, 2'000);
+  EXPECT_EQ(limit.now(), 32U);
+  limit.set_most(128);
+  EXPECT_EQ(limit.now(), 32U) << "a store that refused some decides";
+  limit.set_most(16);
+  EXPECT_EQ(limit.now(), 16U);
+  for (int i = 0; i < 10'000; ++i) limit.answered(100'000);
+  EXPECT_EQ(limit.now(), 16U);
+}
+
 TEST(slow_answers, are_those_beyond_99_of_100_of_their_size) {
   io::slow_answers answers;
   EXPECT_FALSE(answers.may_ask_again_for(1));
