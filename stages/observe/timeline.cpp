@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -46,21 +47,89 @@ struct shown_track {
   bool gives = false;
 };
 
-// Viewers want the spans of a line to lie beside or within one another: each of those that overlap gets the first line where it has room.
-void add_lanes(std::vector<shown_track>& to, const std::string& name, std::vector<timeline_span> spans) {
-  std::sort(spans.begin(), spans.end(),
-            [](const timeline_span& a, const timeline_span& b) { return a.begin_ns < b.begin_ns; });
-  const std::size_t first = to.size();
-  for (const timeline_span& each : spans) {
-    const auto has_room = [&](const shown_track& lane) { return lane.spans.back().end_ns <= each.begin_ns; };
-    auto lane = std::find_if(to.begin() + static_cast<std::ptrdiff_t>(first), to.end(), has_room);
-    if (lane == to.end()) {
-      const std::size_t number = to.size() - first;
-      to.push_back({.name = number == 0 ? name : str_cat(name, ", ", number + 1), .spans = {}});
-      lane = std::prev(to.end());
+/// From the end of a request or a sample to the rows of its batch.
+struct arrow {
+  std::string_view name;
+  std::size_t from = 0;  ///< the line
+  std::uint64_t at_ns = 0;
+  std::size_t to = 0;
+  std::uint64_t to_ns = 0;
+};
+
+// Viewers want the spans of a line to lie beside or within one another: each of those that overlap gets the first line where it has room, with
+// its parts.
+void add_lanes(std::vector<shown_track>& to, const std::string& name, const std::vector<timeline_span>& spans) {
+  struct whole {
+    timeline_span of;
+    std::size_t first = 0;  // of its parts
+    std::size_t parts = 0;
+  };
+  std::vector<whole> wholes;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    if (!is_part(spans[i].of)) {
+      wholes.push_back({.of = spans[i], .first = i + 1});
+    } else if (!wholes.empty()) {  // else the ring has lost what it is a part of
+      ++wholes.back().parts;
     }
-    lane->spans.push_back(each);
   }
+  std::sort(wholes.begin(), wholes.end(), [](const whole& a, const whole& b) {
+    return std::pair(a.of.begin_ns, a.first) < std::pair(b.of.begin_ns, b.first);
+  });
+  struct lane {
+    std::size_t track;
+    std::uint64_t end_ns;
+  };
+  std::vector<lane> lanes;
+  for (const whole& each : wholes) {
+    auto found =
+        std::find_if(lanes.begin(), lanes.end(), [&](const lane& one) { return one.end_ns <= each.of.begin_ns; });
+    if (found == lanes.end()) {
+      lanes.push_back({.track = to.size(), .end_ns = 0});
+      to.push_back({.name = lanes.size() == 1 ? name : str_cat(name, ", ", lanes.size()), .spans = {}});
+      found = std::prev(lanes.end());
+    }
+    found->end_ns = each.of.end_ns;
+    std::vector<timeline_span>& into = to[found->track].spans;
+    into.push_back(each.of);
+    into.insert(into.end(), spans.begin() + static_cast<std::ptrdiff_t>(each.first),
+                spans.begin() + static_cast<std::ptrdiff_t>(each.first + each.parts));
+  }
+}
+
+// Those of a ring that are `first` and what follows one up to the next that is no part, or the others.
+std::vector<timeline_span> taken_of(const std::vector<timeline_span>& all, activity first, bool others) {
+  std::vector<timeline_span> taken;
+  bool is_first = false;
+  for (const timeline_span& each : all) {
+    if (!is_part(each.of)) is_first = each.of == first;
+    const bool belongs = is_first || is_part(each.of);
+    if (belongs != others) taken.push_back(each);
+  }
+  return taken;
+}
+
+// Requests and samples are tied to the rows of their batch, where both are still known.
+std::vector<arrow> arrows_of(const std::vector<shown_track>& all) {
+  struct rows_of_batch {
+    std::size_t track;
+    std::uint64_t begin_ns, end_ns;
+  };
+  std::map<std::pair<std::uint32_t, std::uint64_t>, rows_of_batch> rows;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const timeline_span& each : all[i].spans) {
+      if (each.of == activity::rows) rows[{each.epoch, each.batch}] = {i, each.begin_ns, each.end_ns};
+    }
+  }
+  std::vector<arrow> arrows;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const timeline_span& each : all[i].spans) {
+      if (each.of != activity::request && each.of != activity::sample) continue;
+      const auto found = rows.find({each.epoch, each.batch});
+      if (found == rows.end() || found->second.end_ns < each.end_ns) continue;
+      arrows.push_back({name(each.of), i, each.end_ns, found->second.track, found->second.end_ns});
+    }
+  }
+  return arrows;
 }
 
 std::string_view name(line_queue which) {
@@ -112,13 +181,23 @@ class trace_text {
       if (has_batch(span)) {
         str_append(text_, R"(,"args":{"epoch":)", span.epoch, R"(,"batch":)", span.batch);
         const bool is_read = span.of == activity::read || span.of == activity::fetch;
-        if (has_row(span)) str_append(text_, is_read ? R"(,"reads":)" : R"(,"row":)", span.row);
+        const std::string_view row = is_read                        ? R"(,"reads":)"
+                                     : span.of == activity::request ? R"(,"requests":)"
+                                                                    : R"(,"row":)";
+        if (has_row(span)) str_append(text_, row, span.row);
         text_ += '}';
       }
       text_ += '}';
       if (!has_batch(span)) continue;
       if (shown.gives && span.of == activity::transfer) append_flow('s', span, end_ns);
       if (shown.takes && span.of == activity::wait) append_flow('f', span, end_ns);
+    }
+  }
+
+  void arrows(std::span<const arrow> all, std::uint64_t shift_ns) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      append_end('s', all[i].name, i, all[i].from, exact_in_double(all[i].at_ns + shift_ns));
+      append_end('f', all[i].name, i, all[i].to, exact_in_double(all[i].to_ns + shift_ns));
     }
   }
 
@@ -142,6 +221,13 @@ class trace_text {
   void append_name(std::string_view what, std::uint64_t track, std::string_view is) {
     begin_event();
     str_append(text_, R"("name":")", what, R"(","ph":"M","tid":)", track, R"(,"args":{"name":")", is, R"("}})");
+  }
+  void append_end(char end, std::string_view name, std::size_t number, std::size_t track, std::uint64_t at_ns) {
+    begin_event();
+    str_append(text_, R"("name":")", name, R"(","cat":"rank )", rank_, R"(","ph":")", std::string_view(&end, 1),
+               R"(","bp":"e","id":"a)", number, R"(","tid":)", track + 1, R"(,"ts":)");
+    append_us(text_, at_ns);
+    text_ += '}';
   }
   // Perfetto takes up to 16 hexadecimal digits for an identity, as e and b are, and draws no arrow for others. The category is a part of it.
   void append_flow(char end, const timeline_span& span, std::uint64_t at_ns) {
@@ -197,8 +283,16 @@ std::string timeline::to_json(std::uint32_t rank) const {
     all.push_back({.name = marks_->track().name(), .spans = marks_->track().spans()});
     for (const auto& each : batches_) all.push_back({.name = each->name(), .spans = each->spans(), .gives = true});
     for (const auto& each : io_threads_) all.push_back({.name = each->name(), .spans = each->spans()});
-    for (const auto& each : reads_) add_lanes(all, each->track().name(), each->track().spans());
-    for (const auto& each : decode_threads_) all.push_back({.name = each->name(), .spans = each->spans()});
+    for (std::size_t i = 0; i < reads_.size(); ++i) {
+      const std::vector<timeline_span> spans = reads_[i]->track().spans();
+      add_lanes(all, reads_[i]->track().name(), taken_of(spans, activity::request, true));
+      add_lanes(all, str_cat("requests of I/O thread ", i), taken_of(spans, activity::request, false));
+    }
+    for (const auto& each : decode_threads_) {
+      const std::vector<timeline_span> spans = each->spans();
+      all.push_back({.name = each->name(), .spans = taken_of(spans, activity::sample, true)});
+      add_lanes(all, str_cat("samples of ", each->name()), taken_of(spans, activity::sample, false));
+    }
     if (auto spans = device_->spans(); !spans.empty())
       all.push_back({.name = device_->name(), .spans = std::move(spans)});
   }
@@ -218,6 +312,7 @@ std::string timeline::to_json(std::uint32_t rank) const {
   text.process();
   if (on()) text.name_marks(marks_->names());
   for (const shown_track& each : all) text.track(each, to_system_ns - base_ns);
+  text.arrows(arrows_of(all), to_system_ns - base_ns);
   text.lengths(lengths, to_system_ns - base_ns);
   return text.take(base_ns);
 }

@@ -39,6 +39,20 @@ std::string_view name(activity of) noexcept {
       return "compute on the device";
     case activity::queue:
       return "queue";
+    case activity::request:
+      return "request";
+    case activity::connect:
+      return "connect";
+    case activity::answer:
+      return "wait for the answer";
+    case activity::receive:
+      return "receive";
+    case activity::sample:
+      return "sample";
+    case activity::sample_read:
+      return "read of the sample";
+    case activity::sample_wait:
+      return "wait for a decode thread";
   }
   return "";
 }
@@ -60,6 +74,28 @@ void timeline_track::add(const timeline_span& span) noexcept {
   to[3].store(std::uint64_t{span.epoch} << 32U | row << 8U | static_cast<std::uint64_t>(span.of),
               std::memory_order_release);
   added_.store(number + 1, std::memory_order_release);
+}
+
+void read_track::add(const io::request_times& served, std::uint32_t epoch, std::uint64_t batch) noexcept {
+  timeline_span span{.of = activity::request,
+                     .begin_ns = served.wanted_ns,
+                     .end_ns = std::max(served.wanted_ns, served.ended_ns),
+                     .epoch = epoch,
+                     .batch = batch,
+                     .row = reads_};
+  const std::uint64_t end_ns = span.end_ns;
+  track_.add(span);
+  span.row = timeline_span::no_row;
+  const auto part = [&](activity of, std::uint64_t from_ns, std::uint64_t to_ns) {
+    if (from_ns == 0) return;
+    span.of = of;
+    span.begin_ns = std::clamp(from_ns, served.wanted_ns, end_ns);
+    span.end_ns = to_ns == 0 ? end_ns : std::clamp(to_ns, span.begin_ns, end_ns);
+    track_.add(span);
+  };
+  part(activity::connect, served.opened_ns, served.asked_ns);
+  part(activity::answer, served.asked_ns, served.answered_ns);
+  part(activity::receive, served.answered_ns, end_ns);
 }
 
 std::vector<timeline_span> timeline_track::spans() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "io/remote/networked.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -30,6 +31,10 @@ namespace leat::stages {
 ///   fetch      from a source that is no file: objects over the network or from a cache, a store of the program's; as `read`
 ///   copy       of a batch to the device
 ///   compute    of a batch there: decoding and finishing
+///   request    over the network, that served a read: from when the bytes were wanted. `row` is how many it stands for. Its parts follow it:
+///              connect, answer (from its question to the answer's header), receive
+///   sample     that a decode thread has made: from the begin of its reads. Its parts follow it: sample_read, sample_wait (for a thread);
+///              the rest is its decoding
 ///   queue      no span: at its begin the queue that `row` is was as long as `batch` says
 enum class activity : std::uint8_t {
   rows,
@@ -47,10 +52,21 @@ enum class activity : std::uint8_t {
   fetch,
   copy,
   compute,
-  queue
+  queue,
+  request,
+  connect,
+  answer,
+  receive,
+  sample,
+  sample_read,
+  sample_wait
 };
 
 [[nodiscard]] std::string_view name(activity of) noexcept;
+/// Of the span before it in its ring.
+[[nodiscard]] constexpr bool is_part(activity of) noexcept {
+  return (of >= activity::connect && of <= activity::receive) || of > activity::sample;
+}
 
 struct timeline_span {
   static constexpr std::uint64_t no_batch = ~std::uint64_t{0};
@@ -116,6 +132,15 @@ class span_sampler {
   std::uint32_t between_ = 0;
 };
 
+/// Of the rows that get a span, every eighth has its reads, too: a fifth of a span more. Thread: one.
+class sample_sampler {
+ public:
+  [[nodiscard]] bool is_due() noexcept { return noted_++ % 8 == 0; }
+
+ private:
+  std::uint32_t noted_ = 0;
+};
+
 /// The reads that a loop ended. Where they come faster than one in 12 us a span stands for several; one that took 10 ms or more has its
 /// own all the same. Thread: one.
 class read_track {
@@ -123,11 +148,13 @@ class read_track {
   explicit read_track(std::string name, std::size_t spans) : track_(std::move(name), spans) {}
 
   /// A read has ended.
-  void ended(activity of, std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t epoch,
-             std::uint64_t batch) noexcept {
+  ///   served   by this request; null: by none that has times
+  void ended(activity of, std::uint64_t begin_ns, std::uint64_t end_ns, std::uint32_t epoch, std::uint64_t batch,
+             const io::request_times* served = nullptr) noexcept {
     ++reads_;
     if (end_ns < noted_ns_ + between_ns && end_ns < begin_ns + long_ns) return;
     track_.add({.of = of, .begin_ns = begin_ns, .end_ns = end_ns, .epoch = epoch, .batch = batch, .row = reads_});
+    if (served != nullptr) add(*served, epoch, batch);
     noted_ns_ = end_ns;
     reads_ = 0;
   }
@@ -136,6 +163,8 @@ class read_track {
  private:
   static constexpr std::uint64_t between_ns = 12'000;  // as span_sampler
   static constexpr std::uint64_t long_ns = 10'000'000;
+
+  void add(const io::request_times& served, std::uint32_t epoch, std::uint64_t batch) noexcept;
 
   timeline_track track_;
   std::uint64_t noted_ns_ = 0;

@@ -7,6 +7,7 @@
 #include "stages/run/hand_over.hpp"
 #include "stages/run/read.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -106,9 +107,28 @@ void decode_stage::decode(sample_in_flight& sample, std::size_t thread) noexcept
     const std::uint64_t end_ns = now_ns();
     seen.rows.took(end_ns - begin_ns);
     sample.owner->note(seen.track, activity::decode, begin_ns, end_ns, sample.row);
+    if (seen.track != nullptr && seen.samples.is_due()) note_way(*seen.track, sample, begin_ns, end_ns);
     if (recorded != nullptr) recorded->took(end_ns - begin_ns);
   }
   made(sample);
+}
+
+void decode_stage::note_way(timeline_track& where, const sample_in_flight& sample, std::uint64_t decode_begin_ns,
+                            std::uint64_t decode_end_ns) noexcept {
+  const batch_in_flight& batch = *sample.owner;
+  std::uint64_t started_ns = ~std::uint64_t{0};
+  std::uint64_t ended_ns = 0;
+  for (const std::uint32_t index : sample.reads) {
+    const read_in_flight& read = batch.reads[index];
+    started_ns = std::min(started_ns, read.started_ns);
+    ended_ns = std::max(ended_ns, read.ended_ns);
+  }
+  if (started_ns > decode_begin_ns) return;  // it has none of its own
+  batch.note(&where, activity::sample, started_ns, decode_end_ns, sample.row);
+  if (ended_ns < started_ns) return;  // its source does not tell
+  ended_ns = std::min(ended_ns, decode_begin_ns);
+  batch.note(&where, activity::sample_read, started_ns, ended_ns, sample.row);
+  batch.note(&where, activity::sample_wait, ended_ns, decode_begin_ns, sample.row);
 }
 
 // What turns out to be corrupt is a decode thread's task after all.

@@ -85,11 +85,15 @@ class decode_stage {
   struct alignas(64) thread_track {
     timeline_track* track = nullptr;
     span_sampler rows;
+    sample_sampler samples;
   };
 
   void make_ready(turn_of_loop& turn) noexcept;
   void make_on_loop(sample_in_flight& sample, std::size_t loop) noexcept;
   void made(sample_in_flight& sample) noexcept;
+  /// Its way from the begin of its reads.
+  static void note_way(timeline_track& where, const sample_in_flight& sample, std::uint64_t decode_begin_ns,
+                       std::uint64_t decode_end_ns) noexcept;
   /// Nobody will look at its rows.
   [[nodiscard]] bool is_unwanted(const batch_in_flight& batch) const noexcept {
     return flags_.stopping() || flags_.is_skipped(batch.plan.epoch);

@@ -88,6 +88,25 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
     ahead_bytes_of_.push_back(ahead == 0 ? 0 : std::max(ahead * loops.size(), allowed.cache.ahead_bytes));
     ahead_bytes_ = std::max(ahead_bytes_, ahead_bytes_of_.back());
   }
+  for (std::size_t loop = 0; loop < sources_.loops(); ++loop) {
+    for (std::uint32_t source = 0; source < timed_here_.size(); ++source) {
+      networked_.push_back(dynamic_cast<io::networked*>(&sources_.source_of(loop, source)));
+    }
+  }
+}
+
+std::uint32_t reader_stage::connections_max() const noexcept {
+  std::uint32_t most = 0;
+  for (const io::networked* const each : networked_) {
+    if (each != nullptr) most = std::max(most, each->connections_max());
+  }
+  return most;
+}
+
+void reader_stage::set_connections(std::uint32_t connections) {
+  for (io::networked* const each : networked_) {
+    if (each != nullptr) each->set_connections(std::min(connections, each->connections_max()));
+  }
 }
 
 void reader_stage::check_first_files() {
@@ -278,13 +297,18 @@ void reader_stage::count(const io::set_read& ended, const batch_in_flight& batch
   if (timed_here) flight_times_[loop].record_alone(end_ns - ended.started_ns);
   if (tracks_[loop] != nullptr) {
     tracks_[loop]->ended(timed_here ? activity::fetch : activity::read, ended.started_ns, end_ns, batch.plan.epoch,
-                         batch.plan.index);
+                         batch.plan.index, request_of(loop, ended.source));
   }
   if (batch.record != nullptr) {
     batch.record->add(loop, ended.started_ns, end_ns, ended.offset, ended.bytes, batch.sending.number,
                       first_file_[ended.source] + ended.file, is_leased);
   }
   if (ended.failure == 0) bytes_.fetch_add(ended.data.size(), std::memory_order_relaxed);
+}
+
+const io::request_times* reader_stage::request_of(std::size_t loop, std::uint32_t source) const noexcept {
+  const io::networked* const from = networked_[loop * timed_here_.size() + source];
+  return from != nullptr ? from->request_of_read() : nullptr;
 }
 
 void reader_stage::finished(read_in_flight& read) noexcept {

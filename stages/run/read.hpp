@@ -7,6 +7,7 @@
 #include "datasets/model/model.hpp"
 #include "io/arena/lease_pool.hpp"
 #include "io/reader/source_set.hpp"
+#include "io/remote/networked.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/plan/cache_use.hpp"
 #include "stages/run/batch_in_flight.hpp"
@@ -70,6 +71,11 @@ class reader_stage {
   [[nodiscard]] std::size_t loops() const noexcept { return schedule_.in_use(); }
   [[nodiscard]] std::size_t loops_max() const noexcept { return schedule_.loops(); }
 
+  /// Connections of each loop to the stores of a source that is networked; 0: none is.
+  [[nodiscard]] std::uint32_t connections_max() const noexcept;
+  /// 1 to connections_max(), for all of them; one that has memory for fewer works with all that it has. Thread: any.
+  void set_connections(std::uint32_t connections);
+
   /// How far ahead of the reads somebody is to say what they will ask for; 0: nobody need.
   [[nodiscard]] std::uint64_t ahead_bytes() const noexcept { return ahead_bytes_; }
   /// Tells the sources what the reads of a batch will ask for, as long as it has not been issued.
@@ -115,6 +121,8 @@ class reader_stage {
   void finished(block_in_flight& block) noexcept;
   ///   is_leased   it took memory of the read buffers
   void count(const io::set_read& ended, const batch_in_flight& batch, bool is_leased) noexcept;
+  /// As io::networked has it, of a source of a loop.
+  [[nodiscard]] const io::request_times* request_of(std::size_t loop, std::uint32_t source) const noexcept;
   /// A field of a sample that a coroutine fetches, with those of its group.
   struct fetch_wanted {
     std::uint16_t field = 0;
@@ -129,6 +137,7 @@ class reader_stage {
   std::span<const std::unique_ptr<field_program>> programs_;
   /// Its lists of reads are the loops' own: those of the batches belong to the first loop, which may reuse a batch at any time.
   io::source_set sources_;
+  std::vector<io::networked*> networked_;  // [loop * sources + source]; null: it is not
   io::lease_pool& pool_;
   chunk_cache kept_;
   std::vector<const batch_plan::block*> next_blocks_;  // of the rows that are being issued

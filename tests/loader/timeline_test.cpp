@@ -71,7 +71,7 @@ TEST(timeline_of_a_run, has_the_way_of_each_batch_in_order) {
   std::map<std::string, int> flows;
   for (const nlohmann::json& each : file["traceEvents"]) {
     const auto kind = each["ph"].get<std::string>();
-    if (kind == "s" || kind == "f") ++flows[each["id"].get<std::string>()];
+    if ((kind == "s" || kind == "f") && each["name"] == "batch") ++flows[each["id"].get<std::string>()];
     if (kind != "X") continue;
     const auto name = each["name"].get<std::string>();
     ++counts[name];
@@ -79,7 +79,7 @@ TEST(timeline_of_a_run, has_the_way_of_each_batch_in_order) {
     const auto duration = each["dur"].get<double>();
     EXPECT_GE(begin, 0);
     EXPECT_GE(duration, 0);
-    if (!each.contains("args") || name == "decode" || name == "expand") continue;
+    if (!each.contains("args") || name == "decode" || name == "expand" || each["args"].contains("row")) continue;
     ways[{each["args"]["epoch"].get<std::uint32_t>(), each["args"]["batch"].get<std::uint64_t>()}][name] = {
         begin, begin + duration};
   }
@@ -102,6 +102,46 @@ TEST(timeline_of_a_run, has_the_way_of_each_batch_in_order) {
   EXPECT_GE(counts["decode"], 1U);
   EXPECT_EQ(flows.size(), batches);
   for (const auto& [id, ends] : flows) EXPECT_EQ(ends, 2) << id;
+}
+
+// Of one decode thread, whose rows take long enough for a span each: every eighth of them.
+TEST(timeline_of_a_run, has_the_way_of_one_sample_in_eight_from_its_reads_on) {
+  const watchdog dog("timeline");
+  const testing::temporary_directory here;
+  const dataset set = testing::write_samples(testing::make_samples(6, 64), {}, here.path());
+  loader_options options = small_options();
+  options.timeline.bytes = timeline_bytes;
+  options.decode_threads = 1;
+  loader train(set, options, testing::all_fields());
+  while (train.next_blocking()) {
+  }
+  const nlohmann::json file = timeline_of(train);
+  using place = std::pair<std::uint64_t, std::uint64_t>;  // a batch and its row
+  std::map<place, std::map<std::string, std::pair<double, double>>> samples;
+  std::map<std::string, int> flows;
+  std::uint64_t decoded = 0;
+  for (const nlohmann::json& each : file["traceEvents"]) {
+    if ((each["ph"] == "s" || each["ph"] == "f") && each["name"] == "sample") ++flows[each["id"].get<std::string>()];
+    if (each["ph"] != "X" || !each.contains("args") || !each["args"].contains("row")) continue;
+    decoded += each["name"] == "decode" ? 1 : 0;
+    const auto begin = each["ts"].get<double>();
+    samples[{each["args"]["batch"], each["args"]["row"]}][each["name"]] = {begin, begin + each["dur"].get<double>()};
+  }
+  std::uint64_t traced = 0;
+  constexpr double rounding = 0.126;  // times are eighths of a microsecond
+  for (const auto& [at, spans] : samples) {
+    if (!spans.contains("sample")) continue;
+    ++traced;
+    ASSERT_TRUE(spans.contains("decode") && spans.contains("read of the sample") &&
+                spans.contains("wait for a decode thread"));
+    const auto& [begin, end] = spans.at("sample");
+    EXPECT_NEAR(spans.at("read of the sample").first, begin, rounding);
+    EXPECT_NEAR(spans.at("read of the sample").second, spans.at("wait for a decode thread").first, rounding);
+    EXPECT_NEAR(spans.at("wait for a decode thread").second, spans.at("decode").first, rounding);
+    EXPECT_NEAR(spans.at("decode").second, end, rounding);
+  }
+  EXPECT_EQ(traced, (decoded + 7) / 8);
+  EXPECT_EQ(flows.size(), traced);
 }
 
 TEST(timeline_of_a_run, counts_every_read_and_has_the_lengths_of_queues) {

@@ -159,6 +159,59 @@ TEST(timeline, shows_reads_that_overlap_on_several_lines) {
   EXPECT_EQ(spans, 40U);
 }
 
+TEST(timeline, shows_requests_with_their_parts_inside_and_ties_them_to_their_batch) {
+  const timeline seen(std::size_t{1} << 20, 1, 1, 1);
+  seen.batch(0)->add({.of = activity::rows, .begin_ns = 1'000, .end_ns = 9'000'000, .epoch = 1, .batch = 7});
+  // Two at a time: one on a new connection, one on an old one that had no answer; and one of a batch that is not known.
+  const io::request_times opened{
+      .wanted_ns = 100'000, .opened_ns = 200'000, .asked_ns = 500'000, .answered_ns = 1'500'000, .ended_ns = 2'000'000};
+  const io::request_times unanswered{.wanted_ns = 150'000, .asked_ns = 300'000, .ended_ns = 2'100'000};
+  seen.reads(0)->ended(activity::fetch, 90'000, 2'050'000, 1, 7, &opened);
+  seen.reads(0)->ended(activity::fetch, 90'000, 2'150'000, 1, 7, &unanswered);
+  const io::request_times later{.wanted_ns = 3'000'000, .ended_ns = 4'000'000};
+  seen.reads(0)->ended(activity::fetch, 3'000'000, 4'100'000, 1, 8, &later);
+  const nlohmann::json file = nlohmann::json::parse(seen.to_json(0));
+  const auto lines = lines_of(file);
+  using span_text = std::pair<std::string, double>;  // name and microseconds
+  const auto shown = [&](const std::string& line) {
+    std::vector<span_text> all;
+    if (!lines.contains(line)) return all;
+    for (const nlohmann::json& each : lines.at(line)) all.emplace_back(each["name"], each["dur"].get<double>());
+    return all;
+  };
+  EXPECT_THAT(shown("reads of I/O thread 0"), SizeIs(2));
+  EXPECT_THAT(shown("reads of I/O thread 0, 2"), SizeIs(1));
+  EXPECT_THAT(shown("requests of I/O thread 0"), ElementsAre(span_text("request", 1'900), span_text("connect", 300),
+                                                             span_text("wait for the answer", 1'000),
+                                                             span_text("receive", 500), span_text("request", 1'000)));
+  EXPECT_THAT(shown("requests of I/O thread 0, 2"),
+              ElementsAre(span_text("request", 1'950), span_text("wait for the answer", 1'800)));
+  std::map<std::string, std::vector<std::string>> arrows;  // by identity: what begins and ends
+  for (const nlohmann::json& each : file["traceEvents"]) {
+    if (each["ph"] == "s" || each["ph"] == "f") arrows[each["id"].get<std::string>()].push_back(each["ph"]);
+  }
+  EXPECT_THAT(arrows, SizeIs(2)) << "the third one's batch is not there";
+  for (const auto& [id, ends] : arrows) {
+    EXPECT_THAT(ends, ElementsAre("s", "f"));
+    EXPECT_EQ(id.find_first_not_of("0123456789abcdef"), std::string::npos);
+  }
+}
+
+TEST(timeline, leaves_out_parts_whose_request_its_ring_has_lost) {
+  timeline_track ring("reads", 2);
+  ring.add({.of = activity::request, .begin_ns = 1, .end_ns = 9});
+  ring.add({.of = activity::answer, .begin_ns = 2, .end_ns = 3});
+  ring.add({.of = activity::receive, .begin_ns = 3, .end_ns = 9});
+  ASSERT_THAT(ring.spans(), SizeIs(2));
+  EXPECT_TRUE(is_part(ring.spans().front().of));
+  const timeline seen(timeline_track::span_bytes * 16, 1, 1, 1);  // its reads have a ring of three
+  const io::request_times times{
+      .wanted_ns = 1'000, .opened_ns = 1'500, .asked_ns = 2'000, .answered_ns = 3'000, .ended_ns = 9'000};
+  seen.reads(0)->ended(activity::fetch, 1'000, 20'000'000, 0, 0, &times);
+  EXPECT_THAT(seen.reads(0)->track().spans(), SizeIs(3));
+  EXPECT_THAT(lines_of(nlohmann::json::parse(seen.to_json(0))), IsEmpty());
+}
+
 TEST(timeline, has_lengths_of_queues_as_counters) {
   const timeline seen(std::size_t{64} << 10, 2, 1, 1);
   seen.note(line_queue::ready, 1'000'000, 3);
