@@ -182,7 +182,9 @@ class loader::pipeline final : public line_events {
                    .events = *this,
                    .seen = timeline_->io_thread(0)}),
         depths_(memory_,
-                {.queue_depth = options_.reader.queue_depth, .io_threads = io_threads_at_first(run_, options_)},
+                {.queue_depth = options_.reader.queue_depth,
+                 .io_threads = io_threads_at_first(run_, options_),
+                 .connections = options_.tune == tuning::on ? stages::connections_at_first : 0},
                 batch_pool_, io_, reads_, rows_),
         tuner_(options_.tune == tuning::on, depths_),
         stalls_(options_.timeline, options_.world.rank, *timeline_, delivery_) {

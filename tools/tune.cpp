@@ -64,13 +64,14 @@ struct tuned_setting {
   std::uint32_t batches = 0;  // the trainer's with them
   std::uint32_t queue_depth = 0;
   std::uint32_t io_threads = 0;
+  std::uint32_t connections = 0;  // 0: the tuner has not changed them
 
   friend bool operator==(const tuned_setting&, const tuned_setting&) = default;
   [[nodiscard]] std::uint32_t prefetch_batches() const { return std::max(batches, 2U) - 1; }
 };
 
 tuned_setting setting_of(const tuning_stats& now) {
-  return {now.decode_threads, now.batches, now.queue_depth, now.io_threads};
+  return {now.decode_threads, now.batches, now.queue_depth, now.io_threads, tuned_connections(now)};
 }
 
 /// A window of the run, and the setting that it was worked with.
@@ -204,11 +205,17 @@ std::string cpp_text(const tuned_setting& of) {
                  reader.empty() ? "" : str_cat(", .reader = {", reader, "}"));
 }
 
+// Of open_options: how many connections is a property of what is read.
+std::string open_text(const tuned_setting& of) {
+  return str_cat(".remote = {.connections_max = ", of.connections, "}");
+}
+
 json setting_json(const tuned_setting& of) {
   return {{"decode_threads", of.threads},
           {"prefetch_batches", of.prefetch_batches()},
           {"queue_depth", of.queue_depth},
-          {"io_threads", of.io_threads}};
+          {"io_threads", of.io_threads},
+          {"connections", of.connections != 0 ? json(of.connections) : json()}};
 }
 
 json as_json(const tuning_result& result, const tune_arguments& asked) {
@@ -241,6 +248,7 @@ json as_json(const tuning_result& result, const tune_arguments& asked) {
           {"chosen", setting_json(result.chosen)},
           {"flags", flags_text(result.chosen)},
           {"cpp", cpp_text(result.chosen)},
+          {"open", result.chosen.connections != 0 ? json(open_text(result.chosen)) : json()},
           {"tried", std::move(tried)},
           {"windows", std::move(windows)}};
 }
@@ -272,7 +280,10 @@ std::string as_text(const tuning_result& result, const tune_arguments& asked, co
     str_append(text, "  ", screen.warning("the trainer still waits"), ", for ", best.last.to_string(), "\n");
   }
   str_append(text, "\n  ", screen.dim("leat epoch"), "      ", flags_text(result.chosen), "\n  ",
-             screen.dim("loader_options"), "  ", cpp_text(result.chosen), "\n\n");
+             screen.dim("loader_options"), "  ", cpp_text(result.chosen), "\n");
+  if (result.chosen.connections != 0)
+    str_append(text, "  ", screen.dim("open_options"), "    ", open_text(result.chosen), "\n");
+  text += '\n';
   return text;
 }
 

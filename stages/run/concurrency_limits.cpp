@@ -16,13 +16,17 @@ depth_control::depth_control(const memory_plan& memory, const first& begin, io::
   now_.queue_depth = begin.queue_depth;
   now_.io_threads = std::min(now_.io_threads, begin.io_threads);
   reads_.set_loops(now_.io_threads);
+  if (begin.connections == 0 || now_.connections == 0) return;
+  now_.connections = std::min(now_.connections, begin.connections);
+  reads_.set_connections(now_.connections);
 }
 
 concurrency_limits depth_control::most() const noexcept {
   return {.batches = memory_.batches,
           .queue_depth = loops_.queue_depth_max(),
           .decode_threads = memory_.decode_threads,
-          .io_threads = static_cast<std::uint32_t>(reads_.loops_max())};
+          .io_threads = static_cast<std::uint32_t>(reads_.loops_max()),
+          .connections = reads_.connections_max()};
 }
 
 concurrency_limits depth_control::now() const {
@@ -41,11 +45,13 @@ void depth_control::set(const concurrency_limits& wanted) {
   check("queue_depth", wanted.queue_depth, 0, largest.queue_depth);
   check("decode_threads", wanted.decode_threads, 1, largest.decode_threads);
   check("io_threads", wanted.io_threads, 1, largest.io_threads);
+  check("connections", wanted.connections, std::min(largest.connections, 1U), largest.connections);
   const mutex_lock lock(mutex_);
   batch_pool_.set_limit(memory_.batch_bytes / memory_.batches * wanted.batches);
   loops_.set_queue_depth(wanted.queue_depth);
   rows_.set_decode_threads(wanted.decode_threads);
   reads_.set_loops(wanted.io_threads);
+  if (wanted.connections != now_.connections) reads_.set_connections(wanted.connections);
   now_ = wanted;
 }
 

@@ -13,6 +13,9 @@
 
 namespace leat::stages {
 
+/// What a tuner begins with: as many as clients do.
+inline constexpr std::uint32_t connections_at_first = 32;
+
 /// Owns the depths in use. Refers to its arguments, which the loader keeps. Thread: any.
 class depth_control {
  public:
@@ -20,6 +23,8 @@ class depth_control {
   struct first {
     std::uint32_t queue_depth = 0;
     std::uint32_t io_threads = 1;  ///< at most; fewer where fewer can take part
+    /// At most, as before; 0: what the clients find out by themselves, up to the most.
+    std::uint32_t connections = 0;
   };
   depth_control(const memory_plan& memory, const first& begin, io::lease_pool& batch_pool, io::io_threads& loops,
                 reader_stage& reads, decode_stage& rows);

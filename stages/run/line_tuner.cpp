@@ -24,6 +24,7 @@ void line_tuner::remember(const tuning_change& change, const verdict& window, do
   for (const changed& each : {changed{"decode_threads", change.from.decode_threads, change.to.decode_threads},
                               changed{"queue_depth", change.from.queue_depth, change.to.queue_depth},
                               changed{"io_threads", change.from.io_threads, change.to.io_threads},
+                              changed{"connections", change.from.connections, change.to.connections},
                               changed{"batches", change.from.batches, change.to.batches}}) {
     if (each.from == each.to) continue;
     steps_.push_back({.at_s = at_s,

@@ -48,11 +48,13 @@ struct loader_parts {
 ///   queue_depth      reads that each ring gives the kernel at a time; 0: by bytes. Without io_uring it says nothing
 ///   decode_threads   that take part
 ///   io_threads       that batches are given to from now on, in turn
+///   connections      of each I/O thread to the stores of a source over a network; 0: no source is one
 struct concurrency_limits {
   std::uint32_t batches = 1;
   std::uint32_t queue_depth = 0;
   std::uint32_t decode_threads = 1;
   std::uint32_t io_threads = 1;
+  std::uint32_t connections = 0;
 
   friend bool operator==(const concurrency_limits&, const concurrency_limits&) = default;
 };

@@ -63,9 +63,9 @@ bool tuner::has_failed(const tried& change, const verdict& window) const noexcep
 }
 
 void tuner::let_rest(const concurrency_limits& other, std::uint32_t windows) noexcept {
-  const std::array<bool, 4> changed = {now_.decode_threads != other.decode_threads,
-                                       now_.queue_depth != other.queue_depth, now_.batches != other.batches,
-                                       now_.io_threads != other.io_threads};
+  const std::array<bool, knobs> changed = {now_.decode_threads != other.decode_threads,
+                                           now_.queue_depth != other.queue_depth, now_.batches != other.batches,
+                                           now_.io_threads != other.io_threads, now_.connections != other.connections};
   for (std::size_t i = 0; i < changed.size(); ++i) {
     if (!changed[i]) continue;
     rests_until_[i] = window_ + (windows << std::min(failures_[i], doublings_max));
@@ -98,7 +98,8 @@ void tuner::grow_for(bottleneck part, const verdict& window, concurrency_limits&
     case bottleneck::read: {
       // Where the I/O threads are what limits, more at a time is no help.
       if (window.io_threads_limit) return grow_io_threads(window, to);
-      // Nor is it where sources that are no files decide.
+      if (!rests(lines)) to.connections = std::min(most_.connections, 2 * now_.connections);
+      // Nor is a deeper queue where sources that are no files decide.
       if (rests(depth) || window.reads_at_a_time == 0 || window.io_threads == 0) return;
       const std::uint32_t each = std::max(1U, window.reads_at_a_time / window.io_threads);
       if (each < most_.queue_depth) to.queue_depth = std::min(most_.queue_depth, 2 * each);

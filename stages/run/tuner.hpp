@@ -41,7 +41,7 @@ class tuner {
   [[nodiscard]] bool is_frozen() const noexcept { return quiet_ >= quiet_windows; }
 
  private:
-  enum knob : std::uint8_t { threads, depth, batches, readers };
+  enum knob : std::uint8_t { threads, depth, batches, readers, lines, knobs };
   struct tried {
     concurrency_limits before;
     double samples_per_s = 0;
@@ -63,9 +63,9 @@ class tuner {
   std::uint32_t window_ = 0;
   std::uint32_t quiet_ = 0;
   std::uint32_t stalled_ = 0;
-  std::uint32_t too_few_threads_ = 0;              // that were too few when the rest was given back
-  std::array<std::uint32_t, 4> rests_until_ = {};  // by knob
-  std::array<std::uint32_t, 4> failures_ = {};
+  std::uint32_t too_few_threads_ = 0;  // that were too few when the rest was given back
+  std::array<std::uint32_t, knobs> rests_until_ = {};
+  std::array<std::uint32_t, knobs> failures_ = {};
 };
 
 }  // namespace leat::stages

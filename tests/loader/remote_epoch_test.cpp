@@ -3,6 +3,7 @@
 #include "datasets/formats/tar/shard_index_file.hpp"
 #include "datasets/write/index_writer.hpp"
 #include "stages/fields/photo_reach.hpp"
+#include "stages/run/loader_parts.hpp"
 #include "tests/loader/remote_shards.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/failures.hpp"
@@ -19,6 +20,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -29,10 +31,12 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -84,6 +88,89 @@ TEST_F(remote_epoch, has_the_batches_of_the_files) {
   }
   EXPECT_THAT(there("train-1.tar?signature=hush").name(3), HasSubstr("/train-1.tar/1003"));
   EXPECT_THAT(there("train-1.tar?signature=hush").name(3), Not(HasSubstr("hush")));
+}
+
+TEST_F(remote_epoch, has_them_with_any_number_of_connections) {
+  loader_options options = testing::small_options();
+  options.epochs = 4;
+  loader plain(here("train-{0..2}.tar"), options, fields());
+  const std::vector<testing::seen_batch> expected = testing::run_epochs(plain, 4);
+  loader train(there("train-{0..2}.tar"), options, fields());
+  const stages::concurrency_limits most = stages::depths_max(train);
+  EXPECT_GE(most.connections, 32U);
+  EXPECT_EQ(stages::depths_of(train).connections, most.connections) << "nobody tunes it";
+  EXPECT_EQ(stages::depths_max(plain).connections, 0U) << "files have none";
+  for (const std::uint32_t wrong : {0U, most.connections + 1}) {
+    stages::concurrency_limits refused = most;
+    refused.connections = wrong;
+    EXPECT_THROW(stages::set_depths(train, refused), error) << wrong;
+  }
+  std::vector<testing::seen_batch> seen;
+  for (const std::uint32_t connections : {1U, most.connections, 3U, 40U}) {
+    stages::concurrency_limits wanted = stages::depths_of(train);
+    wanted.connections = std::min(connections, most.connections);
+    stages::set_depths(train, wanted);
+    EXPECT_EQ(stages::depths_of(train), wanted);
+    for (testing::seen_batch& each : testing::run_epochs(train, 1)) seen.push_back(std::move(each));
+  }
+  EXPECT_EQ(seen, expected);
+}
+
+TEST_F(remote_epoch, begins_with_few_connections_where_it_tunes_itself) {
+  loader_options options = testing::small_options();
+  options.epochs = 1;
+  options.tune = tuning::on;
+  loader plain(here("train-{0..2}.tar"), options, fields());
+  loader train(there("train-{0..2}.tar"), options, fields());
+  EXPECT_EQ(stages::depths_of(train).connections, 32U);
+  EXPECT_GT(stages::depths_max(train).connections, 32U);
+  EXPECT_EQ(testing::run_epochs(train, 1), testing::run_epochs(plain, 1));
+}
+
+// Those that have a span wait no longer than stats() say of all.
+TEST_F(remote_epoch, has_each_request_in_its_timeline_with_its_parts) {
+  server_.set_rule([](const served_request&) {
+    return http_fault{.what = http_fault::kind::late, .wait = std::chrono::milliseconds(20)};
+  });
+  loader_options options = testing::small_options();
+  options.epochs = 1;
+  options.timeline.bytes = std::size_t{1} << 20;
+  loader plain(here("train-{0..2}.tar"), options, fields());
+  loader train(there("train-{0..2}.tar"), options, fields());
+  EXPECT_EQ(testing::run_epochs(train, 1), testing::run_epochs(plain, 1)) << "no byte depends on it";
+  const std::string path = (folder_.path() / "t.json").string();
+  train.write_timeline(path);
+  std::ifstream in(path);
+  const nlohmann::json file = nlohmann::json::parse(in);
+  struct span {
+    double begin = 0;
+    double end = 0;
+  };
+  std::map<int, span> request_of_line;
+  std::map<std::string, double> sums_us;
+  std::uint64_t requests = 0;
+  constexpr double rounding = 0.126;  // times are eighths of a microsecond
+  for (const nlohmann::json& each : file["traceEvents"]) {
+    if (each["ph"] != "X") continue;
+    const auto name = each["name"].get<std::string>();
+    const span seen{each["ts"].get<double>(), each["ts"].get<double>() + each["dur"].get<double>()};
+    sums_us[name] += seen.end - seen.begin;
+    if (name == "request") {
+      request_of_line[each["tid"].get<int>()] = seen;
+      requests += each["args"]["requests"].get<std::uint64_t>();
+    }
+    if (name != "connect" && name != "wait for the answer" && name != "receive") continue;
+    const span& whole = request_of_line.at(each["tid"].get<int>());
+    EXPECT_GE(seen.begin, whole.begin - rounding) << name;
+    EXPECT_LE(seen.end, whole.end + rounding) << name;
+    if (name == "wait for the answer") EXPECT_GE(seen.end - seen.begin, 19'000);
+  }
+  const loader_stats stats = train.stats();
+  EXPECT_LE(requests, stats.read.count);
+  EXPECT_GE(requests, 1U);
+  EXPECT_LE(sums_us["connect"] + sums_us["wait for the answer"] + sums_us["receive"], sums_us["request"]);
+  EXPECT_LE(sums_us["request"] * 1e-6, stats.remote.wait_s * 1.01);
+  EXPECT_LE(sums_us["request"], sums_us["fetch"]) << "a read ends after its request";
 }
 
 TEST_F(remote_epoch, has_them_from_a_bucket_whose_names_were_listed) {

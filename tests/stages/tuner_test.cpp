@@ -37,6 +37,8 @@ virtual_line_options draw_machine(std::mt19937_64& random) {
 }
 
 constexpr concurrency_limits most = {.batches = 12, .queue_depth = 256, .decode_threads = 15, .io_threads = 4};
+constexpr concurrency_limits most_of_a_store = {
+    .batches = 12, .queue_depth = 256, .decode_threads = 15, .io_threads = 1, .connections = 512};
 
 struct tuned_run {
   std::vector<double> rates;         // of each window
@@ -48,15 +50,16 @@ struct tuned_run {
 };
 
 tuned_run tune(virtual_line_options options, const concurrency_limits& start, std::size_t windows) {
+  const concurrency_limits& allowed = options.is_remote ? most_of_a_store : most;
   const auto set = [](virtual_line& line, const concurrency_limits& to) {
     line.set({.decode_threads = to.decode_threads,
-              .reads_at_a_time = to.queue_depth * to.io_threads,
+              .reads_at_a_time = to.connections != 0 ? to.connections : to.queue_depth * to.io_threads,
               .batches = to.batches,
               .io_threads = to.io_threads});
   };
   virtual_line line(options);
   set(line, start);
-  tuner tuned(start, most);
+  tuner tuned(start, allowed);
   tuned_run seen;
   static_cast<void>(line.run(8));
   for (std::size_t window = 0; window < windows; ++window) {
@@ -68,8 +71,9 @@ tuned_run tune(virtual_line_options options, const concurrency_limits& start, st
     if (!change) continue;
     seen.changes.push_back(window);
     EXPECT_EQ(change->to, tuned.now());
-    seen.exceeded |= change->to.decode_threads > most.decode_threads || change->to.queue_depth > most.queue_depth ||
-                     change->to.batches > most.batches || change->to.io_threads > most.io_threads ||
+    seen.exceeded |= change->to.decode_threads > allowed.decode_threads ||
+                     change->to.queue_depth > allowed.queue_depth || change->to.batches > allowed.batches ||
+                     change->to.io_threads > allowed.io_threads || change->to.connections > allowed.connections ||
                      change->to.decode_threads == 0 || change->to.batches == 0 || change->to.io_threads == 0;
     set(line, change->to);
   }
@@ -85,6 +89,18 @@ double best_rate(virtual_line_options options) {
   options.batches = most.batches;
   options.io_threads = most.io_threads;
   return leat::testing::throughput_of(options);
+}
+
+// Of a store, of a grid: more connections than it allows may do harm.
+double best_rate_of_store(virtual_line_options options) {
+  options.decode_threads = most_of_a_store.decode_threads;
+  options.batches = most_of_a_store.batches;
+  double best = 0;
+  for (unsigned connections = 32; connections <= most_of_a_store.connections; connections *= 4) {
+    options.reads_at_a_time = connections;
+    best = std::max(best, leat::testing::throughput_of(options));
+  }
+  return best;
 }
 
 double mean_of_last(const std::vector<double>& rates, std::size_t count) {
@@ -108,6 +124,20 @@ virtual_line_options draw_machine_with_dear_reads(std::mt19937_64& random) {
   return drawn;
 }
 
+// The same machines beside a store: answers take 5 to 60 ms, and it gives 48 to 512 at a time.
+virtual_line_options draw_machine_with_a_store(std::mt19937_64& random) {
+  virtual_line_options drawn = draw_machine(random);
+  const auto between = [&](double a, double b) {
+    return std::exp(std::uniform_real_distribution<double>(std::log(a), std::log(b))(random));
+  };
+  drawn.is_remote = true;
+  drawn.read_s = between(5e-3, 60e-3);
+  drawn.channels = static_cast<unsigned>(between(48, 512));
+  drawn.batch = 32;
+  drawn.step_s *= 2;
+  return drawn;
+}
+
 machines_tally tune_many(int machines, const concurrency_limits& start, std::uint64_t seed,
                          virtual_line_options (*draw)(std::mt19937_64&) = draw_machine) {
   constexpr std::size_t windows = 40;
@@ -115,7 +145,7 @@ machines_tally tune_many(int machines, const concurrency_limits& start, std::uin
   machines_tally all;
   for (int i = 0; i < machines; ++i) {
     const virtual_line_options options = draw(random);
-    const double best = best_rate(options);
+    const double best = options.is_remote ? best_rate_of_store(options) : best_rate(options);
     const tuned_run seen = tune(options, start, windows);
     const double at_the_end = mean_of_last(seen.rates, 10) / best;
     all.good += at_the_end >= 0.95 ? 1 : 0;
@@ -152,6 +182,31 @@ TEST(tuner, finds_how_many_io_threads_200_machines_take) {
   EXPECT_LE(all.windows_to_good[180], 10U);
   RecordProperty("good", all.good);
   RecordProperty("windows_p90", static_cast<int>(all.windows_to_good[180]));
+}
+
+TEST(tuner, finds_how_many_connections_200_stores_take) {
+  const concurrency_limits start = {
+      .batches = 12, .queue_depth = 256, .decode_threads = 15, .io_threads = 1, .connections = 32};
+  const machines_tally all = tune_many(200, start, 10, draw_machine_with_a_store);
+  EXPECT_GE(all.good, 190) << all.missed;
+  EXPECT_EQ(all.restless, 0);
+  EXPECT_EQ(all.exceeded, 0);
+  EXPECT_LE(all.windows_to_good[189], 10U);
+  // They are what it takes: none that it begins with is as fast everywhere.
+  std::mt19937_64 random(10);
+  int slow_at_first = 0;
+  for (int i = 0; i < 40; ++i) {
+    virtual_line_options options = draw_machine_with_a_store(random);
+    const double best = best_rate_of_store(options);
+    options.decode_threads = start.decode_threads;
+    options.batches = start.batches;
+    options.reads_at_a_time = start.connections;
+    slow_at_first += leat::testing::throughput_of(options) < 0.95 * best ? 1 : 0;
+  }
+  EXPECT_GE(slow_at_first, 10) << "of 40";
+  RecordProperty("good", all.good);
+  RecordProperty("slow_at_first", slow_at_first);
+  RecordProperty("windows_p95", static_cast<int>(all.windows_to_good[189]));
 }
 
 // As a loader begins.
@@ -273,6 +328,26 @@ TEST(tuner, gives_what_was_given_back_again_when_it_is_missed) {
   ASSERT_TRUE(taken);
   EXPECT_EQ(taken->to.decode_threads, 12U);
   EXPECT_EQ(taken->why, "missed");
+}
+
+TEST(tuner, asks_a_store_by_twice_as_many_connections_and_undoes_what_gains_nothing) {
+  tuner tuned({.batches = 12, .queue_depth = 0, .decode_threads = 4, .connections = 32},
+              {.batches = 12, .queue_depth = 256, .decode_threads = 4, .connections = 100});
+  verdict slow = window_of(bottleneck::read, 1'000, 0.5);
+  slow.reads_at_a_time = 0;
+  const auto grown = tuned.see(slow);
+  ASSERT_TRUE(grown);
+  EXPECT_EQ(grown->to.connections, 64U);
+  EXPECT_EQ(grown->to.queue_depth, 0U);
+  EXPECT_EQ(grown->why, "read");
+  slow.samples_per_s = 1'900;
+  const auto again = tuned.see(slow);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->to.connections, 100U) << "never more than were planned";
+  const auto undone = tuned.see(slow);
+  ASSERT_TRUE(undone);
+  EXPECT_EQ(undone->to.connections, 64U);
+  EXPECT_EQ(undone->why, "no gain");
 }
 
 TEST(tuner, passes_over_windows_that_say_nothing) {

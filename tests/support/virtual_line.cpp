@@ -27,7 +27,7 @@ void virtual_line::pass_time() {
   const double passed = now_s_ - passed_s_;
   passed_s_ = now_s_;
   const bool wants_more = next_read_ < (consumed_ + options_.batches) * options_.batch;
-  if (reading_ >= options_.reads_at_a_time && wants_more) held_back_s_ += passed;
+  if (reading_ >= options_.reads_at_a_time && wants_more && !options_.is_remote) held_back_s_ += passed;
   if (!wants_more) batch_wait_s_ += passed;
   read_s_ += passed * reading_;
   decode_s_ += passed * decoding_;
@@ -38,7 +38,10 @@ void virtual_line::pass_time() {
 }
 
 void virtual_line::start_read() {
-  const auto channel = std::min_element(channel_free_s_.begin(), channel_free_s_.end());
+  const std::size_t lines = options_.is_remote ? options_.reads_at_a_time : channel_free_s_.size();
+  const auto channel =
+      std::min_element(channel_free_s_.begin(),
+                       channel_free_s_.begin() + static_cast<std::ptrdiff_t>(std::min(lines, channel_free_s_.size())));
   const double drift = 1 + options_.read_drift * now_s_;
   *channel = std::max(now_s_, *channel) + draw(options_.read_s, 0.3) * drift;
   const double bus_s = options_.bus_s * drift / (1 - options_.read_others);
@@ -67,7 +70,8 @@ void virtual_line::start_decode() {
 }
 
 void virtual_line::pump() {
-  while (reading_ < options_.reads_at_a_time && next_read_ < (consumed_ + options_.batches) * options_.batch)
+  while ((options_.is_remote || reading_ < options_.reads_at_a_time) &&
+         next_read_ < (consumed_ + options_.batches) * options_.batch)
     start_read();
   while (decoding_ < options_.decode_threads && !to_decode_.empty()) start_decode();
   if (!copying_ && next_copy_ < consumed_ + missing_.size() && missing_[next_copy_ - consumed_] == 0) {
@@ -148,7 +152,7 @@ stages::line_counts virtual_line::run(std::uint64_t batches) {
 stages::line_setting virtual_line::setting() const {
   return {.decode_threads = options_.decode_threads,
           .io_threads = options_.io_threads,
-          .reads_at_a_time = options_.reads_at_a_time,
+          .reads_at_a_time = options_.is_remote ? 0 : options_.reads_at_a_time,
           .batches_max = options_.batches};
 }
 

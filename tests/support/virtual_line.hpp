@@ -18,6 +18,8 @@ struct virtual_line_options {
   double read_s = 1e-3;  ///< of a channel
   double bus_s = 20e-6;  ///< each read has the bus for so long, one after the other
   unsigned channels = 32;
+  bool is_remote =
+      false;  ///< a store, which answers so many at a time. reads_at_a_time are connections, which other reads wait for
   double io_s = 0;  ///< of an I/O thread's CPU, which each read takes when the drive has done it
   unsigned io_threads = 1;
   double decode_s = 2e-3;
