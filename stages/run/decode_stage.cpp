@@ -120,6 +120,7 @@ void decode_stage::note_way(timeline_track& where, const sample_in_flight& sampl
   std::uint64_t ended_ns = 0;
   for (const std::uint32_t index : sample.reads) {
     const read_in_flight& read = batch.reads[index];
+    if (read.row_by_row) return;  // it may be under way again, for another sample
     started_ns = std::min(started_ns, read.started_ns);
     ended_ns = std::max(ended_ns, read.ended_ns);
   }
