@@ -111,6 +111,7 @@ TEST(timeline_of_a_run, has_the_way_of_one_sample_in_eight_from_its_reads_on) {
   const dataset set = testing::write_samples(testing::make_samples(6, 64), {}, here.path());
   loader_options options = small_options();
   options.timeline.bytes = timeline_bytes;
+  options.epochs = 1;
   options.decode_threads = 1;
   loader train(set, options, testing::all_fields());
   while (train.next_blocking()) {
