@@ -5,6 +5,7 @@ import json
 import pathlib
 
 here = pathlib.Path(__file__).resolve().parent / "adaptors"
+wheels = here.parents[2] / "build" / "wheel" / "dist"  # scripts/wheel makes them
 
 # What the jobs are called in a report, and what is counted.
 jobs = {
@@ -156,6 +157,8 @@ def ffcv(name, *, prepare, options=()):
 all_of_them = [
     Leat(jobs=("f32", "u8")),
     Leat("leat, photo packs", jobs=("f32", "u8"), packed="photo-packs.tar"),
+    Contestant("leat from Python", "leat_python.py", jobs=("f32", "u8"), packages=("--no-index", "--find-links", str(wheels), "pyleat"),
+               check="import numpy, pyleat", workers=lambda cpus: [cpus], needs="NumPy, and a wheel of pyleat: scripts/wheel"),
     Contestant("PyTorch DataLoader, torchvision, PIL", "torch_pil.py", jobs=("f32",), packages=torch,
                module="torchvision", workers=processes,
                worker_word="workers"),
