@@ -4,6 +4,8 @@
 
 #if !defined(LEAT_NO_PROBES) && __has_include(<sys/sdt.h>)
 #define LEAT_HAS_PROBES 1
+// In registers, or constants: clang would else store each argument for nobody.
+#define STAP_SDT_ARG_CONSTRAINT nr
 #include <sys/sdt.h>
 #define LEAT_PROBE(arguments, name, ...) STAP_PROBE##arguments(leat, name, __VA_ARGS__)
 #else
