@@ -35,21 +35,11 @@ json tuning_json(const tuning_stats& of) {
           {"batches", of.batches},
           {"queue_depth", of.queue_depth},
           {"io_threads", of.io_threads},
-          {"connections", tuned_connections(of) != 0 ? json(tuned_connections(of)) : json()},
+          {"connections", of.connections != 0 ? json(of.connections) : json()},
           {"frozen", of.frozen},
           {"steps_in_all", of.steps_in_all},
           {"steps", std::move(steps)}};
 }
-
-}  // namespace
-
-std::uint32_t tuned_connections(const tuning_stats& of) {
-  const auto last = std::find_if(of.steps.rbegin(), of.steps.rend(),
-                                 [](const tuning_step& each) { return each.setting == "connections"; });
-  return last == of.steps.rend() ? 0 : last->to;
-}
-
-namespace {
 
 // What to paste the next time.
 std::string tuning_text(const tuning_stats& of) {
@@ -58,7 +48,7 @@ std::string tuning_text(const tuning_stats& of) {
       "--threads ", of.decode_threads, " --prefetch-batches ", std::max(of.batches, 2U) - 1,
       of.queue_depth != 0 ? str_cat(" --queue-depth ", of.queue_depth) : "",
       of.io_threads > 1 ? str_cat(" --io-threads ", of.io_threads) : "",
-      tuned_connections(of) != 0 ? str_cat(", .remote = {.connections_max = ", tuned_connections(of), "}") : "",
+      of.connections != 0 ? str_cat(", .remote = {.connections_max = ", of.connections, "}") : "",
       ", after ", counted(of.steps_in_all, "step", "steps"), of.frozen ? "" : "; a longer run may find more");
 }
 

@@ -62,9 +62,6 @@ struct epoch_report {
   [[nodiscard]] std::string as_text(const terminal& screen) const;
 };
 
-/// The connections that a tuner came to: those of its last step of them. 0: it took none.
-[[nodiscard]] std::uint32_t tuned_connections(const tuning_stats& of);
-
 /// A verdict as "verdict" of the report has it.
 [[nodiscard]] nlohmann::ordered_json verdict_json(const verdict& of);
 

@@ -141,8 +141,8 @@ struct device_report {
 };
 
 /// A setting that was changed while the loader ran: loader_options::tune.
-///   setting   "decode_threads", "batches", "io_threads" or "queue_depth" (the reads that each I/O thread gives the
-///             kernel; 0: by size)
+///   setting   "decode_threads", "batches", "io_threads", "connections" (remote_options::connections_max) or "queue_depth"
+///             (the reads that each I/O thread gives the kernel; 0: by size)
 ///   why       "decode", "read", "variance" and so on: the bottleneck that it is for. "no gain": that is undone. "to spare":
 ///             the trainer hardly waits. "missed": what was given back is taken again
 struct tuning_step {
@@ -161,6 +161,7 @@ struct tuning_stats {
   std::uint32_t batches = 0;
   std::uint32_t queue_depth = 0;
   std::uint32_t io_threads = 0;
+  std::uint32_t connections = 0;  ///< to the stores of remote sources, which begin with few; 0: there are none
   bool frozen = false;  ///< nothing was worth a change for 10 windows; a new stall begins it again
   std::uint64_t steps_in_all = 0;
   std::vector<tuning_step> steps;  ///< the last 100

@@ -46,6 +46,7 @@ tuning_stats line_tuner::count() const {
           .batches = now.batches,
           .queue_depth = now.queue_depth,
           .io_threads = now.io_threads,
+          .connections = now.connections,
           .frozen = frozen_,
           .steps_in_all = steps_in_all_,
           .steps = {steps_.begin(), steps_.end()}};

@@ -6,7 +6,7 @@
 # newer. vcpkg knows a port again by these files, and not by the sources: after a change of those, `vcpkg remove leat` comes first.
 #
 # Not built yet, as vcpkg could not be had where it was written. It was run with functions that only print in place of
-# vcpkg's, leat was configured with its options, and the dependencies have the names of vcpkg's ports.
+# vcpkg's, and leat was configured with its options.
 get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../.." ABSOLUTE)
 # The version's home is the header; vcpkg wants it in vcpkg.json too.
 file(STRINGS "${SOURCE_PATH}/include/leat/version.hpp" numbers REGEX "#define LEAT_VERSION_(MAJOR|MINOR|PATCH)")
