@@ -162,7 +162,7 @@ struct tuning_stats {
   std::uint32_t queue_depth = 0;
   std::uint32_t io_threads = 0;
   std::uint32_t connections = 0;  ///< to the stores of remote sources, which begin with few; 0: there are none
-  bool frozen = false;  ///< nothing was worth a change for 10 windows; a new stall begins it again
+  bool frozen = false;            ///< nothing was worth a change for 10 windows; a new stall begins it again
   std::uint64_t steps_in_all = 0;
   std::vector<tuning_step> steps;  ///< the last 100
 };
