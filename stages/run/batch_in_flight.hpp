@@ -223,7 +223,7 @@ struct sample_in_flight final : async::job {
   /// Reads, fetches and blocks that it waits for; of a sample with blocks, one more until reader_stage::issue() has come to its row, since
   /// another row may have asked for all of its blocks before.
   std::atomic<std::uint16_t> reads_missing{0};
-  bool read_into = false;  ///< all of its bytes are put into its row by reads and blocks, and nothing else fills it
+  bool read_into = false;  ///< all of its bytes are put into its row by reads and blocks
   bool corrupt = false;
   absl::InlinedVector<std::uint32_t, 2> reads;  ///< the reads that serve it, as indices into batch_in_flight::reads
   std::unique_ptr<fetched_field[]> fetched;     ///< fields whose bytes a coroutine fetched

@@ -19,7 +19,8 @@ namespace leat::stages {
 ///   - all fields are cheap: each copies or widens stored bytes (output_spec::copied) to at most cheap_row_bytes a row, and every field
 ///     that is read comes from extents (a call or a coroutine may take any time)
 ///
-/// Never where the rows are looked at again when they are made (digests, names), and never a corrupt sample, whose description may
+/// Never where the rows are looked at again when they are made (digests, names, checks of a sample), nor where one waits for another
+/// (targets, crops that look at boxes), and never a corrupt sample, whose description may
 /// read a file.
 class row_placement {
  public:

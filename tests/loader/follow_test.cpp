@@ -1,7 +1,9 @@
 // Masks, boxes and points that follow a picture through the loader: whose they are, what is refused, and that a picture is what it is
 // without them.
 #include "base/text.hpp"
+#include "tests/datasets/archive.hpp"
 #include "tests/loader/running.hpp"
+#include "tests/support/coded_forms.hpp"
 #include "tests/support/make_picture.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -115,6 +117,50 @@ TEST(following, leaves_the_picture_as_it_is) {
   const watchdog dog("followers beside a picture");
   const fake_dataset set(make_scenes(19));
   EXPECT_EQ(rows_of(set, small_options(), "jpg", all_of_them()), rows_of(set, small_options(), "jpg", {photo()}));
+}
+
+// All of a sample may be in its row, or kept there, when its blocks are expanded: what follows, looks or has several members waits all the
+// same. Digests make every row wait, so they are off.
+TEST(following, is_the_same_out_of_blocks_where_nobody_looks_at_rows) {
+  const watchdog dog("followers of compressed shards");
+  const testing::temporary_directory directory;
+  testing::archive shard;
+  const std::vector<fake_sample> scenes = make_scenes(19);
+  for (std::size_t i = 0; i < scenes.size(); ++i) {
+    for (const auto& member : scenes[i].members) {
+      const std::string_view bytes(reinterpret_cast<const char*>(member.bytes.data()), member.bytes.size());
+      shard.file(str_cat(100 + i, ".", member.field), std::string(bytes));
+    }
+  }
+  const std::string plain = (directory.path() / "s.tar").string();
+  const std::string packed = (directory.path() / "p.tar.gz").string();
+  testing::put(plain, shard.end().bytes());
+  testing::put(packed, testing::coded(datasets::packing::gzip, shard.end().bytes()));
+  const custom lengths =
+      custom({{.name = "lengths", .type = dtype::i32, .row_shape = {2}}},
+             [](custom_sample& sample, std::span<custom_row> rows) -> std::string {
+               const std::array<std::int32_t, 2> made{static_cast<std::int32_t>(sample.members[0].size()),
+                                                      static_cast<std::int32_t>(sample.members[1].size())};
+               std::memcpy(rows[0].bytes.data(), made.data(), sizeof made);
+               return {};
+             })
+          .from({"json", "seg.png"});
+  loader_options options = small_options();
+  options.host_bytes_max = std::size_t{200} << 20;
+  std::vector<field> all = followers();
+  all.push_back(photo());
+  all.push_back(lengths);
+  for (const char* const output : {"jpg", "seg.png", "json", "json.kept", "json.labels", "keypoints", "lengths"}) {
+    const auto expected = rows_of(open(plain), options, output, all);
+    EXPECT_EQ(rows_of(open(packed), options, output, all), expected) << output;
+    const bool is_empty = std::all_of(expected.begin(), expected.end(), [](const std::vector<std::byte>& row) {
+      return std::all_of(row.begin(), row.end(), [](std::byte each) { return each == std::byte{0}; });
+    });
+    EXPECT_FALSE(is_empty) << output;
+  }
+  const std::vector<field> looking = {image("jpg").random_iou_crop().resize(24, 24),
+                                      boxes("json").follows("jpg").key("boxes")};
+  EXPECT_EQ(rows_of(open(packed), options, "jpg", looking), rows_of(open(plain), options, "jpg", looking));
 }
 
 TEST(following, gives_the_same_batches_with_any_threads_and_where_a_device_finishes_pictures) {

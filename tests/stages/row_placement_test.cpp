@@ -6,6 +6,7 @@
 #include <leat/field.hpp>
 #include <leat/own_samples.hpp>
 #include <leat/samples.hpp>
+#include <leat/targets.hpp>
 
 #include <gtest/gtest.h>
 
@@ -91,6 +92,17 @@ TEST(row_placement, keeps_rows_that_are_looked_at_again_away_from_the_io_thread)
 TEST(row_placement, has_nothing_left_to_do_for_rows_that_were_read_to_their_place) {
   const row_placement placement = placement_of(one_of(row_placement::cheap_row_bytes + 1), {testing::verbatim("bin")});
   EXPECT_EQ(of_a_sample(placement, true), thread::io);
+}
+
+TEST(row_placement, leaves_what_waits_for_all_of_a_sample_to_a_decode_thread) {
+  testing::fake_sample sample;
+  sample.members.push_back({"jpg", std::vector<std::byte>(100)});
+  sample.members.push_back({"json", std::vector<std::byte>(100)});
+  const testing::fake_dataset samples({sample});
+  const image picture = image("jpg").random_resized_crop(8);
+  EXPECT_EQ(of_a_sample(placement_of(samples, {picture}), true), thread::io);
+  EXPECT_EQ(of_a_sample(placement_of(samples, {picture, boxes("json").follows("jpg")}), true), thread::decode)
+      << "a block has only been kept for it";
 }
 
 TEST(row_placement, leaves_a_corrupt_sample_to_a_decode_thread_which_describes_it) {

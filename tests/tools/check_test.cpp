@@ -651,19 +651,21 @@ TEST(check, no_output_takes_the_place_of_a_sample) {
   const std::string link = set.beside("link");
   const std::string other_name = (set.path().parent_path() / "." / "set" / "b" / ".." / "a" / "2.jpg").string();
   fs::create_symlink(sample, link);
-  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& words) {
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& words,
+                           const std::string& why = "is one of the files that samples are read from") {
     const ended process = run(arguments);
     EXPECT_EQ(process.exit_code, 2) << process.err;
-    EXPECT_THAT(process.err, AllOf(HasSubstr(words), HasSubstr("is one of the files that samples are read from")));
+    EXPECT_THAT(process.err, AllOf(HasSubstr(words), HasSubstr(why)));
     EXPECT_EQ(text_of(sample), photo(102));
   };
   for (const std::string& each : {sample, link, other_name}) {
     refused({"check", set.path().string(), "--json", each}, "--json ");
     refused({"check", set.path().string(), "--ids", each}, "--ids ");
   }
-  for (const char* const option : {"--journal", "--batches", "--state", "--trace", "--metrics", "--progress"}) {
+  for (const char* const option : {"--journal", "--batches", "--state", "--metrics", "--progress"}) {
     refused({"epoch", set.path().string(), "--batch-size", "4", option, sample}, option);
   }
+  refused({"epoch", set.path().string(), "--trace", sample}, "--trace", "would replace a file that is no trace");
 }
 
 TEST(check, a_sample_is_over_budget_where_a_loader_has_no_room_for_it) {
