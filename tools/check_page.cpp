@@ -54,7 +54,9 @@ code { font: 12px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; 
 constexpr std::string_view find_script = R"(
 const find = document.querySelector(".find"), field = find.querySelector("input"), said = find.querySelector("span");
 const rows = Array.from(document.querySelectorAll(".rows tr, figure"));
-const texts = rows.map(function (row) { return row.textContent.toLowerCase(); });
+const texts = rows.map(function (row) {
+  return Array.from(row.children, function (cell) { return cell.textContent; }).join(" ").toLowerCase();
+});
 find.hidden = false;
 field.addEventListener("input", function () {
   const words = field.value.toLowerCase().split(" ").filter(Boolean);

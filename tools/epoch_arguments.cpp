@@ -83,7 +83,7 @@ dataset samples_of_run(const chosen_fields& fields, const epoch_arguments& argum
   // The parts of a mixture are opened one by one.
   const named_by how = arguments.choice.mixture.empty() ? named_by::digest : named_by::count;
   const auto listed = [&](const dataset& of) { return read_sample_list("--exclude", arguments.exclude, of, how); };
-  if (!arguments.where.empty()) {
+  if (!arguments.where.empty() && !is_list_of(arguments.exclude, fields.samples)) {
     const dataset checked = samples_where(fields.samples, arguments.where);
     if (is_list_of(arguments.exclude, checked)) return samples_where(all, arguments.where).exclude(listed(checked));
   }

@@ -41,15 +41,26 @@ json tuning_json(const tuning_stats& of) {
           {"steps", std::move(steps)}};
 }
 
+}  // namespace
+
+std::uint32_t tuned_connections(const tuning_stats& of) {
+  const bool tried = std::any_of(of.steps.begin(), of.steps.end(),
+                                 [](const tuning_step& each) { return each.setting == "connections"; });
+  return tried ? of.connections : 0;
+}
+
+namespace {
+
 // What to paste the next time.
 std::string tuning_text(const tuning_stats& of) {
   if (of.steps_in_all == 0 && !of.frozen) return "nothing was tried yet; a longer run tells more";
-  return str_cat("--threads ", of.decode_threads, " --prefetch-batches ", std::max(of.batches, 2U) - 1,
-                 of.queue_depth != 0 ? str_cat(" --queue-depth ", of.queue_depth) : "",
-                 of.io_threads > 1 ? str_cat(" --io-threads ", of.io_threads) : "",
-                 of.connections != 0 ? str_cat(", .remote = {.connections_max = ", of.connections, "}") : "",
-                 ", after ", counted(of.steps_in_all, "step", "steps"),
-                 of.frozen ? "" : "; a longer run may find more");
+  return str_cat(
+      "--threads ", of.decode_threads, " --prefetch-batches ", std::max(of.batches, 2U) - 1,
+      of.queue_depth != 0 ? str_cat(" --queue-depth ", of.queue_depth) : "",
+      of.io_threads > 1 ? str_cat(" --io-threads ", of.io_threads) : "",
+      tuned_connections(of) != 0 ? str_cat("; in a program remote_options::connections_max = ", tuned_connections(of))
+                                 : "",
+      ", after ", counted(of.steps_in_all, "step", "steps"), of.frozen ? "" : "; a longer run may find more");
 }
 
 double per_second(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }

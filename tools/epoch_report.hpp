@@ -62,6 +62,9 @@ struct epoch_report {
   [[nodiscard]] std::string as_text(const terminal& screen) const;
 };
 
+/// How many connections to give next time; 0: no other number was tried than the one it begins with.
+[[nodiscard]] std::uint32_t tuned_connections(const tuning_stats& of);
+
 /// A verdict as "verdict" of the report has it.
 [[nodiscard]] nlohmann::ordered_json verdict_json(const verdict& of);
 

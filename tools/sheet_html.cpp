@@ -1,4 +1,5 @@
 #include "base/text.hpp"
+#include "base/utf8.hpp"
 #include "tools/jpeg_encode.hpp"
 #include "tools/page_parts.hpp"
 #include "tools/png_encode.hpp"
@@ -336,14 +337,16 @@ std::string html_text(std::string_view text) {
       continue;
     }
     // A whole character, or the replacement for the one byte that begins none.
-    const std::size_t length = lead >= 0xF0 && lead < 0xF5   ? 4
-                               : lead >= 0xE0 && lead < 0xF0 ? 3
-                               : lead >= 0xC2 && lead < 0xE0 ? 2
-                                                             : 0;
-    bool whole = length != 0 && at + length <= text.size();
-    for (std::size_t i = 1; whole && i < length; ++i) whole = (static_cast<unsigned char>(text[at + i]) & 0xC0) == 0x80;
+    const utf8_rest rest = utf8_rest::of(lead);
+    const std::size_t length = 1 + rest.bytes;
+    bool whole = rest.bytes != 0 && at + length <= text.size();
+    for (std::size_t i = 1; whole && i < length; ++i) {
+      whole = rest.takes(i - 1, static_cast<unsigned char>(text[at + i]));
+    }
+    const std::string_view character = text.substr(at, length);
+    whole = whole && character != "\xEF\xBF\xBE" && character != "\xEF\xBF\xBF";  // XML has neither
     if (whole) {
-      escaped += text.substr(at, length);
+      escaped += character;
       at += length;
     } else {
       escaped += "\xEF\xBF\xBD";

@@ -64,14 +64,14 @@ struct tuned_setting {
   std::uint32_t batches = 0;  // the trainer's with them
   std::uint32_t queue_depth = 0;
   std::uint32_t io_threads = 0;
-  std::uint32_t connections = 0;  // 0: nothing is read over a network
+  std::uint32_t connections = 0;  // 0: none was tried
 
   friend bool operator==(const tuned_setting&, const tuned_setting&) = default;
   [[nodiscard]] std::uint32_t prefetch_batches() const { return std::max(batches, 2U) - 1; }
 };
 
 tuned_setting setting_of(const tuning_stats& now) {
-  return {now.decode_threads, now.batches, now.queue_depth, now.io_threads, now.connections};
+  return {now.decode_threads, now.batches, now.queue_depth, now.io_threads, tuned_connections(now)};
 }
 
 /// A window of the run, and the setting that it was worked with.

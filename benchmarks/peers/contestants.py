@@ -157,7 +157,7 @@ def ffcv(name, *, prepare, options=()):
 all_of_them = [
     Leat(jobs=("f32", "u8")),
     Leat("leat, photo packs", jobs=("f32", "u8"), packed="photo-packs.tar"),
-    Contestant("leat from Python", "leat_python.py", jobs=("f32", "u8"), packages=("--no-index", "--find-links", str(wheels), "pyleat"),
+    Contestant("leat from Python", "leat_python.py", jobs=("f32", "u8"), packages=("--force-reinstall", "--no-deps", "--no-index", "--find-links", str(wheels), "pyleat"),
                check="import numpy, pyleat", workers=lambda cpus: [cpus], needs="NumPy, and a wheel of pyleat: scripts/wheel"),
     Contestant("PyTorch DataLoader, torchvision, PIL", "torch_pil.py", jobs=("f32",), packages=torch,
                module="torchvision", workers=processes,

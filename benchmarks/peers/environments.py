@@ -35,7 +35,7 @@ def install(python, contestants):
         if each.check is None:
             continue
         found = trouble(python, each.check)
-        if found is not None:
+        if found is not None or "--force-reinstall" in each.packages:
             say(f"installs {' '.join(each.packages)} for {each.name}")
             done = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *each.packages],
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

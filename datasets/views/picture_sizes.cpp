@@ -8,6 +8,7 @@
 #include <leat/error.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -79,8 +80,9 @@ class picture_measurer {
     std::uint64_t bytes;
     std::size_t together;
   };
-  // 1 KiB has the size of nearly all, 64 KiB that of one whose thumbnail stands before it.
-  static constexpr round rounds[] = {{1024, measured_together}, {std::uint64_t{64} << 10, 32}, {~std::uint64_t{0}, 1}};
+  // 1 KiB has the size of nearly all, 64 KiB that of one whose thumbnail stands before it, and a TIFF may say it at its end.
+  static constexpr round rounds[] = {
+      {1024, measured_together}, {std::uint64_t{64} << 10, 32}, {std::uint64_t{64} << 20, 1}};
 
   static void take(std::size_t place, const stages::outcome<picture_size>& told, std::span<picture_size> sizes,
                    std::vector<failed>& failures) {
@@ -121,7 +123,8 @@ class picture_measurer {
         continue;
       }
       const stages::outcome<picture_size> told = tell_(begin);
-      if (told.kind() == stages::outcome_kind::corrupt && own < each.where.stored_bytes) {
+      const bool is_last = bytes == std::end(rounds)[-1].bytes;
+      if (told.kind() == stages::outcome_kind::corrupt && own < each.where.stored_bytes && !is_last) {
         next.push_back(each);
       } else {
         take(each.place, told, sizes, failures);

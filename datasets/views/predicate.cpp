@@ -113,7 +113,9 @@ std::vector<std::string> sample_predicate::known_names() const {
   names.insert(names.end(), {"name", "sample"});
   const std::span<const field_info> fields = model_.fields();
   const auto pictures = std::count_if(fields.begin(), fields.end(), is_picture);
-  if (pictures != 0) names.insert(names.end(), {"width", "height"});
+  for (const char* const side : {"width", "height"}) {
+    if (pictures != 0 && !model_.find_field(side) && !model_.find_column(side)) names.emplace_back(side);
+  }
   for (const field_info& each : fields) {
     if (pictures > 1 && is_picture(each)) {
       names.insert(names.end(), {str_cat(each.name, width_suffix), str_cat(each.name, height_suffix)});
@@ -132,7 +134,7 @@ sample_predicate::operand sample_predicate::find(const std::string& name, std::s
   }
   if (name == "name") return {source::name};
   if (name == "sample") return {source::sample};
-  if ((name == "width" || name == "height") &&
+  if ((name == "width" || name == "height") && !model_.find_field(name) &&
       std::any_of(model_.fields().begin(), model_.fields().end(), is_picture)) {
     return {name == "width" ? source::width : source::height, only_picture, at};
   }

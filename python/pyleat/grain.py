@@ -27,6 +27,8 @@ class _Iterator(grain.DatasetIterator):
     def __next__(self):
         self._assert_not_closed()
         if self._batches is None:
+            if len(self._loader) == 0:
+                raise UsageError("an epoch has no batch: batch_size= is above the samples there are, and drop_last= leaves the rest out")
             self._batches = iter(self._loader)
         while True:
             for batch in self._batches:
@@ -81,9 +83,11 @@ class Source:
     """
 
     def __init__(self, source, *fields, **options):
-        for name in ("batch_size", "global_batch_size", "shuffle", "order", "world", "epochs", "to", "map_batch"):
+        for name in ("batch_size", "global_batch_size", "shuffle", "order", "world", "epochs", "to", "map_batch", "batches_max", "drop_last", "receipts", "record"):
             if name in options:
                 raise TypeError(f"Source({name}=): Grain says which samples a batch has, and in which order; IterDataset has all options of a Loader")
+        if options.get("on_corrupt") == "skip":
+            raise TypeError('Source(on_corrupt="skip"): each number is a sample of its own; "substitute" puts another in its place')
         if any(isinstance(each, Graph) for each in fields):
             raise TypeError("Source(): a Graph has several arrays that belong together; IterDataset gives batches of them")
         self._made_of = (source, fields, options)

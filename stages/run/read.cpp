@@ -288,13 +288,16 @@ void reader_stage::start(batch_in_flight& batch, std::vector<io::read_operation*
   operations.clear();
 }
 
-void reader_stage::count(const io::set_read& ended, const batch_in_flight& batch, bool is_leased) noexcept {
+void reader_stage::count(io::set_read& ended, const batch_in_flight& batch, bool is_leased) noexcept {
   probe::read_completed(ended.file, ended.offset, ended.bytes, static_cast<std::uint64_t>(ended.failure));
   const std::size_t loop = batch.loop;
   const bool timed_here = timed_here_[ended.source];
   const bool is_wanted = timed_here || tracks_[loop] != nullptr || batch.record != nullptr;
   const std::uint64_t end_ns = ended.ended_ns != 0 || !is_wanted ? ended.ended_ns : now_ns();
-  if (timed_here) flight_times_[loop].record_alone(end_ns - ended.started_ns);
+  if (timed_here) {
+    flight_times_[loop].record_alone(end_ns - ended.started_ns);
+    ended.ended_ns = end_ns;
+  }
   if (tracks_[loop] != nullptr) {
     tracks_[loop]->ended(timed_here ? activity::fetch : activity::read, ended.started_ns, end_ns, batch.plan.epoch,
                          batch.plan.index, request_of(loop, ended.source));

@@ -120,7 +120,7 @@ class reader_stage {
                    std::vector<io::read_operation*>& operations);
   void finished(block_in_flight& block) noexcept;
   ///   is_leased   it took memory of the read buffers
-  void count(const io::set_read& ended, const batch_in_flight& batch, bool is_leased) noexcept;
+  void count(io::set_read& ended, const batch_in_flight& batch, bool is_leased) noexcept;
   /// As io::networked has it, of a source of a loop.
   [[nodiscard]] const io::request_times* request_of(std::size_t loop, std::uint32_t source) const noexcept;
   /// A field of a sample that a coroutine fetches, with those of its group.

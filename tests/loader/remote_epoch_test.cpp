@@ -148,6 +148,7 @@ TEST_F(remote_epoch, has_each_request_in_its_timeline_with_its_parts) {
   };
   std::map<int, span> request_of_line;
   std::map<std::string, double> sums_us;
+  std::map<std::string, int> spans;
   std::uint64_t requests = 0;
   constexpr double rounding = 0.126;  // times are eighths of a microsecond
   for (const nlohmann::json& each : file["traceEvents"]) {
@@ -155,6 +156,7 @@ TEST_F(remote_epoch, has_each_request_in_its_timeline_with_its_parts) {
     const auto name = each["name"].get<std::string>();
     const span seen{each["ts"].get<double>(), each["ts"].get<double>() + each["dur"].get<double>()};
     sums_us[name] += seen.end - seen.begin;
+    ++spans[name];
     if (name == "request") {
       request_of_line[each["tid"].get<int>()] = seen;
       requests += each["args"]["requests"].get<std::uint64_t>();
@@ -171,6 +173,8 @@ TEST_F(remote_epoch, has_each_request_in_its_timeline_with_its_parts) {
   EXPECT_LE(sums_us["connect"] + sums_us["wait for the answer"] + sums_us["receive"], sums_us["request"]);
   EXPECT_LE(sums_us["request"] * 1e-6, stats.remote.wait_s * 1.01);
   EXPECT_LE(sums_us["request"], sums_us["fetch"]) << "a read ends after its request";
+  EXPECT_GE(spans["sample"], 1);
+  EXPECT_EQ(spans["read of the sample"], spans["sample"]);
 }
 
 TEST_F(remote_epoch, has_them_from_a_bucket_whose_names_were_listed) {

@@ -1,6 +1,7 @@
 // dataset::where(): which samples a condition holds of.
 #include "datasets/model/model.hpp"
 #include "datasets/views/predicate_text.hpp"
+#include "tests/support/fake_dataset.hpp"
 #include "tests/support/make_picture.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/tar_writer.hpp"
@@ -9,6 +10,7 @@
 #include <leat/description.hpp>
 #include <leat/error.hpp>
 #include <leat/open_folder.hpp>
+#include <leat/open_tables.hpp>
 #include <leat/open_tar.hpp>
 #include <leat/own_samples.hpp>
 #include <leat/samples.hpp>
@@ -295,6 +297,18 @@ TEST(where, wants_to_know_which_of_several_pictures) {
   EXPECT_EQ(set.where("sample != 1 and width >= 20").size(), 2U);
   EXPECT_THAT(refusal(set, "png.width > 3"),
               HasSubstr("width, height, jpg.width, jpg.height, jpg.bytes, seg.png.width"));
+}
+
+TEST(where, takes_no_size_of_a_picture_for_a_field_of_that_name) {
+  const temporary_directory root;
+  const std::vector<std::byte> photo = jpeg_of(40, 30);
+  write((root.path() / "a.jpg").string(), photo);
+  const std::string table = (root.path() / "t.jsonl").string();
+  const std::string line = "{\"path\": \"a.jpg\", \"width\": 1000}\n";
+  write(table, testing::to_bytes(line));
+  const dataset set = open_jsonl(table, {.path_column = "path"});
+  EXPECT_THAT(refusal(set, "width > 500"), HasSubstr("is a field, which has to be read"));
+  EXPECT_EQ(set.where("height == 30").size(), 1U);
 }
 
 TEST(where, reads_no_header_where_the_rest_of_the_condition_decides) {

@@ -552,6 +552,8 @@ TEST(check, a_page_is_searched_by_a_script_that_is_the_only_one_whatever_names_s
                                  "' onload='alert(1)",
                                  "]]><!--",
                                  "&lt;script&gt;",
+                                 "\xED\xA0\x80",  // half of a character of UTF-16
+                                 "\xEF\xBF\xBF",
                                  "${alert(1)}"};
   for (const char* const name : hostile) {
     std::string safe(name);

@@ -21,7 +21,7 @@ vcpkg_check_features(OUT_FEATURE_OPTIONS features FEATURES
   cuda LEAT_CUDA)
 vcpkg_cmake_configure(
   SOURCE_PATH "${SOURCE_PATH}"
-  OPTIONS ${features} -DLEAT_REMOTE=ON -DLEAT_MPI=OFF -DLEAT_BUILD_TESTS=OFF -DLEAT_BUILD_BENCHMARKS=OFF -DLEAT_BUILD_EXAMPLES=OFF)
+  OPTIONS ${features} -DLEAT_REMOTE=ON -DLEAT_TIFF=ON -DLEAT_MPI=OFF -DLEAT_BUILD_TESTS=OFF -DLEAT_BUILD_BENCHMARKS=OFF -DLEAT_BUILD_EXAMPLES=OFF)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/leat)
 vcpkg_fixup_pkgconfig()
