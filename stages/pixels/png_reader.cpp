@@ -247,7 +247,8 @@ png_samples samples_of(std::span<const std::byte> encoded) noexcept {
   const auto colours = std::to_integer<unsigned>(encoded[depth_at + 1]);
   return {.channels = (colours & 3U) == 2 ? 3 : 1,
           .bits = std::to_integer<int>(encoded[depth_at]),
-          .is_palette = colours == 3};
+          .is_palette = colours == 3,
+          .alpha = (colours & 4U) != 0};
 }
 
 struct png_reader::state {

@@ -9,11 +9,13 @@
 namespace leat::pixels {
 
 /// What the header of a PNG says of its samples, alpha left aside.
-///   bits   of each: 1, 2, 4, 8 or 16
+///   bits    of each: 1, 2, 4, 8 or 16
+///   alpha   there is a channel of it
 struct png_samples {
   int channels = 0;
   int bits = 0;
   bool is_palette = false;
+  bool alpha = false;
 
   /// Of a pixel as reading::as_stored gives it.
   [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(channels * (bits == 16 ? 2 : 1)); }

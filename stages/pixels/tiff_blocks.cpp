@@ -1,6 +1,5 @@
 #include "stages/pixels/tiff_blocks.hpp"
 
-#include "base/option_words.hpp"
 #include "base/text.hpp"
 
 #include <tiffio.h>
@@ -90,6 +89,56 @@ int keep_error(TIFF*, void* of, const char*, const char* format, va_list argumen
 }
 int keep_no_warning(TIFF*, void*, const char*, const char*, va_list) { return 1; }
 
+std::uint64_t little_number(byte_span from, std::size_t at, std::size_t bytes) noexcept {
+  std::uint64_t made = 0;
+  for (std::size_t i = 0; i < bytes; ++i) made |= std::uint64_t{byte_at(from, at + i)} << 8 * i;
+  return made;
+}
+
+// Of all frames of a strip, as far as they are whole. False for what is no frame as well: an old version's has other windows.
+//   source   RFC 8878, sections 3.1.1 and 3.1.2
+bool has_small_windows(byte_span strip) noexcept {
+  constexpr std::array<std::size_t, 4> dictionary_bytes{0, 1, 2, 4};
+  for (std::size_t at = 0; strip.size() - at >= 4;) {
+    const std::uint64_t magic = little_number(strip, at, 4);
+    at += 4;
+    if ((magic & ~std::uint64_t{15}) == 0x184D2A50) {  // skipped
+      if (strip.size() - at < 4) return true;
+      const std::uint64_t bytes = little_number(strip, at, 4);
+      at += 4;
+      if (bytes > strip.size() - at) return true;
+      at += static_cast<std::size_t>(bytes);
+      continue;
+    }
+    if (magic != 0xFD2FB528) return false;
+    const std::uint32_t descriptor = at < strip.size() ? byte_at(strip, at) : 0;
+    const bool is_single = (descriptor & 0x20U) != 0;  // its window is its content
+    const std::size_t content_bytes = descriptor >> 6 == 0 ? (is_single ? 1 : 0) : std::size_t{1} << (descriptor >> 6);
+    const std::size_t content_at = at + (is_single ? 1 : 2) + dictionary_bytes[descriptor & 3U];
+    if (strip.size() < content_at + content_bytes) return true;
+    std::uint64_t window = little_number(strip, content_at, content_bytes);
+    if (!is_single) {
+      const std::uint32_t packed = byte_at(strip, at + 1);
+      const std::uint64_t base = std::uint64_t{1} << (10 + (packed >> 3));
+      window = base + base / 8 * (packed & 7U);
+    }
+    if (window > tiff_zstd_window_max) return false;
+    at = content_at + content_bytes;
+    for (bool is_last = false; !is_last;) {
+      if (strip.size() - at < 3) return true;
+      const std::uint64_t block = little_number(strip, at, 3);
+      is_last = (block & 1U) != 0;
+      const std::uint64_t bytes = (block >> 1 & 3U) == 1 ? 1 : block >> 3;  // 1: one byte, repeated
+      if (bytes > strip.size() - at - 3) return true;
+      at += 3 + static_cast<std::size_t>(bytes);
+    }
+    const std::size_t checksum = (descriptor & 4U) != 0 ? 4 : 0;
+    if (strip.size() - at < checksum) return true;
+    at += checksum;
+  }
+  return true;
+}
+
 }  // namespace
 
 struct tiff_blocks::state {
@@ -130,6 +179,7 @@ struct tiff_blocks::state {
     return static_cast<std::size_t>(by_lines() ? page.width : region.width) * pixel_bytes();
   }
 
+  outcome<void> start(const rectangle& of);
   outcome<const std::byte*> read_line(int y);
   outcome<void> read_blocks(int y);
   outcome<const std::byte*> gather(int y) noexcept;
@@ -213,17 +263,15 @@ outcome<const std::byte*> tiff_blocks::state::gather(int y) noexcept {
 }
 
 // Of any block that is there: a window is allocated whole, however little is in it.
-//   source   RFC 8878, section 3.1.1.1
 bool tiff_blocks::state::has_large_window() const {
   const std::uint32_t count = page.tiled ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint64_t at = TIFFGetStrileOffset(tiff, i);
-    if (at >= file.encoded.size() || file.encoded.size() - at < 6) continue;
-    const byte_span frame = file.encoded.subspan(static_cast<std::size_t>(at));
-    const std::uint32_t descriptor = byte_at(frame, 4);
-    const bool is_single = (descriptor & 0x20U) != 0;  // its window is its content, which is a block
-    const std::uint32_t exponent = byte_at(frame, 5) >> 3;
-    if (!is_single && exponent + 10 > 23) return true;
+    const std::uint64_t bytes = TIFFGetStrileByteCount(tiff, i);
+    if (at >= file.encoded.size()) continue;
+    const std::uint64_t there = std::min<std::uint64_t>(bytes, file.encoded.size() - at);
+    if (!has_small_windows(file.encoded.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(there))))
+      return true;
   }
   return false;
 }
@@ -247,7 +295,8 @@ outcome<tiff_layout> tiff_blocks::open(std::span<const std::byte> encoded, const
                 "; LZW, Deflate, Zstandard, PackBits and JPEG are read"));
   }
   if (page->bits != 8 && page->bits != 16 && page->bits != 32) {
-    return stages::unsupported(str_cat("a TIFF with samples of ", page->bits, " bits; 8, 16 and 32 are read"));
+    return stages::unsupported(
+        str_cat("a TIFF with samples of ", page->bits, page->bits == 1 ? " bit" : " bits", "; 8, 16 and 32 are read"));
   }
   if (page->kind == sample_kind::real && page->bits != 32) {
     return stages::unsupported(str_cat("a TIFF with float samples of ", page->bits, " bits; 32 are read"));
@@ -262,6 +311,10 @@ outcome<tiff_layout> tiff_blocks::open(std::span<const std::byte> encoded, const
   // What JPEG has as YCbCr libtiff gives as RGB.
   if (page->photometric == tiff_ycbcr && page->compression != COMPRESSION_JPEG) {
     return stages::unsupported("a TIFF of YCbCr without JPEG");
+  }
+  // It does not so where they lie apart.
+  if (page->photometric == tiff_ycbcr && page->planar) {
+    return stages::unsupported("a TIFF of YCbCr whose channels lie apart");
   }
   if (TIFFIsCODECConfigured(static_cast<std::uint16_t>(page->compression)) == 0) {
     return stages::unsupported(str_cat("a TIFF compressed by ", how->name, ", which this libtiff is built without"));
@@ -279,39 +332,42 @@ std::size_t tiff_blocks::scratch_bytes(const rectangle& region) {
 }
 
 outcome<void> tiff_blocks::start(const rectangle& region) {
-  state& s = *state_;
-  s.region = region;
-  s.next = 0;
-  s.libtiff_line = 0;
-  s.held_from = -1;
-  s.line = s.arena.take_array<std::byte>(s.line_bytes());
-  s.blocks = s.by_lines() ? nullptr
-                          : s.arena.take_array<std::byte>(s.blocks_across(region) * s.planes() * s.page.block_bytes());
-  if (s.line == nullptr || (s.blocks == nullptr && !s.by_lines()) || !s.arena.lend(s.library_bytes())) {
+  outcome<void> started = state_->start(region);
+  if (!started) state_->close();
+  return started;
+}
+
+outcome<void> tiff_blocks::state::start(const rectangle& of) {
+  region = of;
+  next = 0;
+  libtiff_line = 0;
+  held_from = -1;
+  line = arena.take_array<std::byte>(line_bytes());
+  blocks = by_lines() ? nullptr : arena.take_array<std::byte>(blocks_across(of) * planes() * page.block_bytes());
+  if (line == nullptr || (blocks == nullptr && !by_lines()) || !arena.lend(library_bytes())) {
     return stages::unsupported("TIFF: out of scratch memory");
   }
   TIFFOpenOptions* const options = TIFFOpenOptionsAlloc();
   if (options == nullptr) return stages::no_memory("TIFF: libtiff got no memory");
-  TIFFOpenOptionsSetMaxSingleMemAlloc(options, static_cast<tmsize_t>(s.library_bytes()));
-  TIFFOpenOptionsSetErrorHandlerExtR(options, keep_error, &s.file);
-  TIFFOpenOptionsSetWarningHandlerExtR(options, keep_no_warning, &s.file);
+  TIFFOpenOptionsSetMaxSingleMemAlloc(options, static_cast<tmsize_t>(library_bytes()));
+  TIFFOpenOptionsSetErrorHandlerExtR(options, keep_error, &file);
+  TIFFOpenOptionsSetWarningHandlerExtR(options, keep_no_warning, &file);
   // M: mapped. c: strips stay as they are. O: the places of blocks are read as they are asked for.
-  s.tiff = TIFFClientOpenExt("", "rMcO", &s.file, read_tiff, write_nothing, seek_tiff, close_nothing, tiff_size,
-                             map_whole, unmap_nothing, options);
+  tiff = TIFFClientOpenExt("", "rMcO", &file, read_tiff, write_nothing, seek_tiff, close_nothing, tiff_size, map_whole,
+                           unmap_nothing, options);
   TIFFOpenOptionsFree(options);
-  if (s.tiff == nullptr) return s.failure("a directory that cannot be read");
-  if (s.page.compression == COMPRESSION_JPEG && s.page.photometric == tiff_ycbcr) {
-    TIFFSetField(s.tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+  if (tiff == nullptr) return failure("a directory that cannot be read");
+  if (page.compression == COMPRESSION_JPEG && page.photometric == tiff_ycbcr) {
+    TIFFSetField(tiff, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
   }
   // It has read the directory by itself: what memory was taken for has to be what it says.
-  const std::size_t given = s.by_lines()   ? static_cast<std::size_t>(TIFFScanlineSize(s.tiff))
-                            : s.page.tiled ? static_cast<std::size_t>(TIFFTileSize(s.tiff))
-                                           : static_cast<std::size_t>(TIFFStripSize(s.tiff));
-  const std::size_t taken =
-      s.by_lines() ? static_cast<std::size_t>(s.page.width) * s.pixel_bytes() : s.page.block_bytes();
-  if (given != taken) return s.failure("a directory that contradicts itself");
-  if (s.page.compression == COMPRESSION_ZSTD && s.has_large_window()) {
-    return stages::unsupported("a TIFF of Zstandard with a window above 8 MiB");
+  const std::size_t given = by_lines()   ? static_cast<std::size_t>(TIFFScanlineSize(tiff))
+                            : page.tiled ? static_cast<std::size_t>(TIFFTileSize(tiff))
+                                         : static_cast<std::size_t>(TIFFStripSize(tiff));
+  const std::size_t taken = by_lines() ? static_cast<std::size_t>(page.width) * pixel_bytes() : page.block_bytes();
+  if (given != taken) return failure("a directory that contradicts itself");
+  if (page.compression == COMPRESSION_ZSTD && has_large_window()) {
+    return stages::unsupported("a TIFF of Zstandard with a window above 8 MiB, or with other frames than RFC 8878 has");
   }
   return {};
 }

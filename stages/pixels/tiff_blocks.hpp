@@ -1,6 +1,7 @@
 // The lines of a TIFF's first page by libtiff: samples as they are stored, of the host's byte order.
 #pragma once
 
+#include "stages/pixels/geometry.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "stages/pixels/tiff_headers.hpp"
 

@@ -25,6 +25,7 @@ enum tiff_tag : std::uint32_t {
   bits_tag = 258,
   compression_tag = 259,
   photometric_tag = 262,
+  fill_order_tag = 266,
   strip_offsets_tag = 273,
   orientation_tag = 274,
   samples_tag = 277,
@@ -195,6 +196,10 @@ outcome<tiff_layout> read_tiff_headers(byte_span encoded) {
         to(small);
         page.photometric = static_cast<int>(std::min<std::uint64_t>(small, 65'535));
         break;
+      case fill_order_tag:
+        to(small);
+        if (small == 2) return stages::unsupported("a TIFF with the bits of each byte turned round (FillOrder 2)");
+        break;
       case planar_tag:
         to(small);
         page.planar = small == 2;
@@ -221,6 +226,7 @@ outcome<tiff_layout> read_tiff_headers(byte_span encoded) {
   page.kind = kind == 1 ? sample_kind::whole : kind == 2 ? sample_kind::signed_whole : sample_kind::real;
   // 1: its colours are multiplied by it, 2: they are not.
   page.alpha = extra != 0 && extra < samples && (last_extra == 1 || last_extra == 2);
+  page.premultiplied = page.alpha && last_extra == 1;
   page.planar = page.planar && samples > 1;
   page.tiled = tile_width != 0 || tile_height != 0;
   if (page.tiled &&

@@ -4,7 +4,7 @@
 
 #include "stages/pixels/byte_reading.hpp"
 #include "stages/pixels/picture_info.hpp"
-#include "stages/pixels/wide_reader.hpp"
+#include "stages/pixels/sample_kind.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace leat::pixels {
 
 /// Page one.
 ///   samples        of a pixel, alpha among them
-///   alpha          whether the last of them is alpha
+///   alpha          whether the last of them is alpha; premultiplied: colours are multiplied by it (ExtraSamples 1)
 ///   compression, photometric   their numbers in TIFF 6.0, section 8
 ///   predictor      of section 14; 3 is of floats
 ///   planar         channel after channel; else pixel after pixel
@@ -26,6 +26,7 @@ struct tiff_layout {
   int height = 0;
   int samples = 1;
   bool alpha = false;
+  bool premultiplied = false;
   int bits = 1;
   sample_kind kind = sample_kind::whole;
   int compression = 1;
@@ -49,6 +50,8 @@ struct tiff_layout {
   }
 };
 
+inline constexpr int tiff_white_is_zero = 0;
+inline constexpr int tiff_rgb = 2;
 inline constexpr int tiff_palette = 3;
 inline constexpr int tiff_cmyk = 5;
 inline constexpr int tiff_ycbcr = 6;

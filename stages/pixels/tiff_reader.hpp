@@ -11,7 +11,8 @@
 namespace leat::pixels {
 
 /// One thread's reader of TIFF pictures: grey (0 may be white), RGB, YCbCr by JPEG, and palettes, of which the upper 8 bits of each colour are
-/// taken, as by Pillow. Alpha is laid over the background or dropped.
+/// taken, as by Pillow. Alpha is laid over the background or dropped;
+/// colours that were multiplied by it are divided then.
 class tiff_reader final : public picture_reader {
  public:
   explicit tiff_reader(scratch_arena& arena) : arena_(arena), tiff_(arena) {}
@@ -24,6 +25,7 @@ class tiff_reader final : public picture_reader {
 
  private:
   void convert(const std::uint8_t* from) noexcept;
+  void unmultiply(std::uint8_t* colour, std::uint32_t alpha) const noexcept;
 
   scratch_arena& arena_;
   tiff_blocks tiff_;

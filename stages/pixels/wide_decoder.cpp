@@ -7,6 +7,7 @@
 #include "stages/pixels/wide_resampler.hpp"
 
 #include <cassert>
+#include <optional>
 #include <string_view>
 
 namespace leat::pixels {
@@ -21,7 +22,7 @@ std::string_view text_of(sample_kind kind) noexcept {
 std::string wrong_samples(const wide_info& info, int bits, const wide_store& how) {
   if (info.bits != bits) {
     return str_cat("a ", name(info.what), " with ", text_of(info.kind), " samples of ", info.bits,
-                   " bits, and bits() says ", bits);
+                   info.bits == 1 ? " bit" : " bits", ", and bits() says ", bits);
   }
   if (info.kind == sample_kind::real && how.is_whole()) {
     return str_cat("a ", name(info.what), " with float samples, and as() says ", leat::name(how.type));
@@ -29,7 +30,7 @@ std::string wrong_samples(const wide_info& info, int bits, const wide_store& how
   const bool fills_three = info.channels == 1 && how.channels == 3;
   if (info.channels != how.channels && !fills_three) {
     return str_cat("a ", name(info.what), " with ", info.channels, info.channels == 1 ? " channel" : " channels",
-                   ", and channels() says ", how.channels);
+                   info.alpha ? " beside its alpha" : "", ", and channels() says ", how.channels);
   }
   return {};
 }
@@ -88,19 +89,13 @@ outcome<wide_decoded> wide_decoder::decode(std::span<const std::byte> encoded, c
   to.start();
   done = reader.start(region);
   if (!done) return done.error();
-  const std::size_t values = static_cast<std::size_t>(region.width) * static_cast<std::size_t>(info->channels);
-  const auto [least, most] = how.range();
   for (int y = 0; y < region.height; ++y) {
     const outcome<const float*> line = reader.read();
     if (!line) return line.error();
-    if (how.is_whole()) {
-      for (std::size_t i = 0; i < values; ++i) {
-        const double value = (*line)[i];
-        if (value >= least && value <= most) continue;
-        reader.stop_reading();
-        return stages::corrupt(str_cat("the number ", value, " at line ", region.y + y, ", which ",
-                                       leat::name(how.type), " cannot hold; as() says another type"));
-      }
+    if (const std::optional<float> number = to.first_beyond(*line, static_cast<std::size_t>(region.width))) {
+      reader.stop_reading();
+      return stages::corrupt(str_cat("the number ", *number, " at line ", region.y + y, ", which ",
+                                     leat::name(how.type), " cannot hold; as() says another type"));
     }
     if (shows) resampling.push(*line);
   }

@@ -15,7 +15,8 @@ outcome<wide_info> wide_png_reader::open(std::span<const std::byte> encoded, con
                    .width = info->width,
                    .height = info->height,
                    .channels = samples_.channels,
-                   .bits = samples_.bits};
+                   .bits = samples_.bits,
+                   .alpha = samples_.alpha};
 }
 
 std::size_t wide_png_reader::scratch_bytes(const rectangle& region) {

@@ -3,19 +3,18 @@
 
 #include "stages/pixels/geometry.hpp"
 #include "stages/pixels/picture_info.hpp"
+#include "stages/pixels/sample_kind.hpp"
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 namespace leat::pixels {
 
-enum class sample_kind : std::uint8_t { whole, signed_whole, real };
-
 /// What a file says of its samples.
 ///   channels   alpha left aside
 ///   bits       of each sample
+///   alpha      there was one
 struct wide_info {
   format what = format::unknown;
   int width = 0;
@@ -23,6 +22,7 @@ struct wide_info {
   int channels = 0;
   int bits = 0;
   sample_kind kind = sample_kind::whole;
+  bool alpha = false;
 };
 
 /// One thread's reader of one format, which takes its memory from an arena. The calls for a picture are open(), scratch_bytes(), start(),

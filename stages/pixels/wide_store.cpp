@@ -20,10 +20,14 @@ struct wide_bf16 {
   std::uint16_t bits;
 };
 
+// 65520 is the first number that f16 rounds to infinity, and 0x1.FFp127 that of bf16: the ones before them.
+constexpr float f16_largest = 0x1.FFDFFEp15F;
+constexpr float bf16_largest = 0x1.FEFFFEp127F;
+
+// Bicubic weights overshoot. What is stored lies inside: the reader's numbers are looked at before.
 template <class Element>
 Element wide_element(float value, double scale, double bias) noexcept {
   if constexpr (std::is_integral_v<Element>) {
-    // Bicubic weights overshoot. What is stored lies inside: the reader's numbers are looked at before.
     using limits = std::numeric_limits<Element>;
     const double number = std::nearbyint(static_cast<double>(value));
     return static_cast<Element>(
@@ -31,8 +35,11 @@ Element wide_element(float value, double scale, double bias) noexcept {
   } else {
     const auto number = static_cast<float>(static_cast<double>(value) * scale + bias);
     if constexpr (std::is_same_v<Element, float>) return number;
-    if constexpr (std::is_same_v<Element, wide_f16>) return {f16_bits(number)};
-    if constexpr (std::is_same_v<Element, wide_bf16>) return {bf16_bits(number)};
+    const auto inside = [&](float largest) {
+      return std::isfinite(value) ? std::clamp(number, -largest, largest) : number;
+    };
+    if constexpr (std::is_same_v<Element, wide_f16>) return {f16_bits(inside(f16_largest))};
+    if constexpr (std::is_same_v<Element, wide_bf16>) return {bf16_bits(inside(bf16_largest))};
   }
 }
 
@@ -51,10 +58,14 @@ std::array<double, 2> wide_store::range() const noexcept {
   }
 }
 
+float wide_store::largest() const noexcept {
+  return type == dtype::f16 ? f16_largest : type == dtype::bf16 ? bf16_largest : std::numeric_limits<float>::max();
+}
+
 wide_row::wide_row(const wide_store& how, const wide_info& info, int height, int width, const rectangle& part,
                    bool flip, std::byte* row) noexcept
     : how_(how), height_(height), width_(width), part_(part), flip_(flip), row_(row), stored_channels_(info.channels) {
-  const double largest = info.kind == sample_kind::whole ? std::exp2(info.bits) - 1 : 1;
+  const double largest = info.kind == sample_kind::whole && info.bits <= 16 ? std::exp2(info.bits) - 1 : 1;
   const double white = how.white.value_or(largest);
   for (std::size_t c = 0; c < 3; ++c) {
     const double deviation = how.statistics ? how.statistics->deviation[c] : 1;
@@ -69,6 +80,22 @@ void wide_row::start() noexcept {
 
 void wide_row::take(const float* line, int y) noexcept {
   with_element([&](auto element) { put(element, line, y); });
+}
+
+std::optional<float> wide_row::first_beyond(const float* line, std::size_t pixels) const noexcept {
+  const auto stored = static_cast<std::size_t>(stored_channels_);
+  const float largest = how_.largest();
+  const auto [least, most] = how_.range();
+  for (std::size_t c = 0; c < static_cast<std::size_t>(how_.channels); ++c) {
+    const auto [scale, bias] = scaling(c);
+    for (std::size_t i = stored == 1 ? 0 : c; i < pixels * stored; i += stored) {
+      const double value = line[i];
+      const bool fits = how_.is_whole() ? value >= least && value <= most
+                                        : std::abs(static_cast<float>(value * scale + bias)) <= largest;
+      if (!fits && std::isfinite(value)) return line[i];
+    }
+  }
+  return std::nullopt;
 }
 
 template <class Visit>

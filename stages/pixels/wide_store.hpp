@@ -18,7 +18,8 @@ namespace leat::pixels {
 ///   type       u16, i16, i32, u8: numbers as stored, rounded to nearest where they were resized. f32, f16, bf16: (number / white - mean) /
 ///              deviation in f64, rounded once to f32, and that to the others
 ///   channels   of the row
-///   white      none: the largest number of whole samples; others are not divided
+///   white      none: the largest number of unsigned samples of 8 and 16 bits; others are not divided
+/// Lines are f32, so that whole numbers of 32 bits have to be ones that it holds. Only numbers that a crop reaches are looked at.
 struct wide_store {
   dtype type = dtype::u16;
   layout order = layout::nchw;
@@ -31,6 +32,8 @@ struct wide_store {
   }
   /// The least and the largest number of a whole type.
   [[nodiscard]] std::array<double, 2> range() const noexcept;
+  /// The largest f32 that the type has a finite number for, of fractions.
+  [[nodiscard]] float largest() const noexcept;
 };
 
 /// Writes one picture's row.
@@ -45,6 +48,8 @@ class wide_row final : public wide_sink {
   /// Puts zeros where the part does not reach. Before the first line.
   void start() noexcept;
   void take(const float* line, int y) noexcept override;
+  /// A finite number of so many pixels, as stored, that the row's type cannot hold, if there is one.
+  [[nodiscard]] std::optional<float> first_beyond(const float* line, std::size_t pixels) const noexcept;
 
  private:
   template <class Visit>

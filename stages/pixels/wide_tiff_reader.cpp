@@ -19,7 +19,8 @@ outcome<wide_info> wide_tiff_reader::open(std::span<const std::byte> encoded, co
                    .height = page_.height,
                    .channels = page_.channels(),
                    .bits = page_.bits,
-                   .kind = page_.kind};
+                   .kind = page_.kind,
+                   .alpha = page_.alpha};
 }
 
 std::size_t wide_tiff_reader::scratch_bytes(const rectangle& region) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,7 @@ TEST(tiff, is_what_is_stored_of_every_kind_of_sample) {
   expect_stored<std::int16_t>(make_numbers(3, width, height, 2, -32'768, 32'767), {.kind = 2}, dtype::i16, "i16");
   expect_stored<float>(make_numbers(4, width, height, 1, -32'768, 32'767), {.kind = 2}, dtype::f32, "i16 as f32");
   expect_stored<std::int32_t>(make_numbers(5, width, height, 1, 0, 16'777'216), {.bits = 32}, dtype::i32, "u32");
+  expect_stored<float>(make_numbers(5, width, height, 1, 0, 16'777'216), {.bits = 32}, dtype::f32, "u32 as f32");
   expect_stored<std::int32_t>(make_numbers(6, width, height, 1, -16'777'216, 5), {.bits = 32, .kind = 2}, dtype::i32,
                               "i32");
   wide_picture real = make_numbers(7, width, height, 5, -1000, 1000);
@@ -163,6 +165,46 @@ TEST(tiff, of_8_bits_is_a_picture_like_any_other) {
   }
 }
 
+// The divided colours are Pillow 13's, of convert("RGB").
+TEST(tiff, colours_that_alpha_multiplied_are_divided_or_laid_over_the_background_once) {
+  testing::one_decoder one;
+  const wide_picture rgba{4, 1, 4, {10, 20, 30, 40, 200, 7, 0, 100, 9, 8, 7, 0, 1, 2, 3, 255}};
+  const auto encoded = tiff_of(rgba, {.bits = 8, .photometric = PHOTOMETRIC_RGB, .alpha = true, .premultiplied = true});
+  const pixels::geometry all = testing::plain_box(0, 0, 4, 1);
+  EXPECT_EQ(one.decode(encoded, all).pixels, (std::vector<std::uint8_t>{63, 127, 191, 255, 17, 0, 0, 0, 0, 1, 2, 3}))
+      << one.reason;
+  EXPECT_EQ(one.decode(encoded, all, {.background = pixels::rgb_colour{255, 100, 0}}).pixels,
+            (std::vector<std::uint8_t>{225, 104, 30, 255, 68, 0, 255, 108, 7, 1, 2, 3}))
+      << one.reason;
+}
+
+TEST(tiff, numbers_that_a_half_cannot_hold_are_corrupt) {
+  one_wide_decoder one;
+  const auto halves = [&](std::vector<double> numbers, dtype type, std::optional<double> white = std::nullopt) {
+    const wide_picture row{static_cast<int>(numbers.size()), 1, 1, std::move(numbers)};
+    return one.decode<std::uint16_t>(tiff_of(row, {.bits = 32, .kind = 3}), {transforms::center_crop{1, row.width}}, 32,
+                                     {.type = type, .white = white});
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(halves({65'519, -65'519, infinity}, dtype::f16), (std::vector<std::uint16_t>{0x7BFF, 0xFBFF, 0x7C00}))
+      << one.reason;
+  EXPECT_EQ(halves({100'000}, dtype::f16, 2), (std::vector<std::uint16_t>{0x7A1A})) << one.reason;
+  EXPECT_TRUE(halves({1, 100'000}, dtype::f16).empty());
+  EXPECT_EQ(one.reason, "the number 100000 at line 0, which f16 cannot hold; as() says another type");
+  EXPECT_EQ(one.kind, stages::outcome_kind::corrupt);
+  EXPECT_TRUE(halves({-65'520}, dtype::f16).empty());
+  EXPECT_TRUE(halves({std::numeric_limits<float>::max()}, dtype::bf16).empty());
+  EXPECT_EQ(halves({100'000}, dtype::bf16), (std::vector<std::uint16_t>{0x47C3})) << one.reason;
+  // An overshoot of bicubic weights is no damage.
+  const wide_picture edge{8, 1, 1, {0, 0, 0, 0, 65'504, 65'504, 65'504, 65'504}};
+  const auto row = one.decode<std::uint16_t>(
+      tiff_of(edge, {.bits = 32, .kind = 3}),
+      {transforms::resize{.shorter_side = 0, .height = 1, .width = 19, .how = filter::bicubic}}, 32,
+      {.type = dtype::f16});
+  EXPECT_THAT(row, ::testing::Contains(0x7BFF)) << one.reason;
+  EXPECT_THAT(row, ::testing::Not(::testing::Contains(0x7C00)));
+}
+
 TEST(tiff, of_jpeg_is_close_to_its_picture) {
   testing::one_decoder one;
   const testing::rgb_picture smooth = testing::make_texture(13, 64, 48);
@@ -189,6 +231,21 @@ TEST(tiff, stands_upright_where_that_is_asked_for) {
       << one.reason;
 }
 
+// The number that a tag of a little-endian classic TIFF has.
+void set_tag(std::vector<std::byte>& file, unsigned tag, std::uint32_t number) {
+  const auto u16 = [&](std::size_t at) {
+    return std::to_integer<unsigned>(file[at]) | std::to_integer<unsigned>(file[at + 1]) << 8;
+  };
+  const std::size_t directory = u16(4) | u16(6) << 16;
+  for (std::size_t i = 0; i < u16(directory); ++i) {
+    const std::size_t at = directory + 2 + 12 * i;
+    if (u16(at) != tag) continue;
+    const std::uint32_t type = 4;
+    std::memcpy(&file[at + 2], &type, 2);
+    std::memcpy(&file[at + 8], &number, 4);
+  }
+}
+
 TEST(tiff, says_what_it_does_not_read) {
   one_wide_decoder wide;
   testing::one_decoder plain;
@@ -210,8 +267,24 @@ TEST(tiff, says_what_it_does_not_read) {
             "a big-endian TIFF of floats with predictor 3, whose order of bytes is not certain");
   EXPECT_EQ(wide_reason(tiff_of(stored, {.bits = 8, .photometric = PHOTOMETRIC_PALETTE})),
             "a TIFF of a palette, whose numbers are indexes");
-  EXPECT_EQ(plain_reason(tiff_of(stored, {})),
-            "a TIFF with samples of 16 bits that are no plain bytes; image::bits() reads it");
+  EXPECT_EQ(plain_reason(tiff_of(stored, {})), "a TIFF with samples of 16 bits; image::bits(16) reads them");
+  EXPECT_EQ(plain_reason(tiff_of(make_numbers(16, width, height, 1, -9, 9), {.bits = 8, .kind = 2})),
+            "a TIFF with signed samples of 8 bits; write them unsigned");
+  EXPECT_EQ(plain_reason(tiff_of(stored, {.bits = 8, .fill_order = 2})),
+            "a TIFF with the bits of each byte turned round (FillOrder 2)");
+  const wide_picture three = make_numbers(16, width, height, 3, 0, 255);
+  for (const int photometric : {PHOTOMETRIC_MINISBLACK, PHOTOMETRIC_MINISWHITE, PHOTOMETRIC_PALETTE}) {
+    EXPECT_THAT(plain_reason(tiff_of(three, {.bits = 8, .photometric = photometric})),
+                HasSubstr("with 3 channels; write it with the photometric interpretation"));
+  }
+  std::vector<std::byte> apart =
+      tiff_of(three, {.bits = 8, .rows = 8, .compression = COMPRESSION_JPEG, .planar = true});
+  set_tag(apart, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_YCBCR);
+  EXPECT_EQ(plain_reason(apart), "a TIFF of YCbCr whose channels lie apart");
+  static_cast<void>(wide.decode<float>(
+      tiff_of(make_numbers(16, width, height, 4, 0, 9), {.photometric = PHOTOMETRIC_RGB, .alpha = true}), whole_page(),
+      16, {.type = dtype::f32, .channels = 4}));
+  EXPECT_EQ(wide.reason, "a TIFF with 3 channels beside its alpha, and channels() says 4");
   EXPECT_EQ(plain_reason(tiff_of(make_numbers(16, width, height, 5, 0, 255), {.bits = 8})),
             "a TIFF with 5 channels; image::channels(5) reads them");
   wide_picture large = make_numbers(17, width, height, 1, 0, 10);
@@ -253,21 +326,6 @@ TEST(tiff, cut_or_damaged_is_a_corrupt_sample_with_words) {
   }
 }
 
-// The number that a tag of a little-endian classic TIFF has.
-void set_tag(std::vector<std::byte>& file, unsigned tag, std::uint32_t number) {
-  const auto u16 = [&](std::size_t at) {
-    return std::to_integer<unsigned>(file[at]) | std::to_integer<unsigned>(file[at + 1]) << 8;
-  };
-  const std::size_t directory = u16(4) | u16(6) << 16;
-  for (std::size_t i = 0; i < u16(directory); ++i) {
-    const std::size_t at = directory + 2 + 12 * i;
-    if (u16(at) != tag) continue;
-    const std::uint32_t type = 4;
-    std::memcpy(&file[at + 2], &type, 2);
-    std::memcpy(&file[at + 8], &number, 4);
-  }
-}
-
 TEST(tiff, a_bomb_is_refused_without_memory) {
   one_wide_decoder one;
   const wide_picture stored = make_numbers(21, 64, 64, 1, 0, 65'535);
@@ -289,6 +347,62 @@ TEST(tiff, a_bomb_is_refused_without_memory) {
   set_tag(tiled, TIFFTAG_TILELENGTH, 16);
   EXPECT_THAT(refused(tiled), HasSubstr("lists 1 tiles where its size needs 4"));
   EXPECT_LE(one.budget.peak(), std::size_t{1} << 20);
+}
+
+// A frame of Zstandard with one empty block: of so many bytes, without a window; or with this window.
+std::vector<std::uint8_t> empty_frame(std::int64_t content, std::uint8_t window) {
+  std::vector<std::uint8_t> made{0x28, 0xB5, 0x2F, 0xFD};
+  if (content > 0) {
+    made.push_back(0xA0);
+    for (int shift = 0; shift < 32; shift += 8) made.push_back(static_cast<std::uint8_t>(content >> shift));
+  } else {
+    made.insert(made.end(), {0x00, window});
+  }
+  made.insert(made.end(), {0x01, 0x00, 0x00});
+  return made;
+}
+
+TEST(tiff, looks_at_every_window_of_zstandard_and_closes_what_it_refuses) {
+  const wide_picture stored = make_numbers(23, 16, 4, 1, 0, 255);
+  const auto with_strip = [&](const std::vector<std::vector<std::uint8_t>>& parts) {
+    std::vector<std::byte> file =
+        tiff_of(stored, {.bits = 8, .rows = 4, .compression = COMPRESSION_ZSTD, .photometric = PHOTOMETRIC_PALETTE});
+    const std::size_t at = file.size();
+    for (const std::vector<std::uint8_t>& part : parts) {
+      for (const std::uint8_t each : part) file.push_back(std::byte{each});
+    }
+    set_tag(file, TIFFTAG_STRIPBYTECOUNTS, static_cast<std::uint32_t>(file.size() - at));
+    set_tag(file, TIFFTAG_STRIPOFFSETS, static_cast<std::uint32_t>(at));
+    return file;
+  };
+  const std::vector<std::uint8_t> small = empty_frame(0, 13 << 3);  // 8 MiB
+  const std::vector<std::uint8_t> large = empty_frame(0, 13 << 3 | 1);
+  const std::vector<std::uint8_t> skipped{0x51, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 7, 7, 7};
+  const std::vector<std::uint8_t> old{0x27, 0xB5, 0x2F, 0xFD, 0, 0, 0, 0, 0, 0};
+  const pixels::rectangle region{0, 0, 16, 4};
+  pixels::scratch_budget budget(std::size_t{64} << 20);
+  const auto starts = [&](const std::vector<std::byte>& file) {
+    pixels::scratch_arena arena(budget);
+    pixels::tiff_blocks reader(arena);
+    arena.begin();
+    EXPECT_TRUE(reader.open(file, nullptr));
+    EXPECT_TRUE(arena.reserve(reader.scratch_bytes(region)));
+    const auto started = reader.start(region);
+    EXPECT_EQ(reader.palette().red != nullptr, bool(started));  // else libtiff still holds the file
+    if (!started) {
+      EXPECT_THAT(started.reason(), HasSubstr("a window above 8 MiB"));
+    }
+    reader.stop_reading();
+    arena.end();
+    return bool(started);
+  };
+  EXPECT_TRUE(starts(with_strip({small})));
+  EXPECT_TRUE(starts(with_strip({skipped, small, empty_frame(8 << 20, 0)})));
+  EXPECT_FALSE(starts(with_strip({large})));
+  EXPECT_FALSE(starts(with_strip({small, large})));
+  EXPECT_FALSE(starts(with_strip({skipped, large})));
+  EXPECT_FALSE(starts(with_strip({small, empty_frame((8 << 20) + 1, 0)})));
+  EXPECT_FALSE(starts(with_strip({small, old})));
 }
 
 TEST(tiff, takes_no_more_than_it_said) {

@@ -66,11 +66,12 @@ std::vector<std::byte> make_tiff(int width, int height, int channels, std::span<
   TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, how.photometric);
   TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, how.planar ? PLANARCONFIG_SEPARATE : PLANARCONFIG_CONTIG);
   if (how.predictor != 1) TIFFSetField(tiff, TIFFTAG_PREDICTOR, how.predictor);
+  if (how.fill_order != 1) TIFFSetField(tiff, TIFFTAG_FILLORDER, how.fill_order);
   if (how.orientation != 0) TIFFSetField(tiff, TIFFTAG_ORIENTATION, how.orientation);
   const int colours = how.photometric == PHOTOMETRIC_RGB || how.photometric == PHOTOMETRIC_YCBCR ? 3 : 1;
   if (channels > colours) {
     std::vector<std::uint16_t> extra(static_cast<std::size_t>(channels - colours), EXTRASAMPLE_UNSPECIFIED);
-    if (how.alpha) extra.back() = EXTRASAMPLE_UNASSALPHA;
+    if (how.alpha) extra.back() = how.premultiplied ? EXTRASAMPLE_ASSOCALPHA : EXTRASAMPLE_UNASSALPHA;
     TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, static_cast<int>(extra.size()), extra.data());
   }
   if (how.photometric == PHOTOMETRIC_YCBCR) {

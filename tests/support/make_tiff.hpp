@@ -14,7 +14,8 @@ namespace leat::testing {
 ///   tile          0: strips of `rows` lines
 ///   compression   libtiff's COMPRESSION
 ///   photometric   libtiff's PHOTOMETRIC
-///   alpha         the last channel is alpha
+///   fill_order    2: the bits of each byte turned round
+///   alpha         the last channel is alpha; premultiplied: the others are multiplied by it
 struct tiff_options {
   int bits = 16;
   int kind = 1;
@@ -25,9 +26,11 @@ struct tiff_options {
   int photometric = 1;
   bool planar = false;
   bool alpha = false;
+  bool premultiplied = false;
   bool big_endian = false;
   bool big_tiff = false;
   int orientation = 0;
+  int fill_order = 1;
 };
 
 /// Numbers line after line, interleaved.
