@@ -133,7 +133,7 @@ void add_mix_outputs(std::vector<output_spec>& outputs, const batch_mix& how) {
     }
     if (each.unmixed) {
       const std::string_view why = each.axes
-                                       ? "grey pictures are not mixed; take three channels"
+                                       ? "only pictures of 8 bits and three channels are mixed; take those"
                                        : "several pictures in one output are not mixed; give each a field of its own";
       throw error(errc::usage, str_cat(name_of(how), " of '", each.name, "': ", why, ", or leave mix out"));
     }

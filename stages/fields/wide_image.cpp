@@ -86,6 +86,7 @@ class wide_checks {
     if (!is_fraction(type) && settings_.statistics) {
       refuse(str_cat("normalize() makes fractions, which ", leat::name(type), " has none of; use f32, f16 or bf16"));
     }
+    if (!is_fraction(type) && settings_.white) refuse("white() scales fractions; add as(f32), or leave it out");
     if (settings_.statistics && settings_.channels != 1 && settings_.channels != 3) {
       refuse("normalize() has the mean and deviation of 1 or 3 channels");
     }

@@ -168,7 +168,7 @@ TEST(grey, refuses_other_numbers_and_what_makes_three_channels_only) {
           errc::usage, [&] { on_device.model().bind(*set.get().model(), stages::finished_by::device_decoding, made); }),
       HasSubstr("nvjpeg of grey pictures, which are made on the host; leave it out"));
   EXPECT_EQ(refusal(crop.channels(1), mixup(0.4)),
-            "mixup of 'jpg': grey pictures are not mixed; take three channels, or leave mix out");
+            "mixup of 'jpg': only pictures of 8 bits and three channels are mixed; take those, or leave mix out");
 }
 
 }  // namespace

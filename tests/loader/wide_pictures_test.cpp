@@ -142,6 +142,8 @@ TEST(wide_pictures, refuse_by_name_what_is_of_8_bits_only) {
   EXPECT_EQ(refusal(scan().bits(12)), "image 'png': bits(12): give 8, 16 or 32");
   EXPECT_EQ(refusal(scan().as(dtype::u8)), "image 'png': as(u8): give f32, f16, bf16, u16, i16 or i32");
   EXPECT_THAT(refusal(scan().normalize(imagenet).as(dtype::u16)), HasSubstr("normalize() makes fractions"));
+  EXPECT_EQ(refusal(scan().white(4095)), "image 'png': white() scales fractions; add as(f32), or leave it out");
+  EXPECT_THAT(refusal(image("png").center_crop(8).bits(32).as(dtype::i32).white(4095)), HasSubstr("white() scales"));
   EXPECT_THAT(refusal(scan().channels(5).normalize(imagenet)), HasSubstr("1 or 3 channels"));
   EXPECT_EQ(refusal(image("png").center_crop(8).channels(5).invert()),
             "image 'png': invert is of pictures with 1 or 3 channels only; leave it out, or channels(5)");
