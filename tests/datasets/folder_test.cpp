@@ -157,7 +157,14 @@ TEST(folder, pictures_that_nobody_reads_are_counted_in_a_note) {
               IsEmpty());
   const temporary_directory only;
   put(only.path() / "1.gif");
-  EXPECT_THAT(failure_of(only.path(), errc::not_found), HasSubstr("not read: 1 .gif"));
+  EXPECT_THAT(failure_of(only.path(), errc::not_found),
+              HasSubstr("not read: 1 .gif; .gif and .tif are read if folder_options::extensions names them"));
+  put(only.path() / "scans/1.tif");
+  EXPECT_THAT(
+      failure_of(only.path(), errc::not_found),
+      AllOf(HasSubstr("no picture in the class folder scans (looked for .jpg"),
+            HasSubstr(
+                "; not read: 1 .tif; .gif and .tif are read if folder_options::extensions names them); remove them")));
 }
 
 TEST(folder, an_empty_class_folder_is_an_error_that_names_it_unless_allowed) {

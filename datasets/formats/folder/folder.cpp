@@ -285,6 +285,13 @@ void note_foreign_pictures(const std::string& folder, const std::string& counts,
               "; convert them to JPEG, PNG, WebP or BMP, or name .gif and .tif in folder_options::extensions"));
 }
 
+// For a refusal, behind what was looked for.
+std::string not_read_text(const std::string& counts) {
+  return counts.empty()
+             ? std::string()
+             : str_cat("; not read: ", counts, "; .gif and .tif are read if folder_options::extensions names them");
+}
+
 void note_hidden(const std::string& folder, const hidden_files& hidden, std::vector<std::string>& notes) {
   if (const std::string text = hidden.text(); !text.empty()) notes.push_back(str_cat(folder, ": left out: ", text));
 }
@@ -366,6 +373,7 @@ walked_folder walk_folder(const std::string& path, const Root& root, const folde
         if (!advice.empty()) throw error(errc::not_found, str_cat(path, ": no picture in it", advice));
         throw error(errc::not_found, str_cat(path, ": no picture in the class folder", empty.size() == 1 ? " " : "s ",
                                              list_of(empty), " (looked for ", list_of(walk.extensions),
+                                             not_read_text(counts_text(walk.counted, found.counted)),
                                              "); remove them (a program may set folder_options::allow_empty_classes)"));
       }
       std::vector<std::string> notes;
@@ -383,9 +391,8 @@ walked_folder walk_folder(const std::string& path, const Root& root, const folde
     const std::string foreign = counts_text(walk.counted, found.counted);
     const std::string hidden = found.hidden.text();
     throw error(errc::not_found,
-                str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions),
-                        foreign.empty() ? "" : "; not read: " + foreign, hidden.empty() ? "" : "; left out: " + hidden,
-                        ")", advice_about_files(path, root, {})));
+                str_cat(path, ": no picture in it (looked for ", list_of(walk.extensions), not_read_text(foreign),
+                        hidden.empty() ? "" : "; left out: " + hidden, ")", advice_about_files(path, root, {})));
   }
   std::vector<std::string> notes;
   note_foreign_pictures(path, counts_text(walk.counted, found.counted), notes);
