@@ -56,7 +56,8 @@ class mask {
   [[nodiscard]] mask follows(std::string picture) const {
     return with([&](settings& to) { to.picture = std::move(picture); });
   }
-  /// Default: 255; of u16 65535.
+  /// Default: 255; of u16 65535. Of instances() by the sample: of a PNG of up to 8 bits and an array of u8 255, of a PNG of 16
+  /// bits and an array of u16 65535, of other arrays none.
   [[nodiscard]] mask ignore(std::int64_t number) const {
     return with([&](settings& to) { to.ignore = number; });
   }

@@ -69,8 +69,17 @@ struct stored_mask {
   dtype type = dtype::u8;  // of the first sample's numbers
 };
 
-// A number that few have: of u8 the one that torchvision's datasets ignore, of instances the largest.
+// A number that few have: of u8 the one that torchvision's datasets ignore, of u16 the largest.
 std::int64_t usual_ignore(dtype type) noexcept { return type == dtype::u16 ? 65'535 : 255; }
+
+// The same of a sample whose numbers are objects: arrays of other types may have as many objects as they like.
+//   returns   0, which is no object: none is ignored
+std::int64_t usual_ignore_of_objects(std::span<const std::byte> encoded,
+                                     const std::optional<pixels::mask_array>& array) {
+  if (array) return array->type == dtype::u8 || array->type == dtype::u16 ? usual_ignore(array->type) : 0;
+  if (pixels::format_of(encoded) != pixels::format::png) return 0;  // Shapes; or refused for what it is.
+  return usual_ignore(pixels::samples_of(encoded).bits == 16 ? dtype::u16 : dtype::u8);
+}
 
 bool is_json(std::span<const std::byte> value) noexcept {
   const std::string_view text(reinterpret_cast<const char*>(value.data()), value.size());
@@ -107,6 +116,7 @@ class mask_program final : public following_program {
                const stored_mask& stored, bool of_boxes = false)
       : following_program(settings.picture, dataset, field, outputs_of(settings, stored, of_boxes)),
         most_(settings.instances),
+        ignore_(settings.ignore),
         of_boxes_(of_boxes),
         stored_(stored),
         is_depth_(settings.is_depth),
@@ -121,9 +131,7 @@ class mask_program final : public following_program {
     facts_.scratch_bytes = mask_scratch_bytes + shapes_bytes_of(dataset.fields()[field], settings);
     facts_.scratch_of_previous = of_boxes;
     facts_.names_member = of_boxes;
-    if (!most_) return;
-    how_.ignore = settings.ignore.value_or(usual_ignore(stored.type));
-    if (of_boxes) return;
+    if (!most_ || of_boxes) return;
     first_objects_.resize(static_cast<std::size_t>(*most_));
     std::iota(first_objects_.begin(), first_objects_.end(), std::int64_t{0});
   }
@@ -176,8 +184,12 @@ class mask_program final : public following_program {
     if (!how.array && !is_depth_ && is_json(encoded)) how.shapes = &shapes;
     if (!most_) return own.reader->read(encoded, where, how, rows.front().bytes, input.stop);
     how.type = how.shapes != nullptr ? dtype::u8 : dtype::u16;
+    how.ignore = ignore_.value_or(usual_ignore_of_objects(encoded, how.array));
     pixels::mask_planes planes{.objects = first_objects_};
-    if (of_boxes_) planes = {.objects = own.kept, .whole = own.boxes};
+    if (of_boxes_) {
+      planes = {.objects = own.kept, .whole = own.boxes};
+      if (static_cast<std::uint64_t>(how.ignore) <= own.boxes) how.ignore = 0;  // That number has a box.
+    }
     const outcome<std::size_t> objects =
         own.reader->read_planes(encoded, where, how, planes, rows.front().bytes, input.stop);
     if (!objects) return objects.error();
@@ -187,7 +199,8 @@ class mask_program final : public following_program {
     return {};
   }
 
-  std::optional<std::int64_t> most_;  // planes of a row; none: it is a mask of numbers
+  std::optional<std::int64_t> most_;    // planes of a row; none: it is a mask of numbers
+  std::optional<std::int64_t> ignore_;  // that the user has said
   bool of_boxes_;
   std::vector<std::int64_t> first_objects_;  // 0, 1, ... of as many planes
   stored_mask stored_;

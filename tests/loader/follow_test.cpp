@@ -808,6 +808,60 @@ TEST(following, has_a_plane_for_each_number_of_a_mask) {
   }
 }
 
+// Which number is ignored goes by the sample that has it: 255 may be an object.
+TEST(following, has_a_plane_for_number_255_where_it_is_an_object) {
+  const watchdog dog("object 254");
+  const auto numbers_to = [](std::size_t most) {
+    std::vector<std::uint16_t> numbers;
+    for (std::size_t i = 0; i < std::size_t{width} * height; ++i) {
+      numbers.push_back(static_cast<std::uint16_t>(i % (most + 1)));
+    }
+    return numbers;
+  };
+  const std::vector<std::int32_t> wide = [&] {
+    const std::vector<std::uint16_t> numbers = numbers_to(300);
+    return std::vector<std::int32_t>(numbers.begin(), numbers.end());
+  }();
+  std::string things;
+  for (int i = 0; i < 255; ++i) things += str_cat(i == 0 ? "" : ",", "[0, 0, ", width, ", ", height, "]");
+  std::vector<fake_sample> samples = make_scenes(2);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    samples[i].find("json")->bytes = testing::to_bytes(str_cat("{\"boxes\": [", things, "]}"));
+    samples[i].find("seg.png")->bytes =
+        testing::make_mask_png(width, height, numbers_to(i == 0 ? 255 : 300), i == 0 ? 8 : 16, false);
+    samples[i].members.push_back({"of_boxes.png", testing::make_mask_png(width, height, numbers_to(255), 8, false)});
+    samples[i].members.push_back({"seg.npy", testing::to_bytes(testing::npy_text(
+                                                 testing::npy_dict("<i4", str_cat(height, ", ", width)),
+                                                 {reinterpret_cast<const char*>(wide.data()), wide.size() * 4}))});
+  }
+  loader all(fake_dataset(samples), testing::one_epoch_in_order(), image("jpg").resize(height, width),
+             mask("seg.png").follows("jpg").instances(300), mask("seg.npy").follows("jpg").instances(300),
+             boxes("json").follows("jpg").key("boxes").padded(255).masks("of_boxes.png"));
+  const std::optional<batch> got = all.next_blocking();
+  ASSERT_TRUE(got);
+  constexpr std::size_t pixels = std::size_t{width} * height;
+  // How often a number is there.
+  const auto expected = [](std::size_t number, std::size_t most) {
+    return static_cast<std::int64_t>((pixels - number - 1) / (most + 1) + 1);
+  };
+  const auto shown = [&](const char* output, std::size_t planes, std::size_t row, std::size_t object) {
+    const auto bytes = testing::values_of<std::uint8_t>(*got, output);
+    const auto* const plane = bytes.data() + (row * planes + object) * pixels;
+    return static_cast<std::int64_t>(std::count(plane, plane + pixels, 1));
+  };
+  for (const std::size_t object : {0U, 253U, 254U}) {
+    EXPECT_EQ(shown("seg.png", 300, 0, object), object == 254 ? 0 : expected(object + 1, 255)) << object;
+    EXPECT_EQ(shown("seg.png", 300, 1, object), expected(object + 1, 300)) << object;
+    for (const std::size_t row : {0U, 1U}) {
+      EXPECT_EQ(shown("seg.npy", 300, row, object), expected(object + 1, 300)) << object;
+      EXPECT_EQ(shown("json.masks", 255, row, object), expected(object + 1, 255)) << object;
+    }
+  }
+  EXPECT_EQ(shown("seg.npy", 300, 0, 299), expected(300, 300));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "seg.png.count"), (std::vector<std::int64_t>{254, 300}));
+  EXPECT_EQ(testing::values_of<std::int64_t>(*got, "seg.npy.count"), (std::vector<std::int64_t>{300, 300}));
+}
+
 // Sample i has i % 4 objects: boxes, and outlines of the same corners.
 std::vector<fake_sample> make_objects(std::size_t count) {
   std::vector<fake_sample> samples = make_scenes(count);
