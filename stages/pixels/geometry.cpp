@@ -293,6 +293,13 @@ void geometry_check::check(const tr::random_iou_crop& step) {
 
 warp_matrix geometry::from_row() const noexcept {
   if (warp) return warp->from;
+  if (window && crop_x >= scaled_width && crop_y >= scaled_height) {
+    // Of the picture there is nothing that could have been rounded.
+    const double across = (window->right - window->left) / out_width;
+    const double down = (window->bottom - window->top) / out_height;
+    if (flip) return {-across, 0, window->right, 0, down, window->top, 0, 0, 1};
+    return {across, 0, window->left, 0, down, window->top, 0, 0, 1};
+  }
   const double across = static_cast<double>(box.width) / static_cast<double>(scaled_width);
   const double down = static_cast<double>(box.height) / static_cast<double>(scaled_height);
   const double x = box.x + static_cast<double>(crop_x) * across;

@@ -86,6 +86,11 @@ void place(const pipeline& steps, const draw_key& key, const picture_geometry& o
     inside = {static_cast<double>(drawn.box.x), static_cast<double>(drawn.box.y),
               static_cast<double>(drawn.box.x + drawn.box.width), static_cast<double>(drawn.box.y + drawn.box.height)};
     seen = common(inside, moved(drawn.from_row(), row));
+    // The row is fill, also where the picture would lie.
+    if (drawn.crop_x >= drawn.scaled_width || drawn.crop_y >= drawn.scaled_height) {
+      inside = {1, 1, 0, 0};  // which no place is in
+      seen = {};
+    }
   }
   out.bounds[out.bound_count++] = {followed(drawn.from_row(), from), inside};
   const warp_matrix to_stored = orientation(of.turned).to_stored(of.picture_width, of.picture_height);

@@ -368,6 +368,49 @@ TEST(zoom_out, scales_the_part_of_the_picture_by_itself_and_fills_the_rest) {
   EXPECT_GT(of_both, 100U);
 }
 
+// What follows the picture learns where it would lie, and that none of it is there: also where a later crop reaches back over it.
+TEST(zoom_out, says_where_the_picture_would_lie_in_a_row_that_shows_none_of_it) {
+  const picture_boxes none;
+  for (const int size : {24, 200}) {
+    const pipeline chain({tr::random_zoom_out{.side = {3, 4}, .probability = 1, .fill = {9, 8, 7}},
+                          tr::random_resized_crop{.height = 24, .width = 24}, tr::random_flip{},
+                          tr::center_crop{.height = size, .width = size, .fill = {9, 8, 7}}});
+    std::size_t beside = 0;
+    std::size_t flipped = 0;
+    for (std::uint64_t draw = 0; draw < 400; ++draw) {
+      const draw_key key{.seed = 4, .draw = draw, .boxes = &none};
+      const geometry g = chain.compile(40, 30, key);
+      if (g.crop_x < g.scaled_width || g.crop_y < g.scaled_height) continue;
+      ++beside;
+      flipped += g.flip ? 1 : 0;
+      ASSERT_TRUE(g.window);
+      const box row{0, 0, static_cast<double>(size), static_cast<double>(size)};
+      const box seen = moved(g.from_row(), row);
+      EXPECT_NEAR(seen.left, g.window->left, 1e-9);
+      EXPECT_NEAR(seen.top, g.window->top, 1e-9);
+      EXPECT_NEAR(seen.right, g.window->right, 1e-9);
+      EXPECT_NEAR(seen.bottom, g.window->bottom, 1e-9);
+      placed_picture where;
+      place(chain, key, geometry_of(chain, key, 40, 30, 1), where);
+      // The upper left corner of what the row shows, which a flip puts on the right.
+      const auto corner = place_in_row(where, g.window->left, g.window->top);
+      ASSERT_TRUE(corner);
+      EXPECT_NEAR((*corner)[0], g.flip ? size : 0, 1e-9);
+      EXPECT_NEAR((*corner)[1], 0, 1e-9);
+      for (int y = 0; y < size; ++y) {
+        const pixel_run run = shown_in_line(where, y);
+        ASSERT_EQ(run.begin, run.end) << "draw " << draw;
+      }
+      const auto middle = place_in_row(where, 20, 15);
+      ASSERT_TRUE(middle);
+      EXPECT_FALSE(is_shown(where, (*middle)[0], (*middle)[1]));
+      EXPECT_EQ(place_box(where, {0, 0, 40, 30}).in_row, box{});
+    }
+    EXPECT_GT(beside, 20U);
+    EXPECT_GT(flipped, 5U);
+  }
+}
+
 TEST(detection_crops, are_refused_in_words_where_they_cannot_stand) {
   const tr::resize resized{.height = 8, .width = 8};
   const auto has = [](const std::string& text, std::string_view part) {
