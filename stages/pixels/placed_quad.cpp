@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numbers>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -73,7 +74,6 @@ class cut_polygon {
 
 // Of what lies on a line rounding may leave some.
 constexpr double no_area = 1e-9;
-constexpr double divisor_least = 1e-9;
 
 double turn_of_corner(const corner& a, const corner& b, const corner& c) noexcept {
   return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]);
@@ -88,14 +88,10 @@ bool cross(const corner& a, const corner& b, const corner& c, const corner& d) n
 placed_quad place_quad(const placed_picture& where, const quadrilateral& of) noexcept {
   placed_quad made;
   if (!where.to_row) return made;
-  const warp_matrix& to_row = *where.to_row;
-  const auto moved_place = [&](const corner& each) -> corner {
-    const auto [x, y, w] = seen_from(to_row, each[0], each[1]);
-    return {x / w, y / w};
-  };
   for (std::size_t i = 0; i < of.size(); ++i) {
-    if (!(seen_from(to_row, of[i][0], of[i][1])[2] > divisor_least)) return made;
-    made.in_row[i] = moved_place(of[i]);
+    const std::optional<corner> placed = place_in_row(where, of[i][0], of[i][1]);
+    if (!placed) return made;
+    made.in_row[i] = *placed;
   }
   made.whole_area = cut_polygon(made.in_row).area();
   if (where.geometry.mirrored) {
@@ -104,7 +100,8 @@ placed_quad place_quad(const placed_picture& where, const quadrilateral& of) noe
   }
   cut_polygon left(of);
   left.cut(where.seen);
-  left.move(moved_place);
+  // Between corners that are before the horizon nothing lies behind it.
+  left.move([&](const corner& each) { return place_in_row(where, each[0], each[1]).value_or(each); });
   left.cut({0, 0, static_cast<double>(where.geometry.row_width), static_cast<double>(where.geometry.row_height)});
   const double area = left.area();
   made.area = area > no_area ? area : 0;
