@@ -5,6 +5,7 @@
 #include "stages/fields/following.hpp"
 #include "stages/fields/mask_scratch.hpp"
 #include "stages/fields/target_numbers.hpp"
+#include "stages/pixels/iou_crop.hpp"
 #include "stages/pixels/placed_quad.hpp"
 
 #include <leat/error.hpp>
@@ -151,15 +152,19 @@ class boxes_program final : public following_program, boxing_facet {
                          std::vector<pixels::box>& made, pixels::picture_boxes& out) const override {
     const std::span<const std::byte> value = value_of(encoded, rows);
     made.clear();
-    if (value.size() > facts_.encoded_bytes_max) return corrupt(too_many_bytes(value.size(), facts_.encoded_bytes_max));
     list_memory memory(static_cast<boxes_scratch&>(scratch).arena);
-    outcome<void> found = memory.reserve((1 + lists_.size()) * numbers_max(value, stored_), 1 + 2 * lists_.size());
+    std::optional<stored_boxes> all;
+    const outcome<void> found = read_sample(value, memory, all);
     if (!found) return found;
-    stored_boxes all(memory.get(), lists_.size());
-    found = read(value, all);
-    if (!found) return found;
-    for (std::size_t i = 0; i < all.numbers.size() / box_numbers_; ++i) {
-      const std::span<const double> numbers = std::span(all.numbers).subspan(i * box_numbers_, box_numbers_);
+    const std::size_t count = all->numbers.size() / box_numbers_;
+    if (count > pixels::boxes_seen_max) {
+      return corrupt(str_cat("has ", count, " boxes", settings_.key.empty() ? "" : str_cat(" in '", settings_.key, "'"),
+                             ", and random_iou_crop looks at ", pixels::boxes_seen_max,
+                             " at most; leave out those that are too small to see, or leave out the crop"));
+    }
+    made.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::span<const double> numbers = std::span(all->numbers).subspan(i * box_numbers_, box_numbers_);
       if (auto wrong = not_finite(numbers, i, "box")) return corrupt(std::move(*wrong));
       if (is_rotated(settings_.how)) {
         const outcome<pixels::quadrilateral> stored = quad_of(numbers, i);
@@ -177,19 +182,14 @@ class boxes_program final : public following_program, boxing_facet {
 
   outcome<void> make_rows(field_scratch& scratch, const decode_input&, std::span<const std::byte> encoded,
                           const pixels::placed_picture& where, std::span<row_target> rows) const override {
-    if (encoded.size() > facts_.encoded_bytes_max) {
-      return corrupt(too_many_bytes(encoded.size(), facts_.encoded_bytes_max));
-    }
     auto& own = static_cast<boxes_scratch&>(scratch);
     list_memory memory(own.arena);
-    outcome<void> found = memory.reserve((1 + lists_.size()) * numbers_max(encoded, stored_), 1 + 2 * lists_.size());
+    std::optional<stored_boxes> all;
+    const outcome<void> found = read_sample(encoded, memory, all);
     if (!found) return found;
-    stored_boxes all(memory.get(), lists_.size());
-    found = read(encoded, all);
-    if (!found) return found;
-    const std::size_t count = all.numbers.size() / box_numbers_;
+    const std::size_t count = all->numbers.size() / box_numbers_;
     for (std::size_t i = 0; i < lists_.size(); ++i) {
-      const std::size_t numbers = std::max(all.beside[i].whole.size(), all.beside[i].real.size());
+      const std::size_t numbers = std::max(all->beside[i].whole.size(), all->beside[i].real.size());
       if (numbers == count) continue;
       return corrupt(str_cat("has ", count, " boxes, and ", numbers,
                              lists_[i].key == settings_.labels ? " labels in '" : " numbers in '", lists_[i].key, "'"));
@@ -199,7 +199,8 @@ class boxes_program final : public following_program, boxing_facet {
     own.boxes = count;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      const outcome<made_box> made = make_box(std::span(all.numbers).subspan(i * box_numbers_, box_numbers_), i, where);
+      const outcome<made_box> made =
+          make_box(std::span(all->numbers).subspan(i * box_numbers_, box_numbers_), i, where);
       if (!made) return made.error();
       if (made->area == 0 || made->area < settings_.min_area || made->area < settings_.min_visible * made->whole_area) {
         continue;
@@ -210,7 +211,7 @@ class boxes_program final : public following_program, boxing_facet {
       std::memcpy(rows[0].bytes.data() + kept * box_bytes_, made->numbers.data(), box_bytes_);
       write(rows[1], kept, static_cast<std::int64_t>(i));
       for (std::size_t list = 0; list < lists_.size(); ++list) {
-        write_beside(rows[2 + list], list, kept, all.beside[list], i);
+        write_beside(rows[2 + list], list, kept, all->beside[list], i);
       }
       if (!settings_.masks.empty()) own.kept.push_back(static_cast<std::int64_t>(i));
       ++kept;
@@ -246,6 +247,18 @@ class boxes_program final : public following_program, boxing_facet {
       }
     }
     write(rows.back(), 0, static_cast<std::int64_t>(kept));
+  }
+
+  //   memory   of the lists of `out`
+  outcome<void> read_sample(std::span<const std::byte> encoded, list_memory& memory,
+                            std::optional<stored_boxes>& out) const {
+    if (encoded.size() > facts_.encoded_bytes_max) {
+      return corrupt(too_many_bytes(encoded.size(), facts_.encoded_bytes_max));
+    }
+    const outcome<void> reserved =
+        memory.reserve((1 + lists_.size()) * numbers_max(encoded, stored_), 1 + 2 * lists_.size());
+    if (!reserved) return reserved;
+    return read(encoded, out.emplace(memory.get(), lists_.size()));
   }
 
   outcome<void> read(std::span<const std::byte> encoded, stored_boxes& own) const {

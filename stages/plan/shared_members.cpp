@@ -2,6 +2,7 @@
 
 #include "base/near_miss.hpp"
 #include "base/text.hpp"
+#include "stages/pixels/iou_crop.hpp"
 
 #include <leat/error.hpp>
 
@@ -152,6 +153,12 @@ std::vector<std::uint16_t> boxes_looked_at(std::span<const std::unique_ptr<field
       }
       found.back() = q;
     }
+    if (found.back() == p && name.empty() && !all.empty() && programs[p]->outputs().front().is_slot()) {
+      throw error(errc::usage, str_cat(at,
+                                       "boxes, and none follow this one of several pictures; name boxes for all of "
+                                       "them: {.boxes = \"",
+                                       all.front(), "\"}"));
+    }
     if (found.back() == p && name.empty()) {
       throw error(errc::usage, str_cat(at, "boxes first, and none follow it; give the loader boxes{...}.follows(\"",
                                        shown_name(*programs[p]), "\"), or take random_resized_crop"));
@@ -181,6 +188,7 @@ std::vector<std::uint16_t> scratch_owners(std::span<const std::unique_ptr<field_
 std::size_t scratch_bytes_of(std::span<const std::unique_ptr<field_program>> programs) {
   const std::vector<std::uint16_t> leaders = decode_leaders(programs);
   const std::vector<std::uint16_t> owners = scratch_owners(programs);
+  const std::vector<std::uint16_t> boxed_by = boxes_looked_at(programs);
   std::size_t bytes = 0;
   std::vector<std::size_t> beside(programs.size(), 0);  // of each decode
   for (std::size_t p = 0; p < programs.size(); ++p) {
@@ -189,6 +197,7 @@ std::size_t scratch_bytes_of(std::span<const std::unique_ptr<field_program>> pro
     } else {
       beside[leaders[p]] += programs[p]->facets().sharing->scratch_bytes_beside();
     }
+    if (boxed_by[p] != p) bytes += pixels::boxes_seen_max * sizeof(pixels::box);
   }
   // Decodes with one scratch come one after the other: frames of two clips.
   std::vector<std::size_t> most(programs.size(), 0);

@@ -544,6 +544,33 @@ TEST(crops_by_boxes, of_damaged_boxes_are_a_corrupt_sample) {
   }
 }
 
+// As many as their memory has been counted for.
+TEST(crops_by_boxes, look_at_no_more_boxes_than_are_planned_for) {
+  const watchdog dog("crops by many boxes");
+  std::vector<fake_sample> samples = make_scenes(1);
+  const auto with_boxes = [&](std::size_t count) {
+    std::string all;
+    for (std::size_t i = 0; i < count; ++i) all += i == 0 ? "[1, 2, 3, 4]" : ",[1, 2, 3, 4]";
+    samples[0].find("json")->bytes = testing::to_bytes("{\"boxes\": [" + all + "]}");
+    return fake_dataset(samples);
+  };
+  const std::vector<field> fields{image("jpg").random_iou_crop().resize(8, 8),
+                                  boxes("json").follows("jpg").key("boxes")};
+  const std::vector<field> plain{image("jpg").resize(8, 8), fields[1]};
+  loader_options options = testing::one_epoch_in_order();
+  options.decode_threads = 1;
+  EXPECT_FALSE(testing::run_all(with_boxes(16'384), options, fields).failed);
+  const seen_run run = testing::run_all(with_boxes(16'385), options, fields);
+  EXPECT_EQ(run.failed, errc::corrupt);
+  EXPECT_THAT(run.message, HasSubstr("json: has 16385 boxes in 'boxes', and random_iou_crop looks at 16384 at most; "
+                                     "leave out those that are too small to see, or leave out the crop"));
+  EXPECT_FALSE(testing::run_all(with_boxes(16'385), options, plain).failed);
+  const auto planned = [&](const std::vector<field>& of) {
+    return loader(with_boxes(1), options, of).plan().host_bytes_least;
+  };
+  EXPECT_GE(planned(fields), planned(plain) + 16'384 * sizeof(double) * 4);
+}
+
 TEST(crops_by_boxes, are_refused_where_it_is_not_clear_whose_boxes_they_look_at) {
   std::vector<fake_sample> samples = make_scenes(2);
   for (fake_sample& each : samples) each.members.push_back({"png", each.find("seg.png")->bytes});
@@ -559,6 +586,13 @@ TEST(crops_by_boxes, are_refused_where_it_is_not_clear_whose_boxes_they_look_at)
   EXPECT_EQ(
       said({picture, things, boxes("more").from("json").follows("jpg").key("boxes")}),
       "image 'jpg': random_iou_crop looks at boxes, and 'json' and 'more' follow it; say which: {.boxes = \"more\"}");
+  EXPECT_EQ(
+      said({views(picture, 2, "slots"), things.follows("slots")}),
+      "image 'slots[1]': random_iou_crop looks at boxes, and none follow this one of several pictures; name boxes "
+      "for all of them: {.boxes = \"json\"}");
+  EXPECT_NO_THROW(loader(set, small_options(),
+                         views(image("jpg").random_iou_crop({.boxes = "json"}).resize(8, 8), 2, "slots"),
+                         things.follows("slots")));
   EXPECT_EQ(said({image("jpg").random_iou_crop({.boxes = "jsn"}).resize(8, 8), things}),
             "image 'jpg': random_iou_crop looks at the boxes 'jsn', and the loader has no such field of boxes; did you "
             "mean 'json'?");
