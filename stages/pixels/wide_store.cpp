@@ -72,6 +72,10 @@ wide_row::wide_row(const wide_store& how, const wide_info& info, int height, int
     scale_[c] = 1 / (white * deviation);
     bias_[c] = how.statistics ? -how.statistics->mean[c] / deviation : 0;
   }
+  const double ends = std::exp2(info.bits - (info.kind == sample_kind::signed_whole ? 1 : 0));
+  const double most = info.kind == sample_kind::real ? double{std::numeric_limits<float>::max()} : ends - 1;
+  const double least = info.kind == sample_kind::real ? -most : info.kind == sample_kind::signed_whole ? -ends : 0;
+  for (std::size_t c = 0; c < 3; ++c) fits_all_ = fits_all_ && fits(least, c) && fits(most, c);
 }
 
 void wide_row::start() noexcept {
@@ -82,17 +86,21 @@ void wide_row::take(const float* line, int y) noexcept {
   with_element([&](auto element) { put(element, line, y); });
 }
 
+bool wide_row::fits(double value, std::size_t channel) const noexcept {
+  if (how_.is_whole()) {
+    const auto [least, most] = how_.range();
+    return value >= least && value <= most;
+  }
+  const auto [scale, bias] = scaling(channel);
+  return std::abs(static_cast<float>(value * scale + bias)) <= how_.largest();
+}
+
 std::optional<float> wide_row::first_beyond(const float* line, std::size_t pixels) const noexcept {
+  if (fits_all_) return std::nullopt;
   const auto stored = static_cast<std::size_t>(stored_channels_);
-  const float largest = how_.largest();
-  const auto [least, most] = how_.range();
   for (std::size_t c = 0; c < static_cast<std::size_t>(how_.channels); ++c) {
-    const auto [scale, bias] = scaling(c);
     for (std::size_t i = stored == 1 ? 0 : c; i < pixels * stored; i += stored) {
-      const double value = line[i];
-      const bool fits = how_.is_whole() ? value >= least && value <= most
-                                        : std::abs(static_cast<float>(value * scale + bias)) <= largest;
-      if (!fits && std::isfinite(value)) return line[i];
+      if (!fits(line[i], c) && std::isfinite(line[i])) return line[i];
     }
   }
   return std::nullopt;

@@ -58,6 +58,7 @@ class wide_row final : public wide_sink {
   void clear(Element) noexcept;
   template <class Element>
   void put(Element, const float* line, int y) noexcept;
+  [[nodiscard]] bool fits(double value, std::size_t channel) const noexcept;
   // Of a channel. Statistics are of one or three channels, or of none.
   [[nodiscard]] std::pair<double, double> scaling(std::size_t channel) const noexcept {
     const std::size_t of = channel < 3 ? channel : 0;
@@ -71,6 +72,7 @@ class wide_row final : public wide_sink {
   bool flip_;
   std::byte* row_;
   int stored_channels_;
+  bool fits_all_ = true;  // numbers that samples of these bits may be
   std::array<double, 3> scale_ = {1, 1, 1};
   std::array<double, 3> bias_ = {0, 0, 0};
 };
