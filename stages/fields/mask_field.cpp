@@ -8,6 +8,7 @@
 #include "stages/fields/mask_scratch.hpp"
 #include "stages/fields/number_list.hpp"
 #include "stages/fields/segmentation.hpp"
+#include "stages/fields/target_numbers.hpp"
 #include "stages/pixels/mask_reader.hpp"
 #include "stages/pixels/picture_format.hpp"
 #include "stages/plan/lowering.hpp"
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -105,8 +107,7 @@ class json_shapes final : public pixels::shape_source {
 // What numbers of shapes take of a usual sample: 16 bytes for each, which has some six letters.
 std::size_t shapes_bytes_of(const field_info& member, const mask::settings& settings) {
   if (member.kind != field_kind::text && member.kind != field_kind::bytes) return 0;
-  const std::uint64_t mean = member.bytes_total / std::max<std::uint64_t>(member.samples, 1);
-  return static_cast<std::size_t>(std::min<std::uint64_t>(3 * mean, 3 * settings.bytes_max.value_or(mean)));
+  return 3 * usual_bytes(member, settings.bytes_max.value_or(std::numeric_limits<std::size_t>::max()));
 }
 
 ///   of_boxes   its planes are of the boxes that the program before it has kept

@@ -27,12 +27,15 @@ std::size_t numbers_max(std::span<const std::byte> value, std::optional<dtype> s
   return numbers_max(std::string_view(reinterpret_cast<const char*>(value.data()), value.size()));
 }
 
+std::size_t usual_bytes(const field_info& member, std::size_t bytes_max) {
+  const std::uint64_t mean = member.bytes_total / std::max<std::uint64_t>(member.samples, 1);
+  return static_cast<std::size_t>(std::min<std::uint64_t>(mean, bytes_max));
+}
+
 std::size_t lists_scratch_bytes(const field_info& member, std::optional<dtype> stored, std::size_t bytes_max,
                                 std::size_t lists) {
   constexpr std::size_t letters_usual = 5;  // of a number, with what stands behind it
-  const std::uint64_t mean = member.bytes_total / std::max<std::uint64_t>(member.samples, 1);
-  const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(mean, bytes_max));
-  const std::size_t numbers = bytes / (stored ? size_bytes(*stored) : letters_usual);
+  const std::size_t numbers = usual_bytes(member, bytes_max) / (stored ? size_bytes(*stored) : letters_usual);
   return pixels::scratch_arena::base_bytes + lists * numbers * sizeof(double);
 }
 

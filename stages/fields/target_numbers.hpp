@@ -42,6 +42,9 @@ class list_memory {
 /// The most numbers of a value that a target reads: text, or elements of a dtype.
 [[nodiscard]] std::size_t numbers_max(std::span<const std::byte> value, std::optional<dtype> stored);
 
+/// Of a usual sample, at most `bytes_max`.
+[[nodiscard]] std::size_t usual_bytes(const field_info& member, std::size_t bytes_max);
+
 /// What the lists of a usual sample take of the scratch budget (program_facts::scratch_bytes).
 [[nodiscard]] std::size_t lists_scratch_bytes(const field_info& member, std::optional<dtype> stored,
                                               std::size_t bytes_max, std::size_t lists);

@@ -260,7 +260,7 @@ void decoder::join_pieces(batch_in_flight& batch, const sample_in_flight& sample
   }
 }
 
-bool decoder::is_made_of_block(const sample_in_flight& sample, std::size_t program, thread_state& own) const {
+bool decoder::take_row_of_block(const sample_in_flight& sample, std::size_t program, thread_state& own) const {
   const batch_in_flight& batch = *sample.owner;
   if (batch.encoded[sample.row * programs_.size() + program].data() != &made_of_block_mark) return false;
   const std::span<row_target> rows = rows_of(program, own);
@@ -291,7 +291,7 @@ bool decoder::find_or_refuse(sample_in_flight& sample, std::size_t program, thre
 // A field of boxes may stand behind the picture.
 bool decoder::look_at_boxes(sample_in_flight& sample, thread_state& own) const {
   for (std::size_t p = 0; p < programs_.size(); ++p) {
-    if (!is_made_of_block(sample, p, own) && !find_or_refuse(sample, p, own)) return false;
+    if (!take_row_of_block(sample, p, own) && !find_or_refuse(sample, p, own)) return false;
   }
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     const std::size_t by = boxed_by_[p];
@@ -315,7 +315,7 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
     const field_program& program = *programs_[p];
     const std::span<row_target> rows = rows_of(p, own);
     if (!made.empty() && made[p]) continue;
-    if (is_made_of_block(sample, p, own)) {
+    if (take_row_of_block(sample, p, own)) {
       if (boxed_by_[p] == p) continue;
       own.encoded[p] = rows.back().bytes.first(rows.back().used);  // kept until its boxes were there
     } else if (!looks_at_boxes_ && !find_or_refuse(sample, p, own)) {

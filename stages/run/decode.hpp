@@ -76,8 +76,8 @@ class decoder {
   void decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
   /// Finds the bytes of all programs, and the boxes that crops look at. False where the sample is corrupt.
   [[nodiscard]] bool look_at_boxes(sample_in_flight& sample, thread_state& own) const;
-  /// Whether the program's row was made of a block.
-  [[nodiscard]] bool is_made_of_block(const sample_in_flight& sample, std::size_t program, thread_state& own) const;
+  /// Notes how much of the program's row is used, where a block has made it; false where it was not made of a block.
+  [[nodiscard]] bool take_row_of_block(const sample_in_flight& sample, std::size_t program, thread_state& own) const;
   /// find_encoded(). False where the sample is corrupt.
   [[nodiscard]] bool find_or_refuse(sample_in_flight& sample, std::size_t program, thread_state& own) const;
   /// Of the programs that follow a picture, when all others have made theirs. False where the sample is corrupt.
