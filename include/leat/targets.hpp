@@ -192,7 +192,7 @@ class boxes {
   }
   /// Rows of one size: the first `most` boxes that are left, and behind them `fill`, also in the lists beside them. Further
   /// boxes are left out.
-  ///   output   `name`: [rows, most, 4]; the others [rows, most], and none has offsets; `name`.count: i64 [rows], the boxes
+  ///   output   `name`: [rows, most, 4], 8 of rotated ones; the others [rows, most], and none has offsets; `name`.count: i64 [rows], the boxes
   ///            in each row
   [[nodiscard]] boxes padded(std::int64_t most, std::int64_t fill = 0) const {
     return changed([&](settings& to) {

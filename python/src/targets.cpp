@@ -79,7 +79,8 @@ void add_targets(nb::module_& to) {
           "with_('area', "
           "'f32').")
       .def("padded", &boxes::padded, nb::arg("most"), nb::arg("fill") = 0,
-           "Rows of one size, [rows, most, 4], and `name`.count; behind the boxes that are left stands `fill`.")
+           "Rows of one size, [rows, most, 4] (8 of rotated ones), and `name`.count; behind the boxes that are left "
+           "stands `fill`.")
       .def("masks", &boxes::masks, nb::arg("member"),
            "A mask of each box of padded() rows, `name`.masks: u8 [rows, most, height, width]. masks('segmentation') "
            "of open_coco().")
