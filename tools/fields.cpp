@@ -535,6 +535,9 @@ void add_clip_option(CLI::App& app, picture_options& pictures) {
          [&pictures](const std::string& given) {
            constexpr std::uint32_t frames_max = 1024;
            const std::size_t comma = std::min(given.find(','), given.size());
+           if (comma == 0 || comma + 1 == given.size()) {
+             refuse("--clip", given, "how many frames, and behind a comma their stride, as 16,2");
+           }
            pictures.clip_frames =
                static_cast<std::uint32_t>(parse_number("--clip", given.substr(0, comma), 1, frames_max));
            if (comma == given.size()) return;

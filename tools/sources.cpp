@@ -94,6 +94,11 @@ dataset open_annotations(std::span<const std::string> sources, const source_kind
     throw error(errc::usage, str_cat("--images: one file of annotations goes with one folder, and there are ",
                                      sources.size(), "; load them apart"));
   }
+  std::error_code none;
+  if (std::filesystem::is_directory(sources.front(), none)) {
+    throw error(errc::usage, str_cat("--images: the source is a file of annotations, and ", sources.front(),
+                                     " is a folder; give its .json, or leave --images out"));
+  }
   open_options others = kind.opening;
   others.arrays.fields.clear();
   datasets::refuse_options(datasets::source_format::pictures, others, kind.images);

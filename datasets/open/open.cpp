@@ -73,7 +73,9 @@ dataset open_pictures(const std::string& folder, const index_options& index) {
                                : str_cat(path,
                                          ": no source; a .json says what the records in the .bin beside it are, "
                                          "and there is no ",
-                                         data));
+                                         data,
+                                         "; annotations as COCO's are for open_coco(), and for --images DIR of "
+                                         "`leat epoch` and `leat show`"));
 }
 
 // Beam and Spark write such shards.

@@ -237,10 +237,10 @@ class clip_model final : public field_model {
     });
     const std::int64_t last = how_.first + std::int64_t{how_.frames - 1} * how_.stride;
     if (how_.missing == missing_frame::corrupt && last >= std::ssize(found)) {
-      throw error(
-          errc::usage,
-          str_cat("clip '", name(), "' wants frame ", last, " of '", pattern, "', counted from 0, and ", found.size(),
-                  found.size() == 1 ? " member is" : " members are", " called so; take fewer, or repeat the last one"));
+      throw error(errc::usage,
+                  str_cat("clip '", name(), "' wants frame ", last, " of '", pattern, "', counted from 0, and ",
+                          found.size(), found.size() == 1 ? " member is" : " members are",
+                          " called so; take fewer; a program can have missing_frame::repeat_last"));
     }
     return found;
   }

@@ -203,8 +203,8 @@ counted_shapes count_shapes(std::string_view json) {
   return found;
 }
 
-// Where open_coco() has read an object.
-std::string place_of(std::string_view json, std::size_t object) {
+// Where open_coco() has read an object; nothing where that is not said, or damaged too.
+std::string place_of(std::string_view json, std::size_t object) try {
   std::optional<datasets::json_fault> fault;
   const std::optional<datasets::json_member> places = datasets::find_member(json, "at", fault);
   if (fault || !places || places->kind != datasets::json_kind::list) return "";
@@ -218,6 +218,8 @@ std::string place_of(std::string_view json, std::size_t object) {
     }
   });
   return text;
+} catch (const wrong_segmentation&) {
+  return "";
 }
 
 class segmentation_reader {

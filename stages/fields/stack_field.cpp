@@ -71,6 +71,13 @@ std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name, 
       throw error(errc::usage, str_cat("stack '", name, "': the field '", each.name(),
                                        "' follows a picture; give the loader such fields beside the stack"));
     }
+    if (slots.back()->facets().looking != nullptr && slots.back()->outputs().size() != 1) {
+      throw error(errc::usage,
+                  str_cat("'", name,
+                          "': random_iou_crop in views() needs shards that are not compressed, "
+                          "and the pictures of '",
+                          each.name(), "' lie in compressed blocks; give the loader an image field for each view"));
+    }
     if (slots.size() != before + 1 || slots.back()->outputs().size() != 1 || output.ragged ||
         slots.back()->finishes()) {
       throw error(errc::usage, str_cat("stack '", name, "': the field '", each.name(),

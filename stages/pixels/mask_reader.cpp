@@ -496,7 +496,7 @@ struct mask_reader::opened {
 };
 
 outcome<mask_reader::opened> mask_reader::open(std::span<const std::byte> encoded, const placed_picture& where,
-                                               const mask_reading& how, bool of_objects) const {
+                                               const mask_reading& how, const mask_planes* planes) const {
   opened made;
   auto& [info, samples] = made;
   if (how.shapes != nullptr) {
@@ -506,7 +506,7 @@ outcome<mask_reader::opened> mask_reader::open(std::span<const std::byte> encode
     info.width = how.array->width;
     info.height = how.array->height;
   } else {
-    const outcome<picture_info> found = look_at_png(encoded, how, of_objects, samples);
+    const outcome<picture_info> found = look_at_png(encoded, how, planes != nullptr, samples);
     if (!found) return found.error();
     info = *found;
   }
@@ -514,8 +514,10 @@ outcome<mask_reader::opened> mask_reader::open(std::span<const std::byte> encode
   if (!how.scaled && (info.width != picture.picture_width || info.height != picture.picture_height)) {
     return stages::corrupt(str_cat("a ", kind_of(how), " of ", sizes_of(info.width, info.height),
                                    " pixels, and its picture has ",
-                                   sizes_of(picture.picture_width, picture.picture_height), "; ", kind_of(how),
-                                   "::scaled() lays it over the picture all the same"));
+                                   sizes_of(picture.picture_width, picture.picture_height), "; ",
+                                   planes != nullptr && planes->whole
+                                       ? "masks of boxes are of its size: scale the file to it, by the nearest pixel"
+                                       : str_cat(kind_of(how), "::scaled() lays it over the picture all the same")));
   }
   return made;
 }
@@ -524,7 +526,7 @@ outcome<std::size_t> mask_reader::read_planes(std::span<const std::byte> encoded
                                               const mask_reading& how, const mask_planes& planes,
                                               std::span<std::byte> rows, const std::atomic<bool>* stop) {
   const arena_use use(arena_);
-  const outcome<opened> found = open(encoded, where, how, true);
+  const outcome<opened> found = open(encoded, where, how, &planes);
   if (!found) return found.error();
   std::fill(rows.begin(), rows.end(), std::byte{0});
   auto* const first = reinterpret_cast<std::uint8_t*>(rows.data());
@@ -539,7 +541,7 @@ outcome<std::size_t> mask_reader::read_planes(std::span<const std::byte> encoded
 outcome<void> mask_reader::read(std::span<const std::byte> encoded, const placed_picture& where,
                                 const mask_reading& how, std::span<std::byte> row, const std::atomic<bool>* stop) {
   const arena_use use(arena_);
-  const outcome<opened> found = open(encoded, where, how, false);
+  const outcome<opened> found = open(encoded, where, how, nullptr);
   if (!found) return found.error();
   const auto fill = [&](auto zero) {
     using to = decltype(zero);

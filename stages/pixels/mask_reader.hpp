@@ -96,7 +96,7 @@ class mask_reader {
  private:
   struct opened;
   outcome<opened> open(std::span<const std::byte> encoded, const placed_picture& where, const mask_reading& how,
-                       bool of_objects) const;
+                       const mask_planes* planes) const;
 
   scratch_arena arena_;
   png_reader png_;

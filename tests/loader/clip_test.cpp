@@ -449,8 +449,8 @@ TEST(clip, refuses_what_it_cannot_be) {
             "clip 'clip': frames of all cameras together 1600; give at most 1024");
   EXPECT_EQ(
       refusal(set, {clip(train_picture(), {.frames = 7, .stride = 2})}),
-      "clip 'clip' wants frame 12 of '*.jpg', counted from 0, and 12 members are called so; take fewer, or repeat "
-      "the last one");
+      "clip 'clip' wants frame 12 of '*.jpg', counted from 0, and 12 members are called so; take fewer; a program "
+      "can have missing_frame::repeat_last");
   EXPECT_THAT(refusal(set, {clip(train_picture().from("*.png"), {.frames = 2})}),
               HasSubstr("the dataset has no field '*.png'; it has 0.jpg"));
   EXPECT_THAT(refusal(set, {clip(train_picture().decoder(jpeg_decoder::nvjpeg), {.frames = 2})}),

@@ -467,6 +467,11 @@ TEST(crops_by_boxes, are_the_same_of_pictures_in_compressed_blocks) {
   };
   const seen_run expected = run("pictures-bare.parquet", 1);
   ASSERT_FALSE(expected.failed) << expected.message;
+  const dataset packed = open_parquet(folder + "pictures-packed.parquet");
+  const image picture = image("image").random_iou_crop({.boxes = "things"}).resize(12, 12);
+  EXPECT_EQ(testing::message_of(errc::usage, [&] { loader(packed, small_options(), views(picture, 2, "v")); }),
+            "'v': random_iou_crop in views() needs shards that are not compressed, and the pictures of 'image' lie in "
+            "compressed blocks; give the loader an image field for each view");
   for (const std::uint32_t threads : {1U, 3U}) {
     const seen_run got = run("pictures-packed.parquet", threads);
     ASSERT_FALSE(got.failed) << got.message;
@@ -758,6 +763,8 @@ TEST(following, says_what_is_wrong_with_a_segmentation) {
   EXPECT_THAT(reason("1", "[{\"size\": [30, 40, 1], \"counts\": [1200]}]"), HasSubstr("a size of 3 numbers"));
   EXPECT_THAT(reason("1, 2", "[null, [[1, \"2\"]]]"), HasSubstr("seg: object 1: '\"2\"]]]' is no number"));
   EXPECT_THAT(reason("1", "[[1, 2]]"), HasSubstr("seg: object 0: '1, 2]]' stands where '[' is expected"));
+  // A list of places that is damaged too hides nothing.
+  EXPECT_THAT(reason("1], \"at\": [\"x\"", "[[[1, 2, 3]]]"), HasSubstr("seg: object 0: an outline of 3 numbers"));
   EXPECT_THAT(reason("1", "[]"), HasSubstr("seg: has 0 segmentations, 1 categories and 1 of iscrowd"));
   EXPECT_THAT(reason("1", "[null, null]"), HasSubstr("seg: has 2 segmentations, 1 categories"));
   EXPECT_THAT(reason("1", "3"), HasSubstr("seg: member 'segmentation' is no list"));
@@ -1022,6 +1029,13 @@ TEST(following, says_what_is_wrong_with_masks_of_boxes) {
                            testing::make_png(testing::make_texture(1, width, height), {}, seen);
                      }),
               HasSubstr("json.masks of 'seg.png': RGB, and objects are numbers: a PNG of grey, or of a palette"));
+  EXPECT_THAT(
+      reason(1, "seg.png",
+             [](fake_sample& each) {
+               each.find("seg.png")->bytes = testing::make_mask_png(2, 2, {0, 1, 0, 1}, 8, false);
+             }),
+      HasSubstr("json.masks of 'seg.png': a mask of 2 x 2 pixels, and its picture has 40 x 30; masks of boxes are "
+                "of its size: scale the file to it, by the nearest pixel"));
 }
 
 // Corners that numpy gives: of the crop of (10, 5, 30, 25), as it is.

@@ -94,6 +94,12 @@ TEST(targets, of_coco_are_read_from_annotations_and_a_folder) {
   EXPECT_THAT(with({"--tokens", "8"}).err, HasSubstr("--images: the source is a file of annotations"));
   EXPECT_THAT(with({annotations}).err, HasSubstr("one file of annotations goes with one folder, and there are 2"));
   EXPECT_THAT(with({"--stride", "2"}).err, HasSubstr("this is a folder of pictures; leave it out"));
+  EXPECT_THAT(
+      run({"epoch", images, "--images", images}).err,
+      HasSubstr("--images: the source is a file of annotations, and " + images + " is a folder; give its .json"));
+  EXPECT_THAT(run({"epoch", annotations}).err,
+              HasSubstr("annotations as COCO's are for open_coco(), and for --images DIR"));
+  EXPECT_THAT(run({"epoch", images, "--clip", "4,"}).err, HasSubstr("--clip '4,' will not do; give how many frames"));
   EXPECT_THAT(run({"epoch", annotations, "--images", images + "x"}).err, HasSubstr("imagesx"));
 }
 
