@@ -1092,6 +1092,7 @@ class Processes(Made):
         # All memory is held, so that next() waits: only a signal can end it in time.
         ended = run("""
             import os, signal, sys, threading, time, pyleat as leat
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background job ignores it.
             loader = leat.Loader(sys.argv[1], leat.Array("npy"), batch_size=8, held_patience=0)
             held = []
             def interrupt():
