@@ -1,5 +1,6 @@
 #include "tools/sample_list.hpp"
 
+#include "base/file_start.hpp"
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "tools/human.hpp"
@@ -62,11 +63,7 @@ std::string made_of_line(const dataset& samples) {
 
 bool is_list_of(const std::string& path, const dataset& samples) {
   const std::string wanted = made_of_line(samples);
-  std::ifstream file(path, std::ios::binary);
-  std::string start(line_bytes_max, '\0');
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  start.resize(static_cast<std::size_t>(file.gcount()));
-  return start.find(wanted.substr(0, wanted.size() - 1)) != std::string::npos;
+  return first_bytes(path, line_bytes_max).find(wanted.substr(0, wanted.size() - 1)) != std::string::npos;
 }
 
 std::vector<std::uint64_t> read_sample_list(const std::string& option, const std::string& path, const dataset& samples,

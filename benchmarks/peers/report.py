@@ -65,6 +65,26 @@ def table(heading, lines):
     return ["| " + " | ".join(heading) + " |", "|" + " --- |" * len(heading), *("| " + " | ".join(line) + " |" for line in lines)]
 
 
+def beside_table(what, rates, own):
+    """A page of rates by name: medians with the lowest and the highest, and how many times as much leat does.
+
+    own   of each name, that of leat's rates
+    """
+    lines = [f"| | {what} | leat over this |", "| --- | --- | --- |"]
+    for name, runs in rates.items():
+        middle = statistics.median(runs)
+        lines.append(f"| {name} | {middle:.1f} ({min(runs):.1f} to {max(runs):.1f}) | {statistics.median(rates[own(name)]) / middle:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def give(text, out):
+    """Into the file, or printed."""
+    if out:
+        out.write_text(text)
+    else:
+        print(text, end="")
+
+
 def job_table(results, job):
     rows = rows_of(results, job)
     what = "images" if job in image_jobs else "batches"

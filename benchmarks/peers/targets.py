@@ -13,7 +13,6 @@ import argparse
 import io
 import json
 import pathlib
-import statistics
 import sys
 import tempfile
 import time
@@ -21,6 +20,7 @@ import time
 sys.dont_write_bytecode = True  # Nothing of this is to lie about in the repository.
 import environments
 import processes
+import report
 from environments import say
 
 root = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -121,15 +121,7 @@ def main():
                 said = processes.run(command, lambda text: text.strip().splitlines()[-1])
                 rates[name].append(float(said.split(": ")[-1].split()[0]))
             say(f"round {number + 1} of {given.rounds}")
-    own = statistics.median(rates["leat"])
-    page = ["| | samples per CPU-second | leat over this |", "| --- | --- | --- |"]
-    page += [f"| {name} | {statistics.median(runs):.1f} ({min(runs):.1f} to {max(runs):.1f}) | {own / statistics.median(runs):.2f} |"
-             for name, runs in rates.items()]
-    text = "\n".join(page) + "\n"
-    if given.out:
-        given.out.write_text(text)
-    else:
-        print(text, end="")
+    report.give(report.beside_table("samples per CPU-second", rates, lambda name: "leat"), given.out)
 
 
 if __name__ == "__main__":

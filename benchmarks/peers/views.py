@@ -12,7 +12,6 @@ turns; medians of the rounds with the lowest and the highest. Files lie in the p
 import argparse
 import io
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ import time
 sys.dont_write_bytecode = True  # Nothing of this is to lie about in the repository.
 import environments
 import processes
+import report
 from environments import say
 
 root = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -227,25 +227,17 @@ def main():
     if not wheels:
         sys.exit("views: no wheel of pyleat in build/wheel/dist: scripts/wheel makes it, and --wheel names another")
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps", wheels[-1]], check=True)
-    page = ["| | rows per CPU-second | leat over this |", "| --- | --- | --- |"]
     with tempfile.TemporaryDirectory() as folder:
         make_data(given.leat, pathlib.Path(folder))
-        rates = {(job, library): [] for job, libraries in jobs.items() for library in libraries}
+        rates = {f"{job}, {library}": [] for job, libraries in jobs.items() for library in libraries}
         for number in range(given.rounds):
-            for job, library in rates:
+            for name, runs in rates.items():
+                job, library = name.split(", ")
                 where = pathlib.Path(folder) / {"dino": "photos", "clip": "clips"}[job]
                 command = [sys.executable, __file__, "--rows", given.rows, "--measure", job, library, where]
-                rates[job, library].append(processes.run(command, lambda text: float(text.strip().splitlines()[-1])))
+                runs.append(processes.run(command, lambda text: float(text.strip().splitlines()[-1])))
             say(f"round {number + 1} of {given.rounds}")
-    for (job, library), runs in rates.items():
-        own = statistics.median(rates[job, "leat"])
-        page.append(f"| {job}, {library} | {statistics.median(runs):.1f} ({min(runs):.1f} to {max(runs):.1f}) | "
-                    f"{own / statistics.median(runs):.2f} |")
-    text = "\n".join(page) + "\n"
-    if given.out:
-        given.out.write_text(text)
-    else:
-        print(text, end="")
+    report.give(report.beside_table("rows per CPU-second", rates, lambda name: f"{name.split(', ')[0]}, leat"), given.out)
 
 
 if __name__ == "__main__":

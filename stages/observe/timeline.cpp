@@ -196,8 +196,9 @@ class trace_text {
 
   void arrows(std::span<const arrow> all, std::uint64_t shift_ns) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      append_end('s', all[i].name, i, all[i].from, exact_in_double(all[i].at_ns + shift_ns));
-      append_end('f', all[i].name, i, all[i].to, exact_in_double(all[i].to_ns + shift_ns));
+      const std::string identity = str_cat("a", i);
+      append_end('s', all[i].name, identity, all[i].from + 1, exact_in_double(all[i].at_ns + shift_ns));
+      append_end('f', all[i].name, identity, all[i].to + 1, exact_in_double(all[i].to_ns + shift_ns));
     }
   }
 
@@ -222,18 +223,15 @@ class trace_text {
     begin_event();
     str_append(text_, R"("name":")", what, R"(","ph":"M","tid":)", track, R"(,"args":{"name":")", is, R"("}})");
   }
-  void append_end(char end, std::string_view name, std::size_t number, std::size_t track, std::uint64_t at_ns) {
+  void append_flow(char end, const timeline_span& span, std::uint64_t at_ns) {
+    append_end(end, "batch", str_cat("e", span.epoch, "b", span.batch), track_, at_ns);
+  }
+  // Perfetto takes up to 16 hexadecimal digits for an identity, and draws no arrow for others. The category is a part of it.
+  void append_end(char end, std::string_view name, std::string_view identity, std::uint64_t track,
+                  std::uint64_t at_ns) {
     begin_event();
     str_append(text_, R"("name":")", name, R"(","cat":"rank )", rank_, R"(","ph":")", std::string_view(&end, 1),
-               R"(","bp":"e","id":"a)", number, R"(","tid":)", track + 1, R"(,"ts":)");
-    append_us(text_, at_ns);
-    text_ += '}';
-  }
-  // Perfetto takes up to 16 hexadecimal digits for an identity, as e and b are, and draws no arrow for others. The category is a part of it.
-  void append_flow(char end, const timeline_span& span, std::uint64_t at_ns) {
-    begin_event();
-    str_append(text_, R"("name":"batch","cat":"rank )", rank_, R"(","ph":")", std::string_view(&end, 1),
-               R"(","bp":"e","id":"e)", span.epoch, "b", span.batch, R"(","tid":)", track_, R"(,"ts":)");
+               R"(","bp":"e","id":")", identity, R"(","tid":)", track, R"(,"ts":)");
     append_us(text_, at_ns);
     text_ += '}';
   }
