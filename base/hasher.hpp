@@ -9,36 +9,30 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string_view>
 
 namespace leat {
 
+static_assert(std::endian::native == std::endian::little, "digests are defined over little-endian bytes");
+
 class hasher {
  public:
-  hasher() noexcept { XXH3_128bits_reset(&state_); }
+  hasher() noexcept;
 
-  void add(std::uint64_t number) noexcept {
-    static_assert(std::endian::native == std::endian::little, "digests are defined over little-endian bytes");
-    XXH3_128bits_update(&state_, &number, sizeof number);
-  }
+  void add(std::uint64_t number) noexcept { put(&number, sizeof number); }
   void add(std::span<const std::byte> bytes) noexcept {
     add(static_cast<std::uint64_t>(bytes.size()));
-    XXH3_128bits_update(&state_, bytes.data(), bytes.size());
+    put(bytes.data(), bytes.size());
   }
   void add(std::string_view text) noexcept { add(std::as_bytes(std::span(text))); }
-  void add(const digest& part) noexcept { XXH3_128bits_update(&state_, part.bytes.data(), part.bytes.size()); }
+  void add(const digest& part) noexcept { put(part.bytes.data(), part.bytes.size()); }
 
-  [[nodiscard]] digest finish() noexcept {
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state_));
-    digest result;
-    std::memcpy(result.bytes.data(), canonical.digest, result.bytes.size());
-    return result;
-  }
+  [[nodiscard]] digest finish() noexcept;
 
  private:
+  void put(const void* bytes, std::size_t count) noexcept;
+
   XXH3_state_t state_{};
 };
 

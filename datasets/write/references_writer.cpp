@@ -30,7 +30,7 @@
 namespace leat::datasets {
 namespace {
 
-using json = nlohmann::ordered_json;
+using ordered_json = nlohmann::ordered_json;
 
 [[noreturn]] void refuse(const chunked_array& array, std::string_view why) {
   throw error(errc::unsupported, str_cat("references to '", array.name, "': ", why, "; choose other arrays, as with ",
@@ -72,7 +72,7 @@ std::string_view name_of(filter_kind kind) {
 }
 
 // As numcodecs writes it. Levels concern only writing; readers ignore them.
-json codec_of(const filter& what, const chunked_array& array) {
+ordered_json codec_of(const filter& what, const chunked_array& array) {
   const std::string id(name_of(what.kind));
   switch (what.kind) {
     case filter_kind::gzip:
@@ -112,13 +112,13 @@ T number_in(const std::vector<std::byte>& bytes) {
   return value;
 }
 
-json of_float(double value) {
+ordered_json of_float(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   return value;
 }
 
-json fill_of(const chunked_array& array) {
+ordered_json fill_of(const chunked_array& array) {
   std::vector<std::byte> bytes = array.fill;
   if (bytes.empty()) bytes.resize(size_bytes(array.type));
   switch (array.type) {
@@ -179,14 +179,14 @@ std::string order_of(const chunked_array& array) {
   return "F";
 }
 
-json metadata_of(const chunked_array& array) {
+ordered_json metadata_of(const chunked_array& array) {
   if (array.record_bytes != 0 || array.inner_axes != 0) refuse(array, "it is a member of records");
   std::span<const filter> filters = array.filters;
   const bool big_endian = !filters.empty() && filters.front().kind == filter_kind::swap;
   if (big_endian) filters = filters.subspan(1);
-  json codecs = json::array();
+  ordered_json codecs = ordered_json::array();
   for (const filter& each : filters) codecs.push_back(codec_of(each, array));
-  json compressor;
+  ordered_json compressor;
   if (!filters.empty() && compresses(filters.back().kind)) {
     compressor = codecs.back();
     codecs.erase(codecs.size() - 1);
@@ -197,15 +197,15 @@ json metadata_of(const chunked_array& array) {
           {"dtype", dtype_text(array, big_endian)},
           {"fill_value", fill_of(array)},
           {"order", order_of(array)},
-          {"filters", codecs.empty() ? json() : codecs},
+          {"filters", codecs.empty() ? ordered_json() : codecs},
           {"compressor", compressor},
           {"dimension_separator", "."}};
 }
 
 // xarray wants names: arrays share their samples and no other axis.
-json attributes_of(const chunked_array& array) {
+ordered_json attributes_of(const chunked_array& array) {
   const std::string own = array.name.substr(array.name.rfind('/') + 1);
-  json axes = json::array();
+  ordered_json axes = ordered_json::array();
   for (std::size_t axis = 0; axis < array.shape.size(); ++axis) {
     axes.push_back(axis == 0 ? "sample" : str_cat(own, "_", axis));
   }
@@ -237,7 +237,7 @@ class members {
  public:
   explicit members(const std::function<void(std::string_view)>& write) : write_(write) {}
 
-  void add(const std::string& key, const json& value) {
+  void add(const std::string& key, const ordered_json& value) {
     constexpr std::size_t piece_bytes = std::size_t{1} << 20;
     str_append(text_, first_ ? "\n" : ",\n", text_of(key), ": ", value.dump());
     first_ = false;
@@ -249,7 +249,7 @@ class members {
   }
 
  private:
-  static std::string text_of(const std::string& key) { return json(key).dump(); }
+  static std::string text_of(const std::string& key) { return ordered_json(key).dump(); }
 
   const std::function<void(std::string_view)>& write_;
   std::string text_;
@@ -345,12 +345,12 @@ void write_references(const referable_arrays& what, const std::function<void(std
   try {
     write("{\"version\": 1, \"refs\": {");
     members to(write);
-    json all = json::object();
-    const auto add_metadata = [&](const std::string& key, const json& value) {
+    ordered_json all = ordered_json::object();
+    const auto add_metadata = [&](const std::string& key, const ordered_json& value) {
       to.add(key, value.dump());
       all[key] = value;
     };
-    const json group = {{"zarr_format", 2}};
+    const ordered_json group = {{"zarr_format", 2}};
     add_metadata(".zgroup", group);
     std::set<std::string> groups;
     for (const chunked_array& array : what.arrays) {
@@ -364,10 +364,10 @@ void write_references(const referable_arrays& what, const std::function<void(std
       add_chunks(array, paths, to);
     }
     // Consolidated: zarr-python 3.1 lists no group that lies in a group of references.
-    to.add(".zmetadata", json{{"zarr_consolidated_format", 1}, {"metadata", std::move(all)}}.dump());
+    to.add(".zmetadata", ordered_json{{"zarr_consolidated_format", 1}, {"metadata", std::move(all)}}.dump());
     to.flush();
     write("\n}}\n");
-  } catch (const json::type_error&) {
+  } catch (const ordered_json::type_error&) {
     throw error(errc::unsupported, "references: a name or a path is no UTF-8, which JSON has to be; rename it");
   }
 }

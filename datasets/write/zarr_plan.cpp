@@ -15,7 +15,7 @@
 namespace leat::datasets {
 namespace {
 
-using json = nlohmann::ordered_json;
+using ordered_json = nlohmann::ordered_json;
 
 constexpr std::uint64_t default_chunk_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t chunks_max = std::uint64_t{1} << 24;  // What open_zarr() takes.
@@ -123,7 +123,7 @@ std::string type_name(dtype type) {
   return "";
 }
 
-json fill_of(dtype type) {
+ordered_json fill_of(dtype type) {
   switch (type) {
     case dtype::boolean:
       return false;
@@ -137,14 +137,14 @@ json fill_of(dtype type) {
   }
 }
 
-json bytes_codec(std::size_t element_bytes) {
+ordered_json bytes_codec(std::size_t element_bytes) {
   if (element_bytes == 1) return {{"name", "bytes"}};
   return {{"name", "bytes"}, {"configuration", {{"endian", "little"}}}};
 }
 
-json codecs_of(zarr_codec codec, dtype type) {
+ordered_json codecs_of(zarr_codec codec, dtype type) {
   const std::size_t element_bytes = size_bytes(type);
-  json all = json::array();
+  ordered_json all = ordered_json::array();
   all.push_back(bytes_codec(element_bytes));
   switch (codec) {
     case zarr_codec::none:
@@ -168,8 +168,8 @@ json codecs_of(zarr_codec codec, dtype type) {
   return all;
 }
 
-json shape_of(std::uint64_t rows, const dimensions& row_shape) {
-  json shape = json::array();
+ordered_json shape_of(std::uint64_t rows, const dimensions& row_shape) {
+  ordered_json shape = ordered_json::array();
   shape.push_back(rows);
   for (const std::int64_t extent : row_shape) shape.push_back(extent);
   return shape;
@@ -201,37 +201,37 @@ zarr_plan plan_zarr(const dataset& from, const pack_zarr_options& options) {
 }
 
 std::string zarr_group_json() {
-  const json group = {{"zarr_format", 3}, {"node_type", "group"}, {"attributes", json::object()}};
+  const ordered_json group = {{"zarr_format", 3}, {"node_type", "group"}, {"attributes", ordered_json::object()}};
   return group.dump(2) + "\n";
 }
 
 std::string zarr_array_json(const zarr_array_plan& array, zarr_codec codec) {
-  const json chunk = shape_of(array.rows_per_chunk, array.row_shape);
-  json codecs = codecs_of(codec, array.type);
-  json file_chunk = chunk;
+  const ordered_json chunk = shape_of(array.rows_per_chunk, array.row_shape);
+  ordered_json codecs = codecs_of(codec, array.type);
+  ordered_json file_chunk = chunk;
   if (array.is_sharded()) {
-    json index_codecs = json::array();
+    ordered_json index_codecs = ordered_json::array();
     index_codecs.push_back(bytes_codec(sizeof(std::uint64_t)));
     index_codecs.push_back({{"name", "crc32c"}});
-    const json sharding = {{"name", "sharding_indexed"},
-                           {"configuration",
-                            {{"chunk_shape", chunk},
-                             {"codecs", std::move(codecs)},
-                             {"index_codecs", std::move(index_codecs)},
-                             {"index_location", "end"}}}};
-    codecs = json::array();
+    const ordered_json sharding = {{"name", "sharding_indexed"},
+                                   {"configuration",
+                                    {{"chunk_shape", chunk},
+                                     {"codecs", std::move(codecs)},
+                                     {"index_codecs", std::move(index_codecs)},
+                                     {"index_location", "end"}}}};
+    codecs = ordered_json::array();
     codecs.push_back(sharding);
     file_chunk = shape_of(array.rows_per_chunk * array.chunks_per_shard, array.row_shape);
   }
-  const json all = {{"zarr_format", 3},
-                    {"node_type", "array"},
-                    {"shape", shape_of(array.samples, array.row_shape)},
-                    {"data_type", type_name(array.type)},
-                    {"chunk_grid", {{"name", "regular"}, {"configuration", {{"chunk_shape", file_chunk}}}}},
-                    {"chunk_key_encoding", {{"name", "default"}, {"configuration", {{"separator", "/"}}}}},
-                    {"fill_value", fill_of(array.type)},
-                    {"codecs", codecs},
-                    {"attributes", json::object()}};
+  const ordered_json all = {{"zarr_format", 3},
+                            {"node_type", "array"},
+                            {"shape", shape_of(array.samples, array.row_shape)},
+                            {"data_type", type_name(array.type)},
+                            {"chunk_grid", {{"name", "regular"}, {"configuration", {{"chunk_shape", file_chunk}}}}},
+                            {"chunk_key_encoding", {{"name", "default"}, {"configuration", {{"separator", "/"}}}}},
+                            {"fill_value", fill_of(array.type)},
+                            {"codecs", codecs},
+                            {"attributes", ordered_json::object()}};
   return all.dump(2) + "\n";
 }
 
