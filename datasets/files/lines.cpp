@@ -1,5 +1,6 @@
 #include "datasets/files/lines.hpp"
 
+#include "base/huge_pages.hpp"
 #include "base/text.hpp"
 #include "datasets/files/cursor.hpp"
 #include "datasets/files/parallel.hpp"
@@ -8,6 +9,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -64,7 +66,7 @@ void make_room(std::vector<value_place>& found, std::uint64_t seen, std::uint64_
   // Of more, the first ones may be unlike the others.
   constexpr std::uint64_t lines_max = std::uint64_t{1} << 26;
   const std::uint64_t lines = std::min(all / line_bytes, lines_max);
-  found.reserve(lines + lines / 16 + 1);
+  reserve_in_huge_pages(found, lines + lines / 16 + 1);
 }
 
 /// Lines that begin in a part of a file. The end of the last one may lie behind it.
@@ -334,20 +336,24 @@ class behind_mark final : public line_finder {
 std::vector<value_place> find_lines(const std::function<std::unique_ptr<file_bytes>()>& open, unsigned threads) {
   const std::unique_ptr<file_bytes> file = open();
   const std::uint64_t first = mark_bytes(*file);
-  const std::uint64_t pieces = (file->size() - first + piece_bytes - 1) / piece_bytes;
-  std::vector<std::vector<value_place>> found(pieces);
+  const std::uint64_t bytes = file->size() - first;
+  const std::uint64_t pieces = (bytes + piece_bytes - 1) / piece_bytes;
+  std::vector<value_place> all;
+  std::mutex mutex;  // of `all` and these two
+  std::vector<std::optional<std::vector<value_place>>> found(pieces);
+  std::size_t joined = 0;
   for_each_parallel(pieces, threads, [&](std::size_t i) {
     const std::uint64_t begin = first + i * piece_bytes;
-    found[i] = lines_from(*open(), begin, std::min(file->size(), begin + piece_bytes), first);
+    std::vector<value_place> lines = lines_from(*open(), begin, std::min(file->size(), begin + piece_bytes), first);
+    const std::lock_guard lock(mutex);
+    found[i] = std::move(lines);
+    // As soon as those before are there: their memory is then used again.
+    for (; joined < pieces && found[joined]; ++joined) {
+      all.insert(all.end(), found[joined]->begin(), found[joined]->end());
+      found[joined].reset();
+      if (joined == 0) make_room(all, std::min(piece_bytes, bytes), bytes);
+    }
   });
-  std::size_t count = 0;
-  for (const auto& each : found) count += each.size();
-  std::vector<value_place> all;
-  all.reserve(count);
-  for (auto& each : found) {
-    all.insert(all.end(), each.begin(), each.end());
-    each = {};
-  }
   return all;
 }
 

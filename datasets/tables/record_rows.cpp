@@ -206,6 +206,22 @@ class record_model final : public dataset_model, expanding_facet, blocks_facet, 
     return digits;
   }
 
+  struct place_sums {
+    std::uint64_t count = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t bytes_max = 0;
+  };
+  [[nodiscard]] static place_sums sums_of(std::span<const value_place> places) noexcept {
+    place_sums sums;
+    for (const value_place& place : places) {
+      if (!place.is_there()) continue;
+      ++sums.count;
+      sums.bytes += place.bytes;
+      sums.bytes_max = std::max(sums.bytes_max, place.bytes);
+    }
+    return sums;
+  }
+
   void add_field(const record_field& field) {
     field_info info;
     info.name = field.name;
@@ -216,12 +232,13 @@ class record_model final : public dataset_model, expanding_facet, blocks_facet, 
       add_packed(*field.packed, info);
       return fields_.push_back(std::move(info));
     }
-    for (const value_place& place : places_of(field)) {
-      if (!place.is_there()) continue;
-      ++info.samples;
-      info.bytes_max = std::max(info.bytes_max, place.bytes);
-      info.bytes_total += place.bytes;
-    }
+    // Fields that are picked out of the records have all of them.
+    const bool is_of_records = &places_of(field) == &table_.records;
+    const place_sums sums = is_of_records && of_records_ ? *of_records_ : sums_of(places_of(field));
+    if (is_of_records) of_records_ = sums;
+    info.samples = sums.count;
+    info.bytes_max = sums.bytes_max;
+    info.bytes_total = sums.bytes;
     if (field.picker) {
       info.stored_block_bytes_max = std::max<std::uint64_t>(info.bytes_max, 1);
       info.bytes_max = std::max<std::uint64_t>(field.picker->room(info.bytes_max), 1);
@@ -312,6 +329,7 @@ class record_model final : public dataset_model, expanding_facet, blocks_facet, 
 
   record_table table_;
   column_table columns_;
+  std::optional<place_sums> of_records_;
 };
 
 }  // namespace
@@ -359,7 +377,8 @@ void find_kind_of_values(const file_bytes& file, record_field& field) {
 
 dataset record_rows(record_table table) {
   for (record_field& field : table.fields) field.places.shrink_to_fit();
-  table.records.shrink_to_fit();
+  // A copy of it is dearer than a little room that is never touched.
+  if (table.records.capacity() > table.records.size() + table.records.size() / 4) table.records.shrink_to_fit();
   table.names.shrink_to_fit();
   std::vector<column_values> columns;
   std::vector<std::vector<std::uint64_t>> missing;

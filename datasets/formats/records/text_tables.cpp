@@ -335,7 +335,11 @@ dataset open_texts(const input_files& stored, const table_options& options, cons
     const auto lines = coded.lines.find(paths[i]);
     if (lines == coded.lines.end()) check_is_text(paths[i], start);
     files[i].separator = format.separator(paths[i], start);
-    table.records = lines == coded.lines.end() ? format.find(from, *file, files[i].separator, threads) : lines->second;
+    if (lines == coded.lines.end()) {
+      table.records = format.find(from, *file, files[i].separator, threads);
+    } else {
+      table.records = lines->second;
+    }
     files[i].columns = format.columns(*file, files[i].separator, table);
     if (files[i].separator == 0) add_members_of_lists(files[i].columns, options.fields);
     if (coded.files) put_in_blocks(table, *coded.files);
