@@ -1175,6 +1175,31 @@ class Command(Made):
         self.assertNotIn("Traceback", said)
 
 
+class Gpu(Made):
+    here = pathlib.Path("/dev/nvidiactl").exists()
+
+    @unittest.skipIf(here, "there is a GPU here")
+    def test_without_one_batches_are_on_the_host_or_it_is_an_error(self):
+        with self.rows(shuffle=False, device="cuda:0") as loader:
+            batch = next(iter(loader))
+            self.assertEqual(batch["npy"].device, "cpu")
+            self.assertEqual(numpy.from_dlpack(batch["npy"])[1, 0], 1)
+        with self.assertRaises(leat.DeviceError) as caught:
+            self.rows(device="cuda:0", device_required=True)
+        self.assertIn("cuda:0", str(caught.exception))
+
+    @unittest.skipUnless(here, "there is no GPU here")
+    def test_with_one_batches_lie_on_it(self):
+        with self.rows(shuffle=False, device="cuda:0") as loader:
+            batch = next(iter(loader))
+            self.assertEqual((batch["npy"].device, batch["npy"].__dlpack_device__()), ("cuda:0", (2, 0)))
+            try:
+                import torch
+            except ImportError:
+                return
+            self.assertEqual(torch.from_dlpack(batch["npy"])[:, 0].tolist(), [float(each) for each in range(8)])
+
+
 class OtherLibraries(Made):
     def test_torch_has_the_same_memory(self):
         try:
