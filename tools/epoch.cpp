@@ -224,7 +224,10 @@ void write_trace(const loader& train, const std::string& path) {
 void load(loader& train, const epoch_arguments& arguments, batch_outputs& outputs, epoch_report& report,
           const interruption& stop) {
   run_watch_options watched = arguments.watch;
-  if (!watched.windows.empty()) watched.about = run_json(arguments.asked);
+  if (!watched.windows.empty()) {
+    watched.about = run_json(arguments.asked);
+    watch_gpu_of(train, watched);
+  }
   run_watch watch(train, watched);
   if (watch.port() != 0 && arguments.watch.metrics_port == 0) {
     complain("epoch", str_cat("metrics are at ", watch.url()));

@@ -42,6 +42,24 @@ std::optional<run_line::waits> waits_in(const json& line) {
                          .batch = static_cast<std::uint64_t>(std::min(of("batch"), 1e15))};
 }
 
+// A share of all is at most 1: what says more is none.
+std::optional<double> share_in(const json& object, const char* key) {
+  const std::optional<double> share = number_in(object, key);
+  return share && *share <= 1 ? share : std::nullopt;
+}
+
+std::optional<run_line::gpu_shares> gpu_in(const json& line) {
+  const json* const gpu = object_in(line, "gpu");
+  if (gpu == nullptr) return std::nullopt;
+  run_line::gpu_shares shares{.sm = share_in(*gpu, "sm"),
+                              .occupancy = share_in(*gpu, "sm_occupancy"),
+                              .busy = share_in(*gpu, "busy"),
+                              .why = {}};
+  const auto why = gpu->find("why");
+  if (why != gpu->end() && why->is_string()) shares.why = why->get<std::string>();
+  return shares;
+}
+
 // Nothing where it is no line of --progress.
 std::optional<run_line> line_in(const json& object) {
   if (!object.is_object()) return std::nullopt;
@@ -71,6 +89,7 @@ std::optional<run_line> line_in(const json& object) {
   line.bytes_from_files = number_in(object, "bytes_from_files");
   line.bytes_from_network = number_in(object, "bytes_from_network");
   line.bytes_from_cache = number_in(object, "bytes_from_cache");
+  line.gpu = gpu_in(object);
   line.waited = waits_in(object);
   if (const json* const threads = object_in(object, "threads")) {
     for (const auto& [name, cores] : threads->items()) {
@@ -105,6 +124,33 @@ run_measure measure(std::string_view name, std::string_view is, std::optional<do
 
 std::optional<double> ratio(std::optional<double> of, double to) {
   return of && to > 0 ? std::optional(*of / to) : std::nullopt;
+}
+
+// Of the time that it was measured in, where that is nearly all of the run: what a part of it was says nothing of the rest.
+run_measure gpu_measure(const recorded_run& run, std::string_view name, std::string_view is,
+                        std::optional<double> run_line::gpu_shares::* member) {
+  constexpr double nearly_all = 0.9;
+  double sum = 0;
+  double seconds = 0;
+  std::string why;
+  bool is_there = false;
+  for (const run_line& line : run.lines) {
+    if (!line.gpu) continue;
+    is_there = true;
+    if (const std::optional<double> share = (*line.gpu).*member) {
+      sum += *share * line.seconds;
+      seconds += line.seconds;
+    } else if (!line.gpu->why.empty()) {
+      why = line.gpu->why;
+    }
+  }
+  if (!is_there) return measure(name, is, std::nullopt);
+  if (seconds > 0 && seconds >= nearly_all * run.seconds()) return measure(name, is, sum / seconds);
+  if (why.empty()) why = "NVML did not say";
+  return measure(name, is, std::nullopt,
+                 seconds > 0 ? str_cat("only in ", absl::StrFormat("%.0f", seconds / run.seconds() * 100),
+                                       " % of the run; then: ", why)
+                             : why);
 }
 
 }  // namespace
@@ -189,8 +235,12 @@ std::vector<run_measure> measures_of(const recorded_run& run, const measure_opti
               no_network ? "nothing came from an address" : is_older),
       measure("rss_bytes", "memory of the process at most", rss),
       measure("quarantined", "corrupt samples", run.quarantined),
-      measure("sm", "share of the time that the GPU's processors were active", std::nullopt,
-              "leat does not measure it; dcgm-exporter does"),
+      gpu_measure(run, "sm", "share of the GPU's processors (SMs) that were busy, with any program",
+                  &run_line::gpu_shares::sm),
+      gpu_measure(run, "sm_occupancy", "share of the warps that its SMs have room for",
+                  &run_line::gpu_shares::occupancy),
+      gpu_measure(run, "gpu_busy", "share of the time with a kernel on the GPU, on one SM or on all",
+                  &run_line::gpu_shares::busy),
   };
 }
 

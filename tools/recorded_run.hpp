@@ -31,6 +31,14 @@ struct run_line {
   std::optional<double> bytes_from_files;
   std::optional<double> bytes_from_network;
   std::optional<double> bytes_from_cache;
+  /// Shares, as stages::gpu_reading has them.
+  struct gpu_shares {
+    std::optional<double> sm;
+    std::optional<double> occupancy;
+    std::optional<double> busy;
+    std::string why;
+  };
+  std::optional<gpu_shares> gpu;
   /// What next() waited for the batches of this time.
   struct waits {
     double p50_ms = 0;

@@ -174,7 +174,7 @@ void add_report(CLI::App& leat, chosen_command& chosen) {
   add_text(
       app, "--limits", arguments->limits, "LIMITS",
       "as 'next_p99_ms<=50 au>=0.9': samples_per_s, stall, au, next_p50_ms, next_p90_ms, next_p99_ms, "
-      "next_max_ms, cpu, cpu_ms_per_sample, disk, cache_hit, rss_bytes, quarantined, sm. What was not measured does "
+      "next_max_ms, cpu, cpu_ms_per_sample, disk, cache_hit, rss_bytes, quarantined, sm, sm_occupancy, gpu_busy. What was not measured does "
       "not keep its limit");
   add_text(app, "--disk-peak", arguments->disk_peak, "RATE", "what the drive can give, as 3.1GB/s, for the limit disk");
   add_text(app, "--price-per-hour", arguments->price, "PRICE", "of the machine: what the run and its waits cost");

@@ -88,6 +88,20 @@ measured mean_of(std::optional<double> run_line::* member) {
   };
 }
 
+// Of the lines that have it.
+measured mean_of(std::optional<double> run_line::gpu_shares::* member) {
+  return [member](std::span<const run_line> lines) -> std::optional<double> {
+    double sum = 0;
+    double count = 0;
+    for (const run_line& line : lines) {
+      if (!line.gpu || !((*line.gpu).*member)) continue;
+      sum += *((*line.gpu).*member);
+      ++count;
+    }
+    return count > 0 ? std::optional(sum / count) : std::nullopt;
+  };
+}
+
 // Of a sum, by the time in which it came.
 template <class Member>
 measured by_second(Member member, double factor = 1) {
@@ -317,6 +331,22 @@ std::string limits_table(const run_report& report) {
   return html + "</table></section>\n";
 }
 
+// What it measured; nothing where no GPU was looked at, which the figures say.
+std::string gpu_plot(const recorded_run& run) {
+  std::vector<curve> curves;
+  const auto add = [&](const char* label, std::optional<double> run_line::gpu_shares::* member) {
+    const auto has = [&](const run_line& line) { return line.gpu && (*line.gpu).*member; };
+    if (!std::any_of(run.lines.begin(), run.lines.end(), has)) return;
+    curves.push_back({label, curves.empty() ? "" : "second", &run, mean_of(member)});
+  };
+  add("SMs that were busy", &run_line::gpu_shares::sm);
+  add("time with a kernel on it", &run_line::gpu_shares::busy);
+  if (curves.empty()) return "";
+  // One has no key beside it.
+  return plot(curves.size() == 1 ? str_cat("The GPU: ", curves.front().label) : std::string("The GPU"), curves,
+              share_words, 1);
+}
+
 std::string threads_table(const recorded_run& run) {
   std::vector<std::pair<std::string, double>> busy;  // core-seconds
   for (const run_line& line : run.lines) {
@@ -433,6 +463,7 @@ std::string run_report::as_html() const {
                measure_text);
   html += plot("Batches that are ready", of_runs(*this, mean_of(&run_line::batches_ready)), measure_text);
   html += plot("Cores in use", of_runs(*this, by_second(&run_line::cpu_s)), measure_text);
+  html += gpu_plot(run);
   html += threads_table(run);
   html += plot("Memory",
                {{"of the process", "", &run, mean_of(&run_line::rss_bytes)},
@@ -467,6 +498,9 @@ std::string run_report::as_text(const terminal& screen) const {
     row("next()", str_cat("median ", value("next_p50_ms"), " ms, 1 % over ", value("next_p99_ms"), " ms, longest ",
                           value("next_max_ms"), " ms"));
     row("cpu", str_cat(value("cpu"), " of the cores, ", value("cpu_ms_per_sample"), " ms a sample"));
+    if (value("sm") != "-" || value("gpu_busy") != "-") {
+      row("gpu", str_cat(value("sm"), " of its SMs busy, a kernel on it ", value("gpu_busy"), " of the time"));
+    }
     row("memory", str_cat(value("rss_bytes"), " at most"));
     if (const auto slowest = slowest_of(run, 1); !slowest.empty()) {
       row("slowest", str_cat("batch ", slowest[0]->waited->batch, " of epoch ", slowest[0]->waited->epoch, ", after ",

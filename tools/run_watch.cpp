@@ -2,6 +2,8 @@
 
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
+#include "stages/device/gpu_activity.hpp"
+#include "stages/device/open_device.hpp"
 #include "tools/epoch_report.hpp"
 #include "tools/output.hpp"
 #include "tools/process.hpp"
@@ -138,6 +140,16 @@ json line_of(const loader_stats& now, const loader_stats& before) {
           {"verdict", verdict_json(now.verdict)}};
 }
 
+// What was not measured is not there, and `why` says so.
+json gpu_json(const stages::gpu_reading& of) {
+  json found = json::object();
+  if (of.sm) found["sm"] = *of.sm;
+  if (of.occupancy) found["sm_occupancy"] = *of.occupancy;
+  if (of.busy) found["busy"] = *of.busy;
+  if (!of.why.empty()) found["why"] = of.why;
+  return found;
+}
+
 json settings_json(const loader& train, const loader_stats& now) {
   const loader_plan& plan = train.plan();
   return {{"decode threads", plan.decode_threads},
@@ -157,6 +169,22 @@ int write_beside_and_rename(const std::string& path, std::string_view bytes) {
   return write_whole(path, std::as_bytes(std::span(bytes)));
 }
 
+void watch_gpu_of(const loader& train, run_watch_options& options) {
+  const device which = train.options().device;
+  const fallback used = train.stats().device.use;
+  if (which == host || used.use == "host") {
+    if (which != host && !used.why.empty()) options.why_no_gpu = str_cat("batches stay on the host: ", used.why);
+    return;
+  }
+  const stages::opened_device opened = stages::open_device(which);
+  const std::string address = opened.calls != nullptr ? opened.calls->facts().pci_address : std::string();
+  if (address.empty()) {
+    options.why_no_gpu = "CUDA does not say which GPU it is";
+  } else {
+    options.gpu = std::make_shared<stages::gpu_activity>(address);
+  }
+}
+
 /// The two files, and the thread that writes them.
 class run_watch::files {
  public:
@@ -166,6 +194,8 @@ class run_watch::files {
         windows_(options.windows),
         about_(options.about),
         labels_(options.labels),
+        gpu_(options.gpu),
+        why_no_gpu_(options.why_no_gpu),
         write_(options.write) {
     if (!metrics_.empty()) {
       const int failure = write_metrics_file();
@@ -245,6 +275,7 @@ class run_watch::files {
     line["cpu_s"] = cpu_s - std::exchange(cpu_s_before_, cpu_s);
     line["rss_bytes"] = rss_bytes_now();
     line["waits_ms"] = waits_json(take_waits());
+    line["gpu"] = gpu_json(gpu_ != nullptr ? gpu_->read() : stages::gpu_reading{.why = why_no_gpu_});
     if (!about_.empty()) {
       line["run"] = std::exchange(about_, {});
       line["settings"] = settings_json(train_, now);
@@ -267,6 +298,8 @@ class run_watch::files {
   const std::string windows_;
   json about_;
   const std::vector<metric_label> labels_;
+  const std::shared_ptr<stages::gpu_activity> gpu_;
+  const std::string why_no_gpu_;
   const std::function<int(const std::string&, std::string_view)> write_;
   std::FILE* lines_ = nullptr;
   loader_stats before_;

@@ -14,6 +14,10 @@
 #include <string_view>
 #include <vector>
 
+namespace leat::stages {
+class gpu_activity;
+}
+
 namespace leat::tools {
 
 /// Whoever reads the file finds it whole. 0 or the errno.
@@ -25,6 +29,7 @@ namespace leat::tools {
 ///   windows           a file of a JSON line each second; empty: none
 ///   about             a member "run" of the first of these lines: what was run
 ///   labels            of all metrics
+///   gpu               what looks at the GPU that batches go to, for these lines; null: none is looked at, and `why_no_gpu` says so
 ///   write             puts these bytes in the place of a file: 0 or the errno. Tests have disks of their own
 struct run_watch_options {
   std::string metrics = {};
@@ -33,8 +38,13 @@ struct run_watch_options {
   std::string windows = {};
   nlohmann::ordered_json about = {};
   std::vector<metric_label> labels = {};
+  std::shared_ptr<stages::gpu_activity> gpu = {};
+  std::string why_no_gpu = "batches stay on the host";
   std::function<int(const std::string& path, std::string_view bytes)> write = write_beside_and_rename;
 };
+
+/// Sets `gpu`, or why there is none.
+void watch_gpu_of(const loader& train, run_watch_options& options);
 
 /// Watches a loader from threads of its own until it ends, and then writes what has come since. A file that cannot be written later, and
 /// a disk that is full at any time, are told once on standard error; the run goes on.

@@ -98,6 +98,10 @@ std::string tensorboard_events(const recorded_run& run) {
     scalar("leat/batches_ready", line.batches_ready);
     scalar("leat/cores", rate(line.cpu_s));
     scalar("leat/rss_bytes", line.rss_bytes);
+    if (line.gpu) {
+      scalar("leat/gpu_sm", line.gpu->sm);
+      scalar("leat/gpu_busy", line.gpu->busy);
+    }
     if (line.waited) scalar("leat/next_wait_ms_p99", line.waited->p99_ms);
     std::string event = event_at(began_s + line.end_s, static_cast<std::uint64_t>(line.end_s));
     append_bytes(event, 5, summary);

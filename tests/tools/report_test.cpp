@@ -89,6 +89,62 @@ TEST(report, adds_up_what_a_run_came_to) {
   EXPECT_EQ(values.count("sm"), 0);
 }
 
+// Lines of a second, each with what it says of the GPU.
+std::string lines_with_gpu(const std::vector<std::string>& all) {
+  std::string text;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    text += "{\"t_s\":" + std::to_string(i + 1) + ",\"seconds\":1,\"samples\":10,\"gpu\":" + all[i] + "}\n";
+  }
+  return text;
+}
+
+std::string why_no(std::string_view name, const recorded_run& run) {
+  for (const tools::run_measure& each : measures_of(run, {})) {
+    if (each.name == name) return each.why;
+  }
+  return "there is no such measure";
+}
+
+TEST(report, has_the_gpu_as_it_was_measured_and_never_a_part_of_it_for_all) {
+  const std::string measured = R"({"sm":0.9,"sm_occupancy":0.4,"busy":1})";
+  const recorded_run whole =
+      parse_run("run", lines_with_gpu({measured, R"({"sm":0.7,"sm_occupancy":0.2,"busy":0.5})"}));
+  const auto values = values_of(whole);
+  EXPECT_DOUBLE_EQ(values.at("sm"), 0.8);
+  EXPECT_DOUBLE_EQ(values.at("sm_occupancy"), 0.3);
+  EXPECT_DOUBLE_EQ(values.at("gpu_busy"), 0.75);
+  EXPECT_TRUE(report_of({lines_with_gpu({measured})}, "sm>=0.8 gpu_busy>=0.9").keeps_limits());
+  EXPECT_FALSE(report_of({lines_with_gpu({measured})}, "sm>=0.95").keeps_limits());
+
+  const std::string only_busy = R"({"busy":0.93,"why":"no GPM"})";
+  const recorded_run older = parse_run("run", lines_with_gpu({only_busy}));
+  EXPECT_EQ(values_of(older).count("sm"), 0U);
+  EXPECT_DOUBLE_EQ(values_of(older).at("gpu_busy"), 0.93);
+  EXPECT_EQ(why_no("sm", older), "no GPM");
+  EXPECT_FALSE(report_of({lines_with_gpu({only_busy})}, "sm>=0").keeps_limits());
+
+  const std::string lost = R"({"why":"GPU is lost"})";
+  const recorded_run half = parse_run("run", lines_with_gpu({measured, measured, measured, lost}));
+  EXPECT_EQ(values_of(half).count("sm"), 0U);
+  EXPECT_EQ(why_no("sm", half), "only in 75 % of the run; then: GPU is lost");
+  for (const char* const none : {R"({"sm":1.5})", R"({"sm":-1})", R"({"sm":"1"})", "{}", "[]"}) {
+    EXPECT_EQ(values_of(parse_run("run", lines_with_gpu({none}))).count("sm"), 0U) << none;
+  }
+}
+
+TEST(report, draws_of_the_gpu_what_was_measured) {
+  const std::string page = report_of({lines_with_gpu({R"({"sm":0.9,"busy":1})"})}).as_html();
+  EXPECT_THAT(page, HasSubstr("<h2>The GPU</h2>"));
+  EXPECT_THAT(page, HasSubstr("SMs that were busy"));
+  const tools::run_report busy = report_of({lines_with_gpu({R"({"busy":0.5,"why":"no <GPM>"})"})}, "sm>=0.8");
+  EXPECT_THAT(busy.as_html(), HasSubstr("<h2>The GPU: time with a kernel on it</h2>"));
+  EXPECT_THAT(busy.as_html(), Not(HasSubstr("SMs that were busy")));
+  EXPECT_THAT(busy.as_html(), HasSubstr("not measured: no &lt;GPM>"));
+  EXPECT_EQ(wrong_with_xml(busy.as_html()), "");
+  EXPECT_THAT(busy.as_text(tools::terminal()), HasSubstr("a kernel on it 0.5 of the time"));
+  EXPECT_THAT(report_of({two_seconds()}).as_html(), Not(HasSubstr("The GPU")));
+}
+
 TEST(report, tells_nothing_of_what_an_older_file_lacks) {
   const auto values = values_of(parse_run("old", "{\"t_s\":2,\"seconds\":2,\"samples\":10,\"stalled_s\":1}\n"));
   EXPECT_EQ(values, (std::map<std::string, double>{{"samples_per_s", 5}, {"stall", 0.5}, {"quarantined", 0}}));

@@ -1,8 +1,10 @@
 // What others see of a run: files and a port.
 #include "tools/run_watch.hpp"
 
+#include "stages/device/gpu_activity.hpp"
 #include "tests/support/parse_metrics.hpp"
 #include "tests/support/photos.hpp"
+#include "tests/support/simulated_nvml.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tools/command.hpp"
 
@@ -186,6 +188,37 @@ TEST(epoch_watched, refuses_a_file_for_two_and_standard_output) {
   EXPECT_EQ(journal.exit_code, 2);
   EXPECT_THAT(journal.err, HasSubstr("--journal and --progress name the same file"));
   EXPECT_EQ(run({"epoch", folder, "--size", "32", "--metrics", "-"}).exit_code, 2);
+}
+
+TEST(run_watch, says_in_each_line_how_busy_the_gpu_is_or_why_that_is_not_known) {
+  const photo_folder photos;
+  leat::loader train = small_loader(photos);
+  const temporary_directory folder;
+  const std::string path = folder.path() / "run.jsonl";
+  const auto gpu_of_lines = [&](tools::run_watch_options options) {
+    options.windows = path;
+    tools::watch_gpu_of(train, options);
+    {
+      const run_watch watch(train, options);
+    }
+    const std::vector<std::string> lines = lines_of(text_of(path));
+    return json::parse(lines.at(0)).at("gpu");
+  };
+  EXPECT_EQ(gpu_of_lines({}), (json{{"why", "batches stay on the host"}}));
+  simulated_nvml& library = simulated_nvml_of(simulated_nvml_library);
+  library.sm = 61.5;
+  library.occupancy = 25;
+  library.percent = 93;
+  std::chrono::steady_clock::time_point now;
+  const auto gpu = std::make_shared<stages::gpu_activity>("0000:17:00.0", simulated_nvml_library,
+                                                          [&] { return now += std::chrono::seconds(1); });
+  EXPECT_EQ(gpu_of_lines({.gpu = gpu}), (json{{"sm", 0.615}, {"sm_occupancy", 0.25}, {"busy", 0.93}}));
+  library.gpm_supported = 0;
+  const auto older = std::make_shared<stages::gpu_activity>("0000:17:00.0", simulated_nvml_library);
+  const json told = gpu_of_lines({.gpu = older});
+  EXPECT_EQ(told.count("sm"), 0U);
+  EXPECT_EQ(told.at("busy"), 0.93);
+  EXPECT_THAT(told.at("why").get<std::string>(), HasSubstr("GPM"));
 }
 
 // The disk is full from the beginning, or later, or for a while.
