@@ -62,7 +62,7 @@ json labels_of(const tensor& values) {
 }
 
 batch_lines::batch_lines(const std::string& path, bool rows, std::string label, std::uint64_t bytes)
-    : file_(path == "-" ? output_file::standard_output() : output_file::continued(path, bytes)),
+    : file_(path == "-" ? output_file::standard_output() : output_file::continued(path, output_kind::batches, bytes)),
       rows_(rows),
       label_(std::move(label)) {
   file_.keep();

@@ -356,7 +356,7 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
   if (!arguments.plot.empty()) {
     const std::stop_callback leaving(stop.token(), leave);
     check_gnuplot(child_process);
-    output_file::check(arguments.plot);
+    output_file::check(arguments.plot, output_kind::plot);
   }
   if (arguments.create_bytes > 0 && !create(arguments, stop)) return stop.exit_code();
   const std::stop_callback leaving(stop.token(), leave);
@@ -369,7 +369,7 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
         str_cat(name(arguments.how.pattern), " reads, ", result.rows.front().fallbacks.backend.use, ", O_DIRECT ",
                 result.rows.front().fallbacks.direct.use);
     const std::string drawn = draw_plot(plot_script(result.rows, result.knees, title), child_process);
-    output_file picture(arguments.plot, output_file::appears::when_closed);
+    output_file picture(arguments.plot, output_kind::plot, output_file::appears::when_closed);
     picture.write(drawn);
     picture.close();
   }

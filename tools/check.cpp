@@ -79,7 +79,11 @@ void check_outputs(const check_arguments& arguments) {
     }
     if (path == &arguments.baseline || path->empty()) continue;
     if (*path != "-") {
-      output_file::check(*path);
+      const output_kind kind = path == &arguments.json  ? output_kind::findings
+                               : path == &arguments.ids ? output_kind::ids
+                                                        : output_kind::page;
+      check_replaces_own_kind(*path, kind, option);
+      output_file::check(*path, kind);
     } else if (!std::exchange(on_standard_output, option).empty()) {
       throw error(errc::usage,
                   str_cat(option, " - and another both write to standard output; give one of them a FILE"));
@@ -87,10 +91,10 @@ void check_outputs(const check_arguments& arguments) {
   }
 }
 
-void write(const std::string& path, const std::string& text) {
+void write(const std::string& path, output_kind kind, const std::string& text) {
   if (path.empty()) return;
   if (path == "-") return print(text);
-  output_file file(path, output_file::appears::when_closed);
+  output_file file(path, kind, output_file::appears::when_closed);
   file.write(text);
   file.close();
 }
@@ -159,9 +163,9 @@ int check(const check_arguments& arguments, interruption& stop) {
   const bool is_told_elsewhere = arguments.json == "-" || arguments.ids == "-" || arguments.page == "-";
   const std::chrono::duration<double> took = clock::now() - began;
   const std::string text = report.as_text(terminal::of(is_told_elsewhere ? stderr : stdout), took.count());
-  if (!arguments.json.empty()) write(arguments.json, json_text(report.as_json(), 1) + "\n");
-  if (!arguments.ids.empty()) write(arguments.ids, report.as_ids());
-  if (!arguments.page.empty()) write(arguments.page, check_page(report, arguments.host_bytes_max));
+  if (!arguments.json.empty()) write(arguments.json, output_kind::findings, json_text(report.as_json(), 1) + "\n");
+  if (!arguments.ids.empty()) write(arguments.ids, output_kind::ids, report.as_ids());
+  if (!arguments.page.empty()) write(arguments.page, output_kind::page, check_page(report, arguments.host_bytes_max));
   if (is_told_elsewhere) {
     std::fputs(text.c_str(), stderr);
   } else {

@@ -11,7 +11,6 @@
 #include "tools/epoch_report.hpp"
 #include "tools/fields.hpp"
 #include "tools/human.hpp"
-#include "tools/joined_traces.hpp"
 #include "tools/meeting.hpp"
 #include "tools/output.hpp"
 #include "tools/process.hpp"
@@ -342,9 +341,7 @@ struct made_of {
 // Before the run: hours later its spans are lost.
 void check_trace(const std::string& path) {
   if (path.empty()) return;
-  if (is_file_but_no_trace(path)) {
-    throw error(errc::usage, str_cat("--trace ", path, " would replace a file that is no trace; give another name"));
-  }
+  check_replaces_own_kind(path, output_kind::trace, "--trace");
   if (const int failure = can_write_whole(path); failure != 0) {
     throw explain_write(str_cat("cannot write --trace ", path), failure);
   }

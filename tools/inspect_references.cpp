@@ -18,7 +18,7 @@ void write_references(const std::vector<std::string>& sources, const open_option
                 str_cat("--references: they are written of one source, and ", sources.size(), " were given; name one"));
   }
   const datasets::referable_arrays found = datasets::arrays_to_refer_to(sources.front(), opening.arrays.fields);
-  output_file file(path, output_file::appears::when_closed);
+  output_file file(path, output_kind::references, output_file::appears::when_closed);
   datasets::write_references(found, [&](std::string_view text) { file.write(text, stop); });
   file.close();
 }

@@ -61,7 +61,7 @@ std::string npy_header(dtype type, const dimensions& shape, std::size_t multiple
 }
 
 void write_npy(const std::string& path, const tensor& values, const std::stop_token& stop) {
-  output_file file(path, output_file::appears::when_closed);
+  output_file file(path, output_kind::array, output_file::appears::when_closed);
   file.write(npy_header(values.type, values.shape), stop);
   file.write(values.as_bytes(), stop);
   file.close();

@@ -26,6 +26,12 @@
 namespace leat::tools {
 namespace {
 
+// Before anything of it is touched.
+std::string checked(std::string path, output_kind kind) {
+  check_replaces_own_kind(path, kind);
+  return path;
+}
+
 /// Where a file is written that appears when it is closed; empty: in its place.
 std::string partial_of(const std::string& path) {
   struct stat there{};
@@ -80,8 +86,8 @@ void complain(std::string_view command, std::string_view message) noexcept {
   std::fflush(stderr);
 }
 
-output_file::output_file(std::string path, appears when)
-    : path_(std::move(path)),
+output_file::output_file(std::string path, output_kind kind, appears when)
+    : path_(checked(std::move(path), kind)),
       partial_(when == appears::when_closed ? partial_of(path_) : ""),
       fd_(::open(written_path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
   if (fd_ < 0) fail(errno);
@@ -89,8 +95,8 @@ output_file::output_file(std::string path, appears when)
   is_regular_ = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-output_file output_file::continued(std::string path, std::uint64_t bytes) {
-  if (bytes == 0) return output_file(std::move(path));
+output_file output_file::continued(std::string path, output_kind kind, std::uint64_t bytes) {
+  if (bytes == 0) return output_file(std::move(path), kind);
   output_file file;
   file.path_ = std::move(path);
   file.keep();
@@ -100,11 +106,11 @@ output_file output_file::continued(std::string path, std::uint64_t bytes) {
   return file;
 }
 
-void output_file::check(const std::string& path) {
+void output_file::check(const std::string& path, output_kind kind) {
   struct stat there{};
   // Opening a pipe would wait for its reader, and closing it would end him.
   if (::stat(path.c_str(), &there) == 0 && S_ISFIFO(there.st_mode)) return;
-  const output_file tried(path, appears::when_closed);
+  const output_file tried(path, kind, appears::when_closed);
 }
 
 output_file output_file::standard_output() {

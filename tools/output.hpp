@@ -2,6 +2,8 @@
 // an error; a message that could not be is not.
 #pragma once
 
+#include "tools/output_kind.hpp"
+
 #include <leat/error.hpp>
 
 #include <nlohmann/json.hpp>
@@ -32,19 +34,19 @@ void complain(std::string_view command, std::string_view message) noexcept;
 /// Whether two options name one file, however it is spelled; never of an empty name, or of - for a standard stream.
 [[nodiscard]] bool is_same_file(const std::string& a, const std::string& b);
 
-/// A file that is written from front to back. Made anew; removed again where it is not finished.
-///   throws   error: permission, not_found (its directory), limit (a full disk), io; with path and what to do
+/// A file that is written from front to back. Made anew, in the place of its own kind alone; removed again where it is not finished.
+///   throws   error: usage (another file is there), permission, not_found (its directory), limit (a full disk), io; with path and what to do
 class output_file {
  public:
   /// when_closed: written beside its place, as PATH.partial; at once where a pipe or a device has that place.
   enum class appears : bool { at_once, when_closed };
-  explicit output_file(std::string path, appears when = appears::at_once);
+  output_file(std::string path, output_kind kind, appears when = appears::at_once);
   /// Goes on behind the first `bytes` of a file that is there, and removes what is beyond them; 0: begins it anew.
   ///   throws   as the constructor; error{errc::usage} where the file is shorter
-  [[nodiscard]] static output_file continued(std::string path, std::uint64_t bytes);
+  [[nodiscard]] static output_file continued(std::string path, output_kind kind, std::uint64_t bytes);
   /// Whether such a file could be made, for who has long to work before it is; leaves nothing behind.
   ///   throws   as the constructor
-  static void check(const std::string& path);
+  static void check(const std::string& path, output_kind kind);
   /// Standard output, which stays open.
   [[nodiscard]] static output_file standard_output();
   output_file(output_file&& other) noexcept;

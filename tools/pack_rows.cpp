@@ -105,7 +105,7 @@ datasets::pack_result pack_rows(const dataset& from, const std::string& out, row
       how.shuffle ? datasets::shuffled(from.size(), how.seed, "pack") : std::vector<std::uint64_t>{};
   const std::uint64_t rows_max = std::clamp<std::uint64_t>(window_bytes / layout.bytes, 1, window_rows_max);
   datasets::row_reader reader(*from.model(), layout.places, layout.bytes);
-  output_file file(out, output_file::appears::when_closed);
+  output_file file(out, output_kind::packed, output_file::appears::when_closed);
   file.write(header, how.stop);
   std::vector<std::uint64_t> samples;
   std::vector<std::byte> records;
@@ -123,7 +123,7 @@ datasets::pack_result pack_rows(const dataset& from, const std::string& out, row
   datasets::check_unchanged(*from.model());
   file.close();
   if (to == row_format::records) {
-    output_file beside(description, output_file::appears::when_closed);
+    output_file beside(description, output_kind::packed, output_file::appears::when_closed);
     beside.write(records_json(layout, from.size()), how.stop);
     beside.close();
   }

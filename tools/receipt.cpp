@@ -104,7 +104,7 @@ void write_proofs(const std::string& path, const stages::sealed_receipt& sealed,
   json whole{{"leat_receipt_proof", proof_version}, {"root", to_hex(sealed.root)}, {"run", run_of(sealed.of)}};
   json& names = whole["names"] = json::array();
   for (const looked_up& each : all) names.push_back(as_json(each));
-  output_file file(path, output_file::appears::when_closed);
+  output_file file(path, output_kind::proof, output_file::appears::when_closed);
   file.write(json_text(whole, 1) + "\n");
   file.close();
 }
@@ -309,7 +309,7 @@ int receipt(const receipt_arguments& arguments, interruption& stop) {
     throw error(errc::usage, str_cat("--proof takes at most ", count_text(proof_names_max), " names, and was given ",
                                      count_text(names.size()), "; write several proofs, of some of the names each"));
   }
-  if (proves) output_file::check(arguments.proof);
+  if (proves) output_file::check(arguments.proof, output_kind::proof);
   const auto leave = [&] { complain("receipt", str_cat("stopped by ", stop.name())); };
   const leaving_at_once leaving(stop, leave);
   stages::sealed_receipt sealed = as_named([&] {

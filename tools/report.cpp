@@ -83,7 +83,7 @@ void write_tensorboard(const std::string& folder, const std::vector<recorded_run
       throw error(errc::io, str_cat("cannot make the directory ", place, ": ", failure.message(),
                                     "; give --tensorboard a directory that you may write"));
     }
-    output_file file(place + "/events.out.tfevents.0.leat", output_file::appears::when_closed);
+    output_file file(place + "/events.out.tfevents.0.leat", output_kind::events, output_file::appears::when_closed);
     file.write(tensorboard_events(runs[i]));
     file.close();
   }
@@ -98,6 +98,7 @@ int join(const report_arguments& arguments) {
         arguments.price.empty())) {
     throw error(errc::usage, "--join-traces takes nothing but -o FILE; leave out what is about a run of --progress");
   }
+  if (arguments.page != "-") check_replaces_own_kind(arguments.page, output_kind::trace, "-o");
   std::vector<trace_file> files;
   for (const std::string& each : arguments.runs) {
     if (is_same_file(each, arguments.page)) {
@@ -112,7 +113,7 @@ int join(const report_arguments& arguments) {
   }
   std::vector<std::byte> packed;
   if (arguments.page.ends_with(".gz")) gzip(std::as_bytes(std::span(text)), packed);
-  output_file file(arguments.page, output_file::appears::when_closed);
+  output_file file(arguments.page, output_kind::trace, output_file::appears::when_closed);
   if (packed.empty()) {
     file.write(text);
   } else {
@@ -133,6 +134,7 @@ int report(const report_arguments& arguments) {
       throw error(errc::usage, str_cat("-o ", arguments.page, " is the run itself; give the page a name of its own"));
     }
   }
+  if (arguments.page != "-") check_replaces_own_kind(arguments.page, output_kind::page, "-o");
   const std::vector<run_limit> limits = parse_limits(arguments.limits);
   const measure_options options{.disk_peak = disk_peak_of(arguments.disk_peak)};
   run_report shown;
@@ -145,7 +147,7 @@ int report(const report_arguments& arguments) {
   if (arguments.page == "-") {
     print(shown.as_html());
   } else if (!arguments.page.empty()) {
-    output_file file(arguments.page, output_file::appears::when_closed);
+    output_file file(arguments.page, output_kind::page, output_file::appears::when_closed);
     file.write(shown.as_html());
     file.close();
   }
@@ -171,11 +173,11 @@ void add_report(CLI::App& leat, chosen_command& chosen) {
       ->type_name("RUN");
   add_text(app, "-o,--out", arguments->page, "FILE",
            "a page that needs nothing beside it; - is standard output, and the summary then goes to standard error");
-  add_text(
-      app, "--limits", arguments->limits, "LIMITS",
-      "as 'next_p99_ms<=50 au>=0.9': samples_per_s, stall, au, next_p50_ms, next_p90_ms, next_p99_ms, "
-      "next_max_ms, cpu, cpu_ms_per_sample, disk, cache_hit, rss_bytes, quarantined, sm, sm_occupancy, gpu_busy. What was not measured does "
-      "not keep its limit");
+  add_text(app, "--limits", arguments->limits, "LIMITS",
+           "as 'next_p99_ms<=50 au>=0.9': samples_per_s, stall, au, next_p50_ms, next_p90_ms, next_p99_ms, "
+           "next_max_ms, cpu, cpu_ms_per_sample, disk, cache_hit, rss_bytes, quarantined, sm, sm_occupancy, gpu_busy. "
+           "What was not measured does "
+           "not keep its limit");
   add_text(app, "--disk-peak", arguments->disk_peak, "RATE", "what the drive can give, as 3.1GB/s, for the limit disk");
   add_text(app, "--price-per-hour", arguments->price, "PRICE", "of the machine: what the run and its waits cost");
   add_text(app, "--tensorboard", arguments->tensorboard, "DIR",

@@ -198,6 +198,7 @@ class run_watch::files {
         why_no_gpu_(options.why_no_gpu),
         write_(options.write) {
     if (!metrics_.empty()) {
+      check_replaces_own_kind(metrics_, output_kind::metrics, "--metrics");
       const int failure = write_metrics_file();
       const bool is_full = failure == ENOSPC || failure == EDQUOT;  // no reason to end a run, now or later
       if (is_full) {
@@ -207,6 +208,7 @@ class run_watch::files {
       }
     }
     if (!windows_.empty()) {
+      check_replaces_own_kind(windows_, output_kind::progress, "--progress");
       lines_ = std::fopen(windows_.c_str(), "we");
       if (lines_ == nullptr) refuse("--progress", windows_, errno);
     }

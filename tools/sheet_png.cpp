@@ -1,3 +1,4 @@
+#include "tools/output_kind.hpp"
 #include "tools/png_encode.hpp"
 #include "tools/sheet.hpp"
 
@@ -5,7 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <span>
+#include <vector>
 
 namespace leat::tools {
 namespace {
@@ -62,7 +66,11 @@ std::vector<std::byte> sheet_png(const sheet& shown) {
     const std::uint32_t y = gap + i / columns * (cell_height + gap);
     place(whole, cell.seen ? *cell.seen : crossed_out(cell_width, cell_height), x, y);
   }
-  return encode_png(whole.rgb, whole.width, whole.height);
+  std::vector<std::byte> file = encode_png(whole.rgb, whole.width, whole.height);
+  constexpr std::ptrdiff_t behind_header = 33;  // signature, and IHDR with its 13 bytes
+  const auto chunk = std::as_bytes(std::span(png_software_chunk()));
+  file.insert(file.begin() + behind_header, chunk.begin(), chunk.end());
+  return file;
 }
 
 }  // namespace leat::tools

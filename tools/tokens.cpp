@@ -312,7 +312,7 @@ void check_out(const std::string& out, token_form to) {
   if (to == token_form::megatron && std::filesystem::exists(out)) {
     throw error(errc::usage, str_cat(out, " is there; remove it, or give another name"));
   }
-  output_file::check(out);
+  output_file::check(out, output_kind::tokens);
 }
 
 std::string progress(const terminal& screen, std::size_t columns, const measuring_progress& so_far) {
@@ -348,7 +348,7 @@ int make_tokens(const tokens_arguments& arguments, interruption& stop) {
   const clock::time_point began = clock::now();
   token_tally all;
   try {
-    output_file file(out, output_file::appears::when_closed);
+    output_file file(out, output_kind::tokens, output_file::appears::when_closed);
     std::vector<std::int32_t> lengths;
     const bool has_index = arguments.to == token_form::megatron;
     {
@@ -360,7 +360,7 @@ int make_tokens(const tokens_arguments& arguments, interruption& stop) {
     }
     if (all.tokens == 0) throw error(errc::unsupported, "the texts have no tokens: nothing was written");
     if (has_index) {
-      output_file index(index_path(out), output_file::appears::when_closed);
+      output_file index(index_path(out), output_kind::token_index, output_file::appears::when_closed);
       write_index(lengths, rule.type, index, stop.token());
       index.close();
     }

@@ -2,6 +2,7 @@
 
 #include "base/continued_file.hpp"
 #include "base/errno_words.hpp"
+#include "base/file_start.hpp"
 #include "base/text.hpp"
 
 #include <leat/error.hpp>
@@ -15,6 +16,22 @@
 #include <cstring>
 
 namespace leat::stages {
+namespace {
+
+constexpr std::size_t journal_start_bytes = 128;
+
+// A line begins as append() has it.
+void check_journal_replaceable(const std::string& path) {
+  constexpr std::string_view begins = "{\"epoch\":";
+  const file_start there = look_at_start(path, begins);
+  const bool is_journal =
+      there == file_start::same && first_bytes(path, journal_start_bytes).find(",\"sample\":") != std::string::npos;
+  if (is_journal || there == file_start::nothing || there == file_start::not_a_file) return;
+  throw error(errc::usage, str_cat("the journal ", path,
+                                   " would replace a file that is none; move that away, or give another name"));
+}
+
+}  // namespace
 
 std::string place_text(std::string_view source, std::optional<std::uint64_t> offset) {
   if (source.empty() && offset.value_or(0) == 0) return {};
@@ -29,6 +46,7 @@ std::string sample_text(const journal_entry& entry) {
 }
 
 journal::journal(const std::filesystem::path& path, std::uint64_t bytes) : path_(path.string()), bytes_(bytes) {
+  if (bytes == 0) check_journal_replaceable(path_);
   const std::string what = str_cat("the journal ", path_);
   const int fd = bytes > 0 ? continue_lines(path_, bytes, what)
                            : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -661,13 +661,20 @@ TEST(check, no_output_takes_the_place_of_a_sample) {
     EXPECT_EQ(text_of(sample), photo(102));
   };
   for (const std::string& each : {sample, link, other_name}) {
-    refused({"check", set.path().string(), "--json", each}, "--json ");
-    refused({"check", set.path().string(), "--ids", each}, "--ids ");
+    for (const char* const option : {"--json", "--ids", "--out"}) {
+      refused({"check", set.path().string(), option, each}, option + std::string(" "), "would replace a file that is no");
+    }
   }
   for (const char* const option : {"--journal", "--batches", "--state", "--metrics", "--progress"}) {
     refused({"epoch", set.path().string(), "--batch-size", "4", option, sample}, option);
   }
   refused({"epoch", set.path().string(), "--trace", sample}, "--trace", "would replace a file that is no trace");
+  // A sample that is of the kind that is written.
+  const std::string lines = set.beside("lines.jsonl");
+  write_file(lines, "{\"t_s\":1,\"seconds\":1,\"samples\":3}\n");
+  const ended itself = run({"epoch", lines, "--progress", lines});
+  EXPECT_EQ(itself.exit_code, 2);
+  EXPECT_THAT(itself.err, AllOf(HasSubstr("--progress"), HasSubstr("is one of the files that samples are read from")));
 }
 
 TEST(check, a_sample_is_over_budget_where_a_loader_has_no_room_for_it) {
