@@ -186,7 +186,7 @@ class loader::pipeline final : public line_events {
                  .io_threads = io_threads_at_first(run_, options_),
                  .connections = options_.tune == tuning::on ? stages::connections_at_first : 0},
                 batch_pool_, io_, reads_, rows_),
-        tuner_(options_.tune == tuning::on, depths_),
+        tuner_(options_.tune == tuning::on, depths_, *timeline_),
         stalls_(options_.timeline, options_.world.rank, *timeline_, delivery_) {
     if (options_.reader.direct == choice::on) reads_.check_first_files();  // before others have been given references
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,
@@ -205,7 +205,9 @@ class loader::pipeline final : public line_events {
                             .cores = usable_cores(),
                             .why_no_cache = remote_before_.cache});
     delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) {
-      if (watch_.handed_out(now, batches) && tuner_.on()) tuner_.see(watch_.verdict_of_last(), watch_.seconds_at(now));
+      if (watch_.handed_out(now, batches) && tuner_.on()) {
+        tuner_.see(watch_.verdict_of_last(), watch_.seconds_at(now), now);
+      }
       note_queues(now);
     });
     watch_.begin();

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <span>
@@ -212,6 +213,21 @@ class trace_text {
     }
   }
 
+  /// The tuner's line, behind all that track() has written.
+  void begin_steps() {
+    ++track_;
+    append_name("thread_name", track_, "tuner");
+  }
+  void step(const tuning_step& of, std::uint64_t at_ns) {
+    begin_event();
+    str_append(text_, R"("name":)", json_string(str_cat(of.setting, " ", of.from, " to ", of.to)),
+               R"(,"ph":"i","s":"t","tid":)", track_, R"(,"ts":)");
+    append_us(text_, exact_in_double(at_ns));
+    str_append(text_, R"(,"args":{"setting":)", json_string(of.setting), R"(,"from":)", of.from, R"(,"to":)", of.to,
+               R"(,"why":)", json_string(of.why), R"(,"samples_per_s":)", nlohmann::json(of.samples_per_s).dump(),
+               R"(,"stall_share":)", nlohmann::json(of.stall_share).dump(), "}}");
+  }
+
   [[nodiscard]] std::string take(std::uint64_t base_ns) {
     return str_cat("{\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":", base_ns, ",\"traceEvents\":[\n", text_,
                    "\n]}\n");
@@ -274,6 +290,18 @@ void timeline::note(line_queue which, std::uint64_t at_ns, std::uint64_t length)
                 .row = static_cast<std::uint32_t>(which)});
 }
 
+void timeline::note(std::uint64_t at_ns, const tuning_step& step) {
+  if (!on()) return;
+  const mutex_lock lock(steps_mutex_);
+  steps_.push_back({at_ns, step});
+  if (steps_.size() > steps_kept) steps_.pop_front();
+}
+
+std::deque<timeline::step_at> timeline::steps() const {
+  const mutex_lock lock(steps_mutex_);
+  return steps_;
+}
+
 std::string timeline::to_json(std::uint32_t rank) const {
   std::vector<shown_track> all;
   if (on()) {
@@ -301,6 +329,8 @@ std::string timeline::to_json(std::uint32_t rank) const {
     for (const timeline_span& span : each.spans) first_ns = std::min(first_ns, span.begin_ns);
   }
   for (const timeline_span& each : lengths) first_ns = std::min(first_ns, each.begin_ns);
+  const std::deque<step_at> changed = steps();
+  for (const step_at& each : changed) first_ns = std::min(first_ns, each.at_ns);
   const auto system = std::chrono::system_clock::now().time_since_epoch();
   const auto system_ns =
       static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(system).count());
@@ -310,6 +340,8 @@ std::string timeline::to_json(std::uint32_t rank) const {
   text.process();
   if (on()) text.name_marks(marks_->names());
   for (const shown_track& each : all) text.track(each, to_system_ns - base_ns);
+  if (!changed.empty()) text.begin_steps();
+  for (const step_at& each : changed) text.step(each.step, each.at_ns + to_system_ns - base_ns);
   text.arrows(arrows_of(all), to_system_ns - base_ns);
   text.lengths(lengths, to_system_ns - base_ns);
   return text.take(base_ns);

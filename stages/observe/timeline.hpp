@@ -1,11 +1,15 @@
 // What each thread and each batch of a line did when: its tracks, and the file that a viewer of traces shows.
 #pragma once
 
+#include "base/mutex.hpp"
 #include "stages/observe/marks.hpp"
 #include "stages/observe/timeline_track.hpp"
 
+#include <leat/stats.hpp>
+
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,6 +36,9 @@ class timeline {
   /// How long a queue is now. Thread: one at a time.
   void note(line_queue which, std::uint64_t at_ns, std::uint64_t length) const noexcept;
 
+  /// A setting was changed. There are few of these: the last ones are kept beside the rings. Thread: any.
+  void note(std::uint64_t at_ns, const tuning_step& step) ABSL_LOCKS_EXCLUDED(steps_mutex_);
+
   /// All spans as Chrome's trace events (JSON), which ui.perfetto.dev shows. A batch is tied by an arrow to the call of next() that got it.
   /// Reads that overlap are on several lines. What a device did begins where it was queued, and is as long as the device says.
   /// Times are microseconds since "baseTimeNanoseconds" of the system's clock, in eighths; that moment is torch.profiler's.
@@ -39,6 +46,7 @@ class timeline {
   [[nodiscard]] std::string to_json(std::uint32_t rank) const;
 
  private:
+  static constexpr std::size_t steps_kept = 100;
   using tracks = std::vector<std::unique_ptr<timeline_track>>;
 
   [[nodiscard]] static timeline_track* of(const tracks& all, std::size_t number) noexcept {
@@ -53,6 +61,13 @@ class timeline {
   tracks decode_threads_;
   std::unique_ptr<timeline_track> device_;
   std::unique_ptr<timeline_track> queues_;
+  struct step_at {
+    std::uint64_t at_ns = 0;
+    tuning_step step;
+  };
+  [[nodiscard]] std::deque<step_at> steps() const ABSL_LOCKS_EXCLUDED(steps_mutex_);
+  mutable mutex steps_mutex_;
+  std::deque<step_at> steps_ ABSL_GUARDED_BY(steps_mutex_);
 };
 
 }  // namespace leat::stages

@@ -1,21 +1,23 @@
 #include "stages/run/line_tuner.hpp"
 
+#include "stages/observe/timeline.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace leat::stages {
 
-void line_tuner::see(const verdict& window, double at_s) {
+void line_tuner::see(const verdict& window, double at_s, std::uint64_t at_ns) {
   if (!on_) return;
   const std::optional<tuning_change> change = tuner_.see(window);
   if (change) depths_.set(change->to);
   const mutex_lock lock(mutex_);
   frozen_ = tuner_.is_frozen();
-  if (change) remember(*change, window, at_s);
+  if (change) remember(*change, window, at_s, at_ns);
 }
 
-void line_tuner::remember(const tuning_change& change, const verdict& window, double at_s) {
+void line_tuner::remember(const tuning_change& change, const verdict& window, double at_s, std::uint64_t at_ns) {
   struct changed {
     std::string_view setting;
     std::uint32_t from;
@@ -34,6 +36,7 @@ void line_tuner::remember(const tuning_change& change, const verdict& window, do
                       .why = std::string(change.why),
                       .samples_per_s = window.samples_per_s,
                       .stall_share = window.stall_share});
+    seen_.note(at_ns, steps_.back());
     ++steps_in_all_;
     if (steps_.size() > steps_kept) steps_.pop_front();
   }

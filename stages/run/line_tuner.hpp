@@ -14,26 +14,32 @@
 
 namespace leat::stages {
 
-/// Refers to its argument, which the loader keeps.
+class timeline;
+
+/// Refers to its arguments, which the loader keeps.
 class line_tuner {
  public:
   static constexpr std::size_t steps_kept = 100;
 
   ///   on   otherwise it changes nothing
-  line_tuner(bool on, depth_control& depths) : on_(on), depths_(depths), tuner_(depths.now(), depths.most()) {}
+  ///   seen   each step is noted there
+  line_tuner(bool on, depth_control& depths, timeline& seen)
+      : on_(on), depths_(depths), seen_(seen), tuner_(depths.now(), depths.most()) {}
 
   [[nodiscard]] bool on() const noexcept { return on_; }
   /// A window has ended. Thread: the one that hands out batches, one at a time.
-  ///   at_s   since the loader began
-  void see(const verdict& window, double at_s);
+  ///   at_s, at_ns   since the loader began, and of the clock
+  void see(const verdict& window, double at_s, std::uint64_t at_ns);
   /// Thread: any.
   [[nodiscard]] tuning_stats count() const;
 
  private:
-  void remember(const tuning_change& change, const verdict& window, double at_s) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void remember(const tuning_change& change, const verdict& window, double at_s, std::uint64_t at_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const bool on_;
   depth_control& depths_;
+  timeline& seen_;
   tuner tuner_;  // of the thread that hands out
   mutable mutex mutex_;
   std::deque<tuning_step> steps_ ABSL_GUARDED_BY(mutex_);

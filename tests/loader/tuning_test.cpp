@@ -12,11 +12,13 @@
 #include <leat/stats.hpp>
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -68,6 +70,46 @@ TEST(tuning_of_a_run, gives_cores_back_to_a_slow_trainer_and_says_so) {
     threads = each.to;
   }
   EXPECT_EQ(seen.decode_threads, threads);
+}
+
+TEST(tuning_of_a_run, has_each_step_in_the_timeline_at_its_time) {
+  const watchdog dog("tuning");
+  const fake_dataset set(testing::labels(480));
+  loader_options options = small_options();
+  options.epochs = 1;
+  options.digests = false;
+  options.decode_threads = 4;
+  options.tune = tuning::on;
+  options.timeline.bytes = std::size_t{1} << 20;
+  options.windows = {.batches = 8, .seconds = 0.02};
+  loader train(set, options, {testing::slow_field(100us, testing::passing::asleep)});
+  while (const auto got = train.next_blocking()) std::this_thread::sleep_for(8ms);  // a trainer's step
+  const testing::temporary_directory here;
+  const std::string path = here.path() / "t.json";
+  train.write_timeline(path);
+  const auto trace = nlohmann::json::parse(std::ifstream(path));
+  const std::vector<tuning_step> steps = train.stats().tuned.steps;
+  ASSERT_FALSE(steps.empty());
+  std::vector<nlohmann::json> noted;
+  std::vector<double> ends;  // of the calls of next()
+  for (const nlohmann::json& each : trace.at("traceEvents")) {
+    if (each.at("ph") == "i") noted.push_back(each);
+    if (each.at("name") == "next()") ends.push_back(each.at("ts").get<double>() + each.at("dur").get<double>());
+  }
+  ASSERT_EQ(noted.size(), steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(noted[i].at("name"),
+              steps[i].setting + " " + std::to_string(steps[i].from) + " to " + std::to_string(steps[i].to));
+    EXPECT_EQ(noted[i].at("args").at("setting"), steps[i].setting);
+    EXPECT_EQ(noted[i].at("args").at("from"), steps[i].from);
+    EXPECT_EQ(noted[i].at("args").at("to"), steps[i].to);
+    EXPECT_EQ(noted[i].at("args").at("why"), steps[i].why);
+    EXPECT_NEAR((noted[i].at("ts").get<double>() - noted[0].at("ts").get<double>()) * 1e-6,
+                steps[i].at_s - steps[0].at_s, 1e-5);
+    // A window ends with a batch that is handed out, at about the end of that call.
+    EXPECT_LE(noted[i].at("ts").get<double>(), ends.back() + 1e3);
+    EXPECT_GE(noted[i].at("ts").get<double>(), ends.front());
+  }
 }
 
 TEST(tuning_of_a_run, changes_no_byte) {

@@ -197,6 +197,39 @@ TEST(timeline, shows_requests_with_their_parts_inside_and_ties_them_to_their_bat
   }
 }
 
+TEST(timeline, shows_what_the_tuner_changed_on_a_line_of_its_own) {
+  timeline seen(std::size_t{1} << 20, 1, 1, 1);
+  seen.trainer()->add({.of = activity::wait, .begin_ns = 1'000'000, .end_ns = 2'000'000});
+  EXPECT_EQ(nlohmann::json::parse(seen.to_json(0)).dump().find("tuner"), std::string::npos) << "nothing was changed";
+  for (std::uint32_t i = 0; i < 103; ++i) {
+    seen.note(2'000'000 + i * 1'000'000,
+              {.setting = "decode_threads", .from = i, .to = i + 1, .why = "decode", .samples_per_s = 12.5, .stall_share = 0.25});
+  }
+  const auto file = nlohmann::json::parse(seen.to_json(3));
+  int tuner = -1;
+  double wait_ends = 0;
+  std::vector<nlohmann::json> steps;
+  for (const nlohmann::json& each : file["traceEvents"]) {
+    if (each["name"] == "thread_name" && each["args"]["name"] == "tuner") tuner = each["tid"];
+    if (each["name"] == "next()") wait_ends = each["ts"].get<double>() + each["dur"].get<double>();
+    if (each["ph"] == "i") steps.push_back(each);
+  }
+  ASSERT_EQ(steps.size(), 100U) << "the last ones";
+  EXPECT_EQ(steps[0]["tid"], tuner);
+  EXPECT_EQ(steps[0]["pid"], 3);
+  EXPECT_EQ(steps[0]["name"], "decode_threads 3 to 4");
+  EXPECT_EQ(steps[0]["args"], (nlohmann::json{{"setting", "decode_threads"},
+                                               {"from", 3},
+                                               {"to", 4},
+                                               {"why", "decode"},
+                                               {"samples_per_s", 12.5},
+                                               {"stall_share", 0.25}}));
+  EXPECT_NEAR(steps[0]["ts"].get<double>() - wait_ends, 3'000, 0.5);
+  timeline off(0, 1, 1, 1);
+  off.note(1, {.setting = "batches", .from = 1, .to = 2, .why = "read"});
+  EXPECT_EQ(off.to_json(0).find("tuner"), std::string::npos);
+}
+
 TEST(timeline, leaves_out_parts_whose_request_its_ring_has_lost) {
   timeline_track ring("reads", 2);
   ring.add({.of = activity::request, .begin_ns = 1, .end_ns = 9});
