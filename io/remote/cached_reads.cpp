@@ -1,5 +1,6 @@
 #include "io/remote/cached_reads.hpp"
 
+#include "base/clock.hpp"
 #include "base/errno_words.hpp"
 #include "base/start_thread.hpp"
 #include "base/text.hpp"
@@ -191,7 +192,7 @@ void cached_reads::have_read(cached_read& read) noexcept {
   transfer_counts::add(around_.counts->bytes_from_cache, asked.bytes);
   asked.failure = 0;
   asked.data = local.data.subspan(asked.offset - local.offset, asked.bytes);
-  end(read);
+  end(read, true);
 }
 
 void cached_reads::read_again(cached_read& read) {
@@ -203,14 +204,16 @@ void cached_reads::have_received(cached_read& read) noexcept {
   read_operation& asked = *read.asked;
   asked.failure = 0;
   asked.data = asked.into.bytes.first(asked.bytes);
-  end(read);
+  end(read, false);
 }
 
-void cached_reads::end(cached_read& read) noexcept {
+void cached_reads::end(cached_read& read, bool is_local) noexcept {
   read_operation& asked = *read.asked;
   delete &read;
   asked.state = nullptr;
+  is_local_end_ = is_local;
   asked.done(asked);
+  is_local_end_ = false;
 }
 
 void cached_reads::go_remote(cached_read& read) noexcept {
@@ -496,7 +499,10 @@ void cached_reads::have_filled(const std::shared_ptr<fill>& ended) {
   if (is_whole_of_version(*ended)) {
     const std::uint64_t room = page_end(ended->into.size());
     std::memset(ended->bytes->at.get() + ended->into.size(), 0, room - ended->into.size());
+    const bool is_seen = observer_.load(std::memory_order_acquire) != nullptr;
+    const std::uint64_t write_ns = is_seen ? now_ns() : 0;
     const int failure = object.fill(ended->block, {ended->bytes->at.get(), room}, around_.loop->wants_direct());
+    if (is_seen) tell_of(*ended, write_ns, now_ns());
     if (failure == 0) {
       transfer_counts::add(around_.counts->cached_blocks, 1);
     } else {
@@ -504,6 +510,7 @@ void cached_reads::have_filled(const std::shared_ptr<fill>& ended) {
       around_.cache->have_failed(ended->file, str_cat(object.data_path(), ": ", errno_words(failure)), failure);
     }
   } else {
+    tell_of(*ended, 0, 0);
     object.give_up(ended->block);
     if (ended->end == fetch_end::whole) {
       around_.cache->have_failed(
@@ -517,6 +524,16 @@ void cached_reads::have_filled(const std::shared_ptr<fill>& ended) {
   }
   spare_.push_back(std::move(ended->bytes));
   fills_.erase(name);
+}
+
+void cached_reads::tell_of(const fill& ended, std::uint64_t write_ns, std::uint64_t written_ns) const noexcept {
+  cached_block_observer* const told = observer_.load(std::memory_order_acquire);
+  if (told == nullptr || ended.times.ended_ns == 0) return;
+  told->have_fetched({.request = ended.times,
+                      .write_ns = write_ns,
+                      .written_ns = written_ns,
+                      .bytes = ended.into.size(),
+                      .block = ended.block});
 }
 
 }  // namespace leat::io

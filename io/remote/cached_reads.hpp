@@ -9,6 +9,7 @@
 #include "io/files/file_table.hpp"
 #include "io/files/source.hpp"
 #include "io/remote/http_client.hpp"
+#include "io/remote/networked.hpp"
 #include "io/remote/object_cache.hpp"
 #include "io/remote/transfer_counts.hpp"
 
@@ -76,6 +77,10 @@ class cached_reads {
   ///   facts   as of start()
   void hint(std::uint32_t file, const object_facts& facts, std::uint64_t offset, std::uint64_t bytes);
 
+  /// As networked has it.
+  [[nodiscard]] bool is_read_from_cache() const noexcept { return is_local_end_; }
+  void observe_blocks(cached_block_observer& told) { observer_.store(&told, std::memory_order_release); }
+
  private:
   struct cached_read;
   struct fill;
@@ -105,7 +110,7 @@ class cached_reads {
   void have_read(cached_read& read) noexcept;
   void read_again(cached_read& read);
   void have_received(cached_read& read) noexcept;
-  void end(cached_read& read) noexcept;
+  void end(cached_read& read, bool is_local) noexcept;
   void go_remote(cached_read& read) noexcept;
   void fail(cached_read& read) noexcept;
   void send(cached_read& read);
@@ -124,9 +129,12 @@ class cached_reads {
   [[nodiscard]] bool has_memory_for(const cached_object& object);
   [[nodiscard]] bool start_fill(const block_ahead& wanted);
   void have_filled(const std::shared_ptr<fill>& ended);
+  void tell_of(const fill& ended, std::uint64_t write_ns, std::uint64_t written_ns) const noexcept;
 
   const surroundings around_;
   const room allowed_;
+  std::atomic<cached_block_observer*> observer_{nullptr};
+  bool is_local_end_ = false;                                   // of the read that is done now; the loop's
   hash_map<std::uint32_t, std::unique_ptr<local_file>> files_;  // the loop's
 
   async::posted_functions posted_;

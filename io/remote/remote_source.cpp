@@ -106,6 +106,10 @@ class connected_objects final : public source, public networked {
     client_.set_connections(std::clamp(connections, std::uint32_t{1}, connections_));
   }
   [[nodiscard]] const request_times* request_of_read() const noexcept override { return request_; }
+  [[nodiscard]] bool is_read_from_cache() const noexcept override { return cached_ && cached_->is_read_from_cache(); }
+  void observe_blocks(cached_block_observer& told) override {
+    if (cached_) cached_->observe_blocks(told);
+  }
 
   void cancel(read_operation& operation) override { static_cast<read_path*>(operation.state)->cancel(); }
   [[nodiscard]] error explain(const read_operation& failed) const override {

@@ -179,9 +179,15 @@ class trace_text {
       append_us(text_, begin_ns);
       text_ += R"(,"dur":)";
       append_us(text_, end_ns - begin_ns);
+      if (span.of == activity::block) {
+        str_append(text_, R"(,"args":{"bytes":)", span.batch);
+        if (has_row(span)) str_append(text_, R"(,"block":)", span.row);
+        text_ += "}}";
+        continue;
+      }
       if (has_batch(span)) {
         str_append(text_, R"(,"args":{"epoch":)", span.epoch, R"(,"batch":)", span.batch);
-        const bool is_read = span.of == activity::read || span.of == activity::fetch;
+        const bool is_read = span.of == activity::read || span.of == activity::fetch || span.of == activity::hit;
         const std::string_view row = is_read                        ? R"(,"reads":)"
                                      : span.of == activity::request ? R"(,"requests":)"
                                                                     : R"(,"row":)";
@@ -276,7 +282,8 @@ timeline::timeline(std::size_t bytes, std::uint32_t batches, std::uint32_t io_th
   for (std::uint32_t i = 0; i < io_threads; ++i) {
     reads_.push_back(std::make_unique<read_track>(str_cat("reads of I/O thread ", i), spans / 16 * 3 / io_threads));
   }
-  add(decode_threads_, "decode thread", decode_threads, spans / 8 * 3);
+  add(decode_threads_, "decode thread", decode_threads, spans / 32 * 11);
+  blocks_ = std::make_unique<block_track>(spans / 32);
   device_ = std::make_unique<timeline_track>("device", spans / 32);
   queues_ = std::make_unique<timeline_track>("queues", spans / 32);
 }
@@ -314,6 +321,7 @@ std::string timeline::to_json(std::uint32_t rank) const {
       add_lanes(all, reads_[i]->track().name(), taken_of(spans, activity::request, true));
       add_lanes(all, str_cat("requests of I/O thread ", i), taken_of(spans, activity::request, false));
     }
+    add_lanes(all, blocks_->track().name(), blocks_->track().spans());
     for (const auto& each : decode_threads_) {
       const std::vector<timeline_span> spans = each->spans();
       all.push_back({.name = each->name(), .spans = taken_of(spans, activity::sample, true)});

@@ -32,6 +32,7 @@ class timeline {
   [[nodiscard]] read_track* reads(std::size_t io_thread) const noexcept {
     return io_thread < reads_.size() ? reads_[io_thread].get() : nullptr;
   }
+  [[nodiscard]] block_track* blocks() const noexcept { return blocks_.get(); }
   [[nodiscard]] timeline_track* device() const noexcept { return device_.get(); }
   /// How long a queue is now. Thread: one at a time.
   void note(line_queue which, std::uint64_t at_ns, std::uint64_t length) const noexcept;
@@ -59,6 +60,7 @@ class timeline {
   tracks io_threads_;
   std::vector<std::unique_ptr<read_track>> reads_;
   tracks decode_threads_;
+  std::unique_ptr<block_track> blocks_;
   std::unique_ptr<timeline_track> device_;
   std::unique_ptr<timeline_track> queues_;
   struct step_at {

@@ -39,6 +39,10 @@ std::string_view name(activity of) noexcept {
       return "compute on the device";
     case activity::queue:
       return "queue";
+    case activity::hit:
+      return "read of the cache";
+    case activity::block:
+      return "block into the cache";
     case activity::request:
       return "request";
     case activity::connect:
@@ -47,6 +51,8 @@ std::string_view name(activity of) noexcept {
       return "wait for the answer";
     case activity::receive:
       return "receive";
+    case activity::store:
+      return "write to the cache";
     case activity::sample:
       return "sample";
     case activity::sample_read:
@@ -76,26 +82,49 @@ void timeline_track::add(const timeline_span& span) noexcept {
   added_.store(number + 1, std::memory_order_release);
 }
 
+namespace {
+
+// A part of a span that begins when its bytes were wanted, and lies in it.
+void add_part(timeline_track& to, timeline_span whole, activity of, std::uint64_t from_ns, std::uint64_t to_ns) {
+  if (from_ns == 0) return;
+  const std::uint64_t end_ns = whole.end_ns;
+  whole.of = of;
+  whole.row = timeline_span::no_row;
+  whole.begin_ns = std::clamp(from_ns, whole.begin_ns, end_ns);
+  whole.end_ns = to_ns == 0 ? end_ns : std::clamp(to_ns, whole.begin_ns, end_ns);
+  to.add(whole);
+}
+
+void add_parts(timeline_track& to, const timeline_span& whole, const io::request_times& times, std::uint64_t end_ns) {
+  add_part(to, whole, activity::connect, times.opened_ns, times.asked_ns);
+  add_part(to, whole, activity::answer, times.asked_ns, times.answered_ns);
+  add_part(to, whole, activity::receive, times.answered_ns, end_ns);
+}
+
+}  // namespace
+
 void read_track::add(const io::request_times& served, std::uint32_t epoch, std::uint64_t batch) noexcept {
-  timeline_span span{.of = activity::request,
-                     .begin_ns = served.wanted_ns,
-                     .end_ns = std::max(served.wanted_ns, served.ended_ns),
-                     .epoch = epoch,
-                     .batch = batch,
-                     .row = reads_};
-  const std::uint64_t end_ns = span.end_ns;
+  const timeline_span span{.of = activity::request,
+                           .begin_ns = served.wanted_ns,
+                           .end_ns = std::max(served.wanted_ns, served.ended_ns),
+                           .epoch = epoch,
+                           .batch = batch,
+                           .row = reads_};
   track_.add(span);
-  span.row = timeline_span::no_row;
-  const auto part = [&](activity of, std::uint64_t from_ns, std::uint64_t to_ns) {
-    if (from_ns == 0) return;
-    span.of = of;
-    span.begin_ns = std::clamp(from_ns, served.wanted_ns, end_ns);
-    span.end_ns = to_ns == 0 ? end_ns : std::clamp(to_ns, span.begin_ns, end_ns);
-    track_.add(span);
-  };
-  part(activity::connect, served.opened_ns, served.asked_ns);
-  part(activity::answer, served.asked_ns, served.answered_ns);
-  part(activity::receive, served.answered_ns, end_ns);
+  add_parts(track_, span, served, span.end_ns);
+}
+
+void block_track::have_fetched(const io::cached_block_times& of) noexcept {
+  timeline_span span{.of = activity::block,
+                     .begin_ns = of.request.wanted_ns,
+                     .end_ns = std::max({of.request.wanted_ns, of.request.ended_ns, of.written_ns}),
+                     .batch = of.bytes,
+                     .row = of.block};
+  const mutex_lock lock(mutex_);
+  track_.add(span);
+  span.batch = timeline_span::no_batch;
+  add_parts(track_, span, of.request, std::max(of.request.ended_ns, span.begin_ns));
+  add_part(track_, span, activity::store, of.write_ns, of.written_ns);
 }
 
 std::vector<timeline_span> timeline_track::spans() const {

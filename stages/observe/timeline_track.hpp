@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "base/mutex.hpp"
 #include "io/remote/networked.hpp"
 
 #include <atomic>
@@ -33,6 +34,9 @@ namespace leat::stages {
 ///   compute    of a batch there: decoding and finishing
 ///   request    over the network, that served a read: from when the bytes were wanted. `row` is how many it stands for. Its parts follow it:
 ///              connect, answer (from its question to the answer's header), receive
+///   block      that was fetched into a cache on a drive, over the network: `row` is its number in its object, `batch` its bytes. Its parts
+///              follow it: those of a request, and store, its writing
+///   hit        as `fetch`, of bytes that were on that drive already
 ///   sample     that a decode thread has made: from the begin of its reads. Its parts follow it: sample_read, sample_wait (for a thread);
 ///              the rest is its decoding
 ///   queue      no span: at its begin the queue that `row` is was as long as `batch` says
@@ -53,10 +57,13 @@ enum class activity : std::uint8_t {
   copy,
   compute,
   queue,
+  hit,
+  block,
   request,
   connect,
   answer,
   receive,
+  store,
   sample,
   sample_read,
   sample_wait
@@ -65,7 +72,7 @@ enum class activity : std::uint8_t {
 [[nodiscard]] std::string_view name(activity of) noexcept;
 /// Of the span before it in its ring.
 [[nodiscard]] constexpr bool is_part(activity of) noexcept {
-  return (of >= activity::connect && of <= activity::receive) || of > activity::sample;
+  return (of >= activity::connect && of <= activity::store) || of > activity::sample;
 }
 
 struct timeline_span {
@@ -171,6 +178,18 @@ class read_track {
   timeline_track track_;
   std::uint64_t noted_ns_ = 0;
   std::uint32_t reads_ = 0;  // since then
+};
+
+/// The blocks that were fetched into a cache. They are few, and of any thread.
+class block_track final : public io::cached_block_observer {
+ public:
+  explicit block_track(std::size_t spans) : track_("cache", spans) {}
+  void have_fetched(const io::cached_block_times& of) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] const timeline_track& track() const noexcept { return track_; }
+
+ private:
+  mutex mutex_;           // of who adds
+  timeline_track track_;  // read by any thread
 };
 
 }  // namespace leat::stages

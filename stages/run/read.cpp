@@ -91,6 +91,7 @@ reader_stage::reader_stage(const datasets::dataset_model& dataset,
   for (std::size_t loop = 0; loop < sources_.loops(); ++loop) {
     for (std::uint32_t source = 0; source < timed_here_.size(); ++source) {
       networked_.push_back(dynamic_cast<io::networked*>(&sources_.source_of(loop, source)));
+      if (networked_.back() != nullptr && seen.blocks() != nullptr) networked_.back()->observe_blocks(*seen.blocks());
     }
   }
 }
@@ -298,10 +299,7 @@ void reader_stage::count(io::set_read& ended, const batch_in_flight& batch, bool
     flight_times_[loop].record_alone(end_ns - ended.started_ns);
     ended.ended_ns = end_ns;
   }
-  if (tracks_[loop] != nullptr) {
-    tracks_[loop]->ended(timed_here ? activity::fetch : activity::read, ended.started_ns, end_ns, batch.plan.epoch,
-                         batch.plan.index, request_of(loop, ended.source));
-  }
+  if (tracks_[loop] != nullptr) note(ended, batch, end_ns);
   if (batch.record != nullptr) {
     batch.record->add(loop, ended.started_ns, end_ns, ended.offset, ended.bytes, batch.sending.number,
                       first_file_[ended.source] + ended.file, is_leased);
@@ -309,9 +307,13 @@ void reader_stage::count(io::set_read& ended, const batch_in_flight& batch, bool
   if (ended.failure == 0) bytes_.fetch_add(ended.data.size(), std::memory_order_relaxed);
 }
 
-const io::request_times* reader_stage::request_of(std::size_t loop, std::uint32_t source) const noexcept {
-  const io::networked* const from = networked_[loop * timed_here_.size() + source];
-  return from != nullptr ? from->request_of_read() : nullptr;
+void reader_stage::note(const io::set_read& ended, const batch_in_flight& batch, std::uint64_t end_ns) noexcept {
+  const io::networked* const from = networked_[batch.loop * timed_here_.size() + ended.source];
+  const activity of = !timed_here_[ended.source]                      ? activity::read
+                      : from != nullptr && from->is_read_from_cache() ? activity::hit
+                                                                      : activity::fetch;
+  tracks_[batch.loop]->ended(of, ended.started_ns, end_ns, batch.plan.epoch, batch.plan.index,
+                             from != nullptr ? from->request_of_read() : nullptr);
 }
 
 void reader_stage::finished(read_in_flight& read) noexcept {

@@ -121,8 +121,8 @@ class reader_stage {
   void finished(block_in_flight& block) noexcept;
   ///   is_leased   it took memory of the read buffers
   void count(io::set_read& ended, const batch_in_flight& batch, bool is_leased) noexcept;
-  /// As io::networked has it, of a source of a loop.
-  [[nodiscard]] const io::request_times* request_of(std::size_t loop, std::uint32_t source) const noexcept;
+  /// Notes a read that was done just now on the loop's track.
+  void note(const io::set_read& ended, const batch_in_flight& batch, std::uint64_t end_ns) noexcept;
   /// A field of a sample that a coroutine fetches, with those of its group.
   struct fetch_wanted {
     std::uint16_t field = 0;

@@ -16,6 +16,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -37,6 +38,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -127,6 +129,55 @@ TEST_F(remote_cache, reads_each_block_once_and_nothing_in_the_epochs_that_follow
   EXPECT_EQ(fs::status(cache_path()).permissions(), fs::perms::owner_all);
   for (const auto& each : fs::directory_iterator(cache_path())) {
     EXPECT_EQ(each.status().permissions(), fs::perms::owner_read | fs::perms::owner_write) << each.path();
+  }
+}
+
+TEST_F(remote_cache, has_each_block_that_was_fetched_and_what_was_read_of_the_cache_in_the_timeline) {
+  const dataset samples = opened_by_index(cached());
+  for (const bool is_cold : {true, false}) {
+    SCOPED_TRACE(is_cold ? "cold" : "warm");
+    testing::loader_options options = testing::small_options();
+    options.timeline.bytes = std::size_t{1} << 20;
+    testing::loader train(samples, options, fields());
+    while (train.next_blocking()) {
+    }
+    const std::string path = (folder_.path() / "t.json").string();
+    train.write_timeline(path);
+    const auto trace = nlohmann::json::parse(std::ifstream(path));
+    std::map<std::string, std::uint64_t> spans;
+    std::map<int, std::string> lines;
+    std::set<std::string> lines_of_blocks;
+    std::uint64_t bytes = 0;
+    double block_ends = 0;
+    for (const nlohmann::json& each : trace.at("traceEvents")) {
+      if (each.at("name") == "thread_name") lines[each.at("tid").get<int>()] = each.at("args").at("name");
+      if (each.at("ph") != "X") continue;
+      const std::string name = each.at("name");
+      const double end = each.at("ts").get<double>() + each.at("dur").get<double>();
+      ++spans[name];
+      if (name == "block into the cache") {
+        bytes += each.at("args").at("bytes").get<std::uint64_t>();
+        EXPECT_LE(each.at("args").at("bytes").get<std::uint64_t>(), block_bytes);
+        lines_of_blocks.insert(lines.at(each.at("tid").get<int>()).substr(0, 5));
+        block_ends = end;
+      }
+      if (name == "write to the cache") EXPECT_NEAR(end, block_ends, 0.2) << "it is the last of its block";
+    }
+    const remote_stats seen = train.stats().remote;
+    EXPECT_EQ(spans["block into the cache"], seen.cached_blocks);
+    EXPECT_EQ(spans["write to the cache"], seen.cached_blocks);
+    EXPECT_EQ(spans["request"], 0U) << "reads had none of their own";
+    if (is_cold) {
+      EXPECT_GE(seen.cached_blocks, blocks_ - shards) << "what opening has read is there";
+      EXPECT_EQ(bytes, seen.bytes);
+      EXPECT_EQ(lines_of_blocks, std::set<std::string>{"cache"});
+      EXPECT_EQ(spans["wait for the answer"], seen.cached_blocks);
+      EXPECT_GT(spans["fetch"], 0U) << "who waited for a block";
+    } else {
+      EXPECT_EQ(seen.cached_blocks, 0U);
+      EXPECT_EQ(spans["fetch"], 0U);
+      EXPECT_GT(spans["read of the cache"], 0U);
+    }
   }
 }
 

@@ -197,13 +197,43 @@ TEST(timeline, shows_requests_with_their_parts_inside_and_ties_them_to_their_bat
   }
 }
 
+TEST(timeline, shows_blocks_that_were_fetched_into_the_cache_with_their_writing_inside) {
+  const timeline seen(std::size_t{1} << 20, 1, 1, 1);
+  const io::request_times first{
+      .wanted_ns = 100'000, .asked_ns = 300'000, .answered_ns = 900'000, .ended_ns = 1'000'000};
+  const io::request_times other{.wanted_ns = 200'000, .asked_ns = 400'000, .ended_ns = 2'000'000};
+  seen.blocks()->have_fetched(
+      {.request = first, .write_ns = 1'100'000, .written_ns = 1'500'000, .bytes = 4096, .block = 3});
+  seen.blocks()->have_fetched({.request = other, .bytes = 512, .block = 4});  // no answer: nothing to write
+  const auto lines = lines_of(nlohmann::json::parse(seen.to_json(0)));
+  ASSERT_TRUE(lines.contains("cache"));
+  ASSERT_TRUE(lines.contains("cache, 2")) << "they overlap";
+  using span_text = std::pair<std::string, double>;  // name and microseconds
+  const auto shown = [&](const std::string& line) {
+    std::vector<span_text> all;
+    for (const nlohmann::json& each : lines.at(line)) all.emplace_back(each["name"], each["dur"].get<double>());
+    return all;
+  };
+  EXPECT_THAT(shown("cache"),
+              ElementsAre(span_text("block into the cache", 1'400), span_text("wait for the answer", 600),
+                          span_text("receive", 100), span_text("write to the cache", 400)));
+  EXPECT_THAT(shown("cache, 2"),
+              ElementsAre(span_text("block into the cache", 1'800), span_text("wait for the answer", 1'600)));
+  EXPECT_EQ(lines.at("cache")[0]["args"], (nlohmann::json{{"bytes", 4096}, {"block", 3}}));
+  EXPECT_FALSE(lines.at("cache")[1].contains("args"));
+}
+
 TEST(timeline, shows_what_the_tuner_changed_on_a_line_of_its_own) {
   timeline seen(std::size_t{1} << 20, 1, 1, 1);
   seen.trainer()->add({.of = activity::wait, .begin_ns = 1'000'000, .end_ns = 2'000'000});
   EXPECT_EQ(nlohmann::json::parse(seen.to_json(0)).dump().find("tuner"), std::string::npos) << "nothing was changed";
   for (std::uint32_t i = 0; i < 103; ++i) {
-    seen.note(2'000'000 + i * 1'000'000,
-              {.setting = "decode_threads", .from = i, .to = i + 1, .why = "decode", .samples_per_s = 12.5, .stall_share = 0.25});
+    seen.note(2'000'000 + i * 1'000'000, {.setting = "decode_threads",
+                                          .from = i,
+                                          .to = i + 1,
+                                          .why = "decode",
+                                          .samples_per_s = 12.5,
+                                          .stall_share = 0.25});
   }
   const auto file = nlohmann::json::parse(seen.to_json(3));
   int tuner = -1;
@@ -219,11 +249,11 @@ TEST(timeline, shows_what_the_tuner_changed_on_a_line_of_its_own) {
   EXPECT_EQ(steps[0]["pid"], 3);
   EXPECT_EQ(steps[0]["name"], "decode_threads 3 to 4");
   EXPECT_EQ(steps[0]["args"], (nlohmann::json{{"setting", "decode_threads"},
-                                               {"from", 3},
-                                               {"to", 4},
-                                               {"why", "decode"},
-                                               {"samples_per_s", 12.5},
-                                               {"stall_share", 0.25}}));
+                                              {"from", 3},
+                                              {"to", 4},
+                                              {"why", "decode"},
+                                              {"samples_per_s", 12.5},
+                                              {"stall_share", 0.25}}));
   EXPECT_NEAR(steps[0]["ts"].get<double>() - wait_ends, 3'000, 0.5);
   timeline off(0, 1, 1, 1);
   off.note(1, {.setting = "batches", .from = 1, .to = 2, .why = "read"});
