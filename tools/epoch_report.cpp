@@ -22,15 +22,7 @@ using json = nlohmann::ordered_json;
 
 json tuning_json(const tuning_stats& of) {
   json steps = json::array();
-  for (const tuning_step& each : of.steps) {
-    steps.push_back({{"at_s", each.at_s},
-                     {"setting", each.setting},
-                     {"from", each.from},
-                     {"to", each.to},
-                     {"why", each.why},
-                     {"samples_per_s", each.samples_per_s},
-                     {"stall_share", each.stall_share}});
-  }
+  for (const tuning_step& each : of.steps) steps.push_back(step_json(each));
   return {{"decode_threads", of.decode_threads},
           {"batches", of.batches},
           {"queue_depth", of.queue_depth},
@@ -174,6 +166,16 @@ json capacity_json(const capacity& of) {
 }
 
 }  // namespace
+
+json step_json(const tuning_step& of) {
+  return {{"at_s", of.at_s},
+          {"setting", of.setting},
+          {"from", of.from},
+          {"to", of.to},
+          {"why", of.why},
+          {"samples_per_s", of.samples_per_s},
+          {"stall_share", of.stall_share}};
+}
 
 json verdict_json(const verdict& of) {
   const auto name_of = [](const std::optional<bottleneck>& who) {

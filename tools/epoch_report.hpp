@@ -67,5 +67,6 @@ struct epoch_report {
 
 /// A verdict as "verdict" of the report has it.
 [[nodiscard]] nlohmann::ordered_json verdict_json(const verdict& of);
+[[nodiscard]] nlohmann::ordered_json step_json(const tuning_step& of);
 
 }  // namespace leat::tools

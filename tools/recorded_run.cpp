@@ -42,6 +42,32 @@ std::optional<run_line::waits> waits_in(const json& line) {
                          .batch = static_cast<std::uint64_t>(std::min(of("batch"), 1e15))};
 }
 
+std::string string_in(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// What is no step is passed over.
+std::vector<run_line::step> steps_in(const json& line) {
+  std::vector<run_line::step> steps;
+  const auto all = line.find("tuning");
+  if (all == line.end() || !all->is_array()) return steps;
+  for (const json& each : *all) {
+    if (!each.is_object()) continue;
+    const std::optional<double> at_s = number_in(each, "at_s");
+    const std::optional<double> from = number_in(each, "from");
+    const std::optional<double> to = number_in(each, "to");
+    if (!at_s || !from || !to) continue;
+    steps.push_back({.at_s = *at_s,
+                     .setting = string_in(each, "setting"),
+                     .from = *from,
+                     .to = *to,
+                     .why = string_in(each, "why"),
+                     .stall_share = number_in(each, "stall_share").value_or(0)});
+  }
+  return steps;
+}
+
 // A share of all is at most 1: what says more is none.
 std::optional<double> share_in(const json& object, const char* key) {
   const std::optional<double> share = number_in(object, key);
@@ -51,13 +77,10 @@ std::optional<double> share_in(const json& object, const char* key) {
 std::optional<run_line::gpu_shares> gpu_in(const json& line) {
   const json* const gpu = object_in(line, "gpu");
   if (gpu == nullptr) return std::nullopt;
-  run_line::gpu_shares shares{.sm = share_in(*gpu, "sm"),
+  return run_line::gpu_shares{.sm = share_in(*gpu, "sm"),
                               .occupancy = share_in(*gpu, "sm_occupancy"),
                               .busy = share_in(*gpu, "busy"),
-                              .why = {}};
-  const auto why = gpu->find("why");
-  if (why != gpu->end() && why->is_string()) shares.why = why->get<std::string>();
-  return shares;
+                              .why = string_in(*gpu, "why")};
 }
 
 // Nothing where it is no line of --progress.
@@ -90,6 +113,7 @@ std::optional<run_line> line_in(const json& object) {
   line.bytes_from_network = number_in(object, "bytes_from_network");
   line.bytes_from_cache = number_in(object, "bytes_from_cache");
   line.gpu = gpu_in(object);
+  line.steps = steps_in(object);
   line.waited = waits_in(object);
   if (const json* const threads = object_in(object, "threads")) {
     for (const auto& [name, cores] : threads->items()) {

@@ -48,6 +48,16 @@ struct run_line {
     std::uint64_t batch = 0;
   };
   std::optional<waits> waited;
+  /// A setting that the tuner changed in this time.
+  struct step {
+    double at_s = 0;  ///< since the loader began
+    std::string setting;
+    double from = 0;
+    double to = 0;
+    std::string why;
+    double stall_share = 0;  ///< of the window before it
+  };
+  std::vector<step> steps;
   std::vector<std::pair<std::string, double>> threads;  ///< cores that each was busy with
 };
 

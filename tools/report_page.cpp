@@ -399,6 +399,25 @@ std::string slowest_table(const recorded_run& run) {
   return html + "</table></section>\n";
 }
 
+std::string steps_table(const recorded_run& run) {
+  std::string html;
+  std::size_t rows = 0;
+  for (const run_line& line : run.lines) {
+    for (const run_line::step& each : line.steps) {
+      if (++rows > rows_max) continue;
+      str_append(html, "<tr><td class=\"n\">", clock_words(each.at_s), "</td><td>", words(each.setting),
+                 "</td><td class=\"n\">", measure_text(each.from), " to ", measure_text(each.to), "</td><td>",
+                 words(each.why), "</td><td class=\"n\">", share_words(each.stall_share), "</td></tr>");
+    }
+  }
+  if (html.empty()) return "";
+  if (rows > rows_max) str_append(html, "<tr><td>and ", rows - rows_max, " more</td></tr>");
+  return str_cat(
+      "<section><h2>What the tuner changed</h2><table><tr><th>at</th><th>setting</th><th>from, to</th><th>for</th>"
+      "<th>stall before</th></tr>",
+      html, "</table></section>\n");
+}
+
 std::string value_words(const nlohmann::ordered_json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_array()) {
@@ -469,6 +488,7 @@ std::string run_report::as_html() const {
                {{"of the process", "", &run, mean_of(&run_line::rss_bytes)},
                 {"of the loader", "second", &run, mean_of(&run_line::arena_bytes)}},
                memory_words);
+  html += steps_table(run);
   html += slowest_table(run);
   html += measures_table(*this);
   html += settings_table(run);

@@ -140,6 +140,16 @@ json line_of(const loader_stats& now, const loader_stats& before) {
           {"verdict", verdict_json(now.verdict)}};
 }
 
+// Those that were made since.
+json steps_json(const tuning_stats& now, const tuning_stats& before) {
+  const auto made = static_cast<std::size_t>(now.steps_in_all - before.steps_in_all);
+  json steps = json::array();
+  for (std::size_t i = now.steps.size() - std::min(made, now.steps.size()); i < now.steps.size(); ++i) {
+    steps.push_back(step_json(now.steps[i]));
+  }
+  return steps;
+}
+
 // What was not measured is not there, and `why` says so.
 json gpu_json(const stages::gpu_reading& of) {
   json found = json::object();
@@ -278,6 +288,7 @@ class run_watch::files {
     line["rss_bytes"] = rss_bytes_now();
     line["waits_ms"] = waits_json(take_waits());
     line["gpu"] = gpu_json(gpu_ != nullptr ? gpu_->read() : stages::gpu_reading{.why = why_no_gpu_});
+    if (json steps = steps_json(now.tuned, before_.tuned); !steps.empty()) line["tuning"] = std::move(steps);
     if (!about_.empty()) {
       line["run"] = std::exchange(about_, {});
       line["settings"] = settings_json(train_, now);

@@ -132,6 +132,22 @@ TEST(report, has_the_gpu_as_it_was_measured_and_never_a_part_of_it_for_all) {
   }
 }
 
+TEST(report, lists_what_the_tuner_changed) {
+  std::string steps;
+  for (int i = 0; i < 70; ++i) {
+    steps += std::string(i == 0 ? "" : ",") + "{\"at_s\":" + std::to_string(i) +
+             R"(,"setting":"decode_threads","from":4,"to":6,"why":"decode <1>","samples_per_s":1,"stall_share":0.25})";
+  }
+  const std::string text = R"({"t_s":90,"seconds":90,"samples":10,"tuning":[)" + steps + R"(,{"at_s":1},7]})" + "\n";
+  EXPECT_EQ(parse_run("run", text).lines.at(0).steps.size(), 70U);
+  const std::string page = report_of({text}).as_html();
+  EXPECT_EQ(wrong_with_xml(page), "");
+  EXPECT_THAT(page, HasSubstr("<h2>What the tuner changed</h2>"));
+  EXPECT_THAT(page, HasSubstr("<td>decode_threads</td><td class=\"n\">4 to 6</td><td>decode &lt;1&gt;"));
+  EXPECT_THAT(page, HasSubstr("and 6 more"));
+  EXPECT_THAT(report_of({two_seconds()}).as_html(), Not(HasSubstr("tuner")));
+}
+
 TEST(report, draws_of_the_gpu_what_was_measured) {
   const std::string page = report_of({lines_with_gpu({R"({"sm":0.9,"busy":1})"})}).as_html();
   EXPECT_THAT(page, HasSubstr("<h2>The GPU</h2>"));
@@ -139,7 +155,7 @@ TEST(report, draws_of_the_gpu_what_was_measured) {
   const tools::run_report busy = report_of({lines_with_gpu({R"({"busy":0.5,"why":"no <GPM>"})"})}, "sm>=0.8");
   EXPECT_THAT(busy.as_html(), HasSubstr("<h2>The GPU: time with a kernel on it</h2>"));
   EXPECT_THAT(busy.as_html(), Not(HasSubstr("SMs that were busy")));
-  EXPECT_THAT(busy.as_html(), HasSubstr("not measured: no &lt;GPM>"));
+  EXPECT_THAT(busy.as_html(), HasSubstr("not measured: no &lt;GPM&gt;"));
   EXPECT_EQ(wrong_with_xml(busy.as_html()), "");
   EXPECT_THAT(busy.as_text(tools::terminal()), HasSubstr("a kernel on it 0.5 of the time"));
   EXPECT_THAT(report_of({two_seconds()}).as_html(), Not(HasSubstr("The GPU")));

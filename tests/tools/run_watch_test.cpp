@@ -2,6 +2,7 @@
 #include "tools/run_watch.hpp"
 
 #include "stages/device/gpu_activity.hpp"
+#include "stages/run/loader_parts.hpp"
 #include "tests/support/parse_metrics.hpp"
 #include "tests/support/photos.hpp"
 #include "tests/support/simulated_nvml.hpp"
@@ -25,6 +26,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace leat::testing {
@@ -219,6 +221,40 @@ TEST(run_watch, says_in_each_line_how_busy_the_gpu_is_or_why_that_is_not_known) 
   EXPECT_EQ(told.count("sm"), 0U);
   EXPECT_EQ(told.at("busy"), 0.93);
   EXPECT_THAT(told.at("why").get<std::string>(), HasSubstr("GPM"));
+}
+
+TEST(run_watch, has_each_step_of_the_tuner_in_the_line_of_its_time) {
+  const photo_folder photos;
+  leat::loader train = stages::make_loader(
+      open_folder(photos.path()), {.batch_size = 1, .epochs = 20, .decode_threads = 4, .tune = tuning::on},
+      {image("jpg").resize(16).center_crop(16)}, {.windows = {.batches = 8, .seconds = 0.02}});
+  const temporary_directory folder;
+  const std::string path = folder.path() / "run.jsonl";
+  {
+    const run_watch watch(train, {.windows = path});
+    while (!train.finished()) {
+      while (train.next_blocking()) std::this_thread::sleep_for(std::chrono::milliseconds(3));  // a trainer's step
+    }
+  }
+  std::vector<json> seen;
+  for (const std::string& line : lines_of(text_of(path))) {
+    const json each = json::parse(line);
+    if (!each.contains("tuning")) continue;
+    for (const json& step : each.at("tuning")) {
+      EXPECT_LE(step.at("at_s").get<double>(), each.at("t_s").get<double>());
+      EXPECT_GE(step.at("at_s").get<double>(), each.at("t_s").get<double>() - each.at("seconds").get<double>() - 0.1);
+      seen.push_back(step);
+    }
+  }
+  const std::vector<tuning_step> steps = train.stats().tuned.steps;
+  ASSERT_FALSE(steps.empty());
+  ASSERT_EQ(seen.size(), steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(seen[i].at("setting"), steps[i].setting);
+    EXPECT_EQ(seen[i].at("from"), steps[i].from);
+    EXPECT_EQ(seen[i].at("to"), steps[i].to);
+    EXPECT_EQ(seen[i].at("why"), steps[i].why);
+  }
 }
 
 // The disk is full from the beginning, or later, or for a while.
