@@ -143,6 +143,7 @@ int check(const check_arguments& arguments, interruption& stop) {
         [&](const terminal& screen, std::size_t columns) { return progress(screen, columns, so_far, start); });
     return check_samples(at,
                          {.where = arguments.where,
+                          .index = arguments.opening.index,
                           .host_bytes_max = arguments.host_bytes_max,
                           .threads = arguments.threads,
                           .vocabulary = arguments.vocabulary},

@@ -620,7 +620,7 @@ checked_samples check_samples(const dataset& opened, const check_settings& how, 
   }
   std::optional<chosen_fields> chosen;
   if (!is_tokens) chosen = fields_of(opened, {});
-  checked_samples found{.samples = samples_where(chosen ? chosen->samples : opened, how.where),
+  checked_samples found{.samples = samples_where(chosen ? chosen->samples : opened, how.where, how.index),
                         .strays = chosen ? chosen->strays : 0};
   if (chosen) found.warnings = chosen->warnings;
   if (const std::optional<field_info> label = class_field_of(found.samples)) found.label = label->name;

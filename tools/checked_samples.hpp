@@ -5,6 +5,7 @@
 #include "tools/near_pictures.hpp"
 
 #include <leat/digest.hpp>
+#include <leat/index_options.hpp>
 #include <leat/samples.hpp>
 
 #include <array>
@@ -106,11 +107,13 @@ struct checked_samples {
 };
 
 ///   where            which samples; empty: all
+///   index            where sizes of pictures are kept that it asks for
 ///   host_bytes_max   the budget that a loader would have
 ///   threads          change the time only; 0: one for each core
 ///   vocabulary       tokens are below it; 0: any are
 struct check_settings {
   std::string where = {};
+  index_options index = {};
   std::size_t host_bytes_max = 0;
   unsigned threads = 0;
   std::uint64_t vocabulary = 0;

@@ -74,7 +74,7 @@ source_kind kind_of_sources(const epoch_arguments& arguments) {
 
 dataset samples_of_run(const chosen_fields& fields, const epoch_arguments& arguments) {
   const dataset all = with_columns_for(samples_for_order(arguments.choice, fields), arguments.where);
-  if (arguments.exclude.empty()) return samples_where(all, arguments.where);
+  if (arguments.exclude.empty()) return samples_where(all, arguments.where, arguments.opening.index);
   if (arguments.on_corrupt == corrupt_policy::raise) {
     throw error(errc::usage,
                 "--exclude has samples treated as corrupt ones, and --on-corrupt raise ends the run at the first; give "
@@ -84,10 +84,11 @@ dataset samples_of_run(const chosen_fields& fields, const epoch_arguments& argum
   const named_by how = arguments.choice.mixture.empty() ? named_by::digest : named_by::count;
   const auto listed = [&](const dataset& of) { return read_sample_list("--exclude", arguments.exclude, of, how); };
   if (!arguments.where.empty() && !is_list_of(arguments.exclude, fields.samples)) {
-    const dataset checked = samples_where(fields.samples, arguments.where);
-    if (is_list_of(arguments.exclude, checked)) return samples_where(all, arguments.where).exclude(listed(checked));
+    const dataset checked = samples_where(fields.samples, arguments.where, arguments.opening.index);
+    if (is_list_of(arguments.exclude, checked))
+      return samples_where(all, arguments.where, arguments.opening.index).exclude(listed(checked));
   }
-  return samples_where(all.exclude(listed(fields.samples)), arguments.where);
+  return samples_where(all.exclude(listed(fields.samples)), arguments.where, arguments.opening.index);
 }
 
 // The latest 262,144 spans: minutes of photographs.

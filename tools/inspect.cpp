@@ -668,7 +668,7 @@ int inspect(const inspect_arguments& arguments, interruption& stop) {
                     .opening = arguments.opening});
   const dataset samples = [&] {
     const leaving_at_once leaving(stop, leave);
-    return samples_where(opened, arguments.where);
+    return samples_where(opened, arguments.where, arguments.opening.index);
   }();
   std::optional<tokenizer> words;
   if (!arguments.tokenizer.empty()) words = as_named([&] { return tokenizer::open(arguments.tokenizer); });

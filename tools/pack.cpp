@@ -262,7 +262,7 @@ int pack_sources(pack_arguments& arguments, interruption& stop) {
                                       {.opening = arguments.opening});
   const dataset from = [&] {
     const leaving_at_once leaving(stop, leave);
-    return samples_where(opened, arguments.where);
+    return samples_where(opened, arguments.where, arguments.opening.index);
   }();
   tell_notes("pack", from);
   if (arguments.to == pack_target::tar) check_members(from);

@@ -586,8 +586,9 @@ int show(const show_arguments& arguments, interruption& stop) {
     return fields_of(opened, arguments.pictures, arguments.windows);
   }();
   for (const std::string& each : fields.warnings) complain("show", each);
-  const dataset samples =
-      set_up([&] { return samples_where(samples_for_order(arguments.choice, fields), arguments.where); });
+  const dataset samples = set_up([&] {
+    return samples_where(samples_for_order(arguments.choice, fields), arguments.where, arguments.opening.index);
+  });
 
   sheet shown;
   try {

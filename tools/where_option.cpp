@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/views/predicate_text.hpp"
+#include "stages/fields/where.hpp"
 #include "tools/human.hpp"
 #include "tools/output.hpp"
 #include "tools/subcommand.hpp"
@@ -51,9 +52,9 @@ dataset with_columns_for(const dataset& samples, const std::string& where) {
   return with;
 }
 
-dataset samples_where(const dataset& samples, const std::string& where) {
+dataset samples_where(const dataset& samples, const std::string& where, const index_options& index) {
   if (where.empty()) return samples;
-  dataset found = as_named([&] { return with_columns_for(samples, where).where(where); });
+  dataset found = as_named([&] { return stages::samples_where(with_columns_for(samples, where), where, index); });
   if (found.size() == 0) {
     throw error(errc::usage, str_cat("--where '", one_line(where), "': it holds of none of ",
                                      counted(samples.size(), "sample", "samples")));

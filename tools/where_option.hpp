@@ -1,6 +1,7 @@
 // --where: the samples of a source that a condition holds of.
 #pragma once
 
+#include <leat/index_options.hpp>
 #include <leat/samples.hpp>
 
 #include <string>
@@ -21,7 +22,8 @@ void add_where(CLI::App& app, std::string& where);
 
 /// Those of with_columns_for() that it holds of; all of the dataset, as it is, where there is none. A warning says of how many pictures
 /// the size that it asks for could not be read.
+///   index    where sizes of pictures are kept
 ///   throws   error{errc::usage} as dataset::where(), and where it holds of none; as with_columns_for()
-[[nodiscard]] dataset samples_where(const dataset& samples, const std::string& where);
+[[nodiscard]] dataset samples_where(const dataset& samples, const std::string& where, const index_options& index);
 
 }  // namespace leat::tools

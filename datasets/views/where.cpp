@@ -82,7 +82,7 @@ std::string note_of(const dataset_model& model, std::span<const asked_picture> a
 
 }  // namespace
 
-dataset samples_where(const dataset& samples, std::string_view condition, size_reader tell) {
+dataset samples_where(const dataset& samples, std::string_view condition, const picture_measure& measure) {
   const std::shared_ptr<const dataset_model>& model = samples.model();
   sample_predicate is_wanted(*model, parse_predicate(condition));
   std::vector<std::uint64_t> chosen;
@@ -95,7 +95,7 @@ dataset samples_where(const dataset& samples, std::string_view condition, size_r
   std::string note;
   if (!open.empty()) {
     const std::vector<asked_picture> asked = is_wanted.asked();
-    measured_pictures found = measure_pictures(*model, asked, tell);
+    measured_pictures found = measure(*model, asked);
     note = note_of(*model, asked, found);
     is_wanted.take_sizes(std::move(found.sizes));
     std::vector<std::uint64_t> all;

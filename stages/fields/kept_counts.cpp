@@ -73,11 +73,11 @@ std::optional<known_dataset> identity_of(const datasets::dataset_model& dataset)
 
 }  // namespace
 
-counted_rows kept_counts(const datasets::dataset_model& dataset, const index_options& where, const std::string& what,
-                         const digest& how, const std::function<counted_rows()>& count) {
-  if (where.use == index_use::off) return count();
+kept_numbers keep_numbers(const datasets::dataset_model& dataset, const index_options& where, const std::string& what,
+                          const digest& how, const kept_size& size, const std::function<kept_numbers()>& find) {
+  if (where.use == index_use::off) return find();
   const std::optional<known_dataset> known = identity_of(dataset);
-  if (!known) return count();
+  if (!known) return find();
   hasher key;
   key.add("row counts, 1");
   key.add(known->key);
@@ -86,18 +86,30 @@ counted_rows kept_counts(const datasets::dataset_model& dataset, const index_opt
   index.saw(known->newest_ns);
   const auto read = [&](const std::shared_ptr<const datasets::mapped_index>&, datasets::section_reader& from) {
     const std::span<const std::uint32_t> all = from.all<std::uint32_t>();
-    if (all.size() != dataset.size() || !from.at_end()) throw error(errc::format, "it is of another number of samples");
-    return std::make_unique<counted_rows>(counted_rows{.counts = {all.begin(), all.end()}});
+    if (all.size() != size.numbers || !from.at_end()) throw error(errc::format, "it is of another number of samples");
+    return std::make_unique<kept_numbers>(kept_numbers{.numbers = {all.begin(), all.end()}});
   };
-  if (const std::unique_ptr<counted_rows> found = index.use(read)) return std::move(*found);
-  counted_rows made = count();
-  if (!made.is_final) {
-    index.leave_out("some samples could not be read, or are too large for host_bytes_max");
-  }
+  if (const std::unique_ptr<kept_numbers> found = index.use(read)) return std::move(*found);
+  kept_numbers made = find();
+  if (!made.why_not_final.empty()) index.leave_out(made.why_not_final);
   datasets::section_writer content;
-  if (index.is_written(made.counts.size())) content.add_all(std::span<const std::uint32_t>(made.counts));
-  index.write(made.counts.size(), content.bytes());
+  if (index.is_written(size.samples)) content.add_all(std::span<const std::uint32_t>(made.numbers));
+  index.write(size.samples, content.bytes());
   return made;
+}
+
+counted_rows kept_counts(const datasets::dataset_model& dataset, const index_options& where, const std::string& what,
+                         const digest& how, const std::function<counted_rows()>& count) {
+  bool is_final = true;
+  kept_numbers found =
+      keep_numbers(dataset, where, what, how, {.samples = dataset.size(), .numbers = dataset.size()}, [&] {
+        counted_rows made = count();
+        is_final = made.is_final;
+        return kept_numbers{
+            .numbers = std::move(made.counts),
+            .why_not_final = is_final ? "" : "some samples could not be read, or are too large for host_bytes_max"};
+      });
+  return {.counts = std::move(found.numbers), .is_final = is_final};
 }
 
 }  // namespace leat::stages

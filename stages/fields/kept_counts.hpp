@@ -1,4 +1,4 @@
-// Counts of all rows that are kept between runs, as indexes are.
+// What was found out about all samples, and is kept between runs, as indexes are.
 #pragma once
 
 #include "stages/batch/field_model.hpp"
@@ -6,8 +6,10 @@
 #include <leat/digest.hpp>
 #include <leat/index_options.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace leat::stages {
 
@@ -16,6 +18,25 @@ struct counted_rows {
   row_counts counts;
   bool is_final = true;
 };
+
+/// Numbers of whatever kind.
+///   why_not_final   not empty: they are not to be kept
+struct kept_numbers {
+  std::vector<std::uint32_t> numbers;
+  std::string why_not_final = {};
+};
+
+///   samples   of the dataset that they are of
+///   numbers   how many there are
+struct kept_size {
+  std::uint64_t samples = 0;
+  std::uint64_t numbers = 0;
+};
+
+/// As kept_counts() below.
+[[nodiscard]] kept_numbers keep_numbers(const datasets::dataset_model& dataset, const index_options& where,
+                                        const std::string& what, const digest& how, const kept_size& size,
+                                        const std::function<kept_numbers()>& find);
 
 /// Those of an earlier run, or what `count` returns, which are kept if they are final. The key is the dataset, its files with their sizes
 /// and times (of objects what their server tells of a version), and `how`. Blocks.

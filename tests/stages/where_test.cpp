@@ -1,4 +1,6 @@
 // dataset::where(): which samples a condition holds of.
+#include "stages/fields/where.hpp"
+
 #include "datasets/model/model.hpp"
 #include "datasets/views/predicate_text.hpp"
 #include "tests/support/fake_dataset.hpp"
@@ -19,12 +21,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -249,6 +253,65 @@ TEST(where, reads_the_sizes_of_a_folder_s_pictures_as_they_are_stored) {
   set.where("width > 50").model()->describe(one);
   set.where("width > 60").model()->describe(other);
   EXPECT_FALSE(one == other);
+}
+
+TEST(where, keeps_sizes_of_pictures_for_the_runs_that_follow) {
+  const temporary_directory root;
+  const temporary_directory kept;
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  const auto put = [&](const char* name, const std::vector<std::byte>& bytes, fs::file_time_type at) {
+    write(root.path() / name, bytes);
+    fs::last_write_time(root.path() / name, at);
+  };
+  const std::vector<std::byte> second = jpeg_of(50, 20);
+  put("a.jpg", jpeg_of(40, 30), long_ago);
+  put("b.jpg", second, long_ago);
+  put("c.jpg", jpeg_of(60, 33), long_ago);
+  const dataset set = open_folder(root.path().string());
+  std::optional<index_report> told;
+  index_options index{.use = index_use::check,
+                      .directory = kept.path().string(),
+                      .on_report = [&](const index_report& each) { told = each; }};
+  const auto found = [&](std::string_view condition) {
+    told.reset();
+    return stages::samples_where(set, condition, index);
+  };
+  EXPECT_THAT(names_of(found("width >= 50")), ElementsAre("b.jpg", "c.jpg"));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->what, index_report::outcome::written) << told->why;
+  EXPECT_EQ(told->source, "sizes of pictures");
+  description one;
+  description other;
+  found("width >= 50").model()->describe(one);
+  set.where("width >= 50").model()->describe(other);
+  EXPECT_TRUE(one == other) << "states and orders are the same";
+  // No file is read: this one's content is another, which neither size nor time tells.
+  put("b.jpg", std::vector<std::byte>(second.size(), std::byte{'x'}), long_ago);
+  EXPECT_THAT(names_of(found("width >= 50")), ElementsAre("b.jpg", "c.jpg"));
+  EXPECT_EQ(told->what, index_report::outcome::used);
+  EXPECT_THAT(names_of(found("height < 25 or width > 55")), ElementsAre("b.jpg", "c.jpg")) << "it asks the same";
+  EXPECT_EQ(told->what, index_report::outcome::used);
+  EXPECT_THAT(names_of(set.where("width >= 50")), ElementsAre("c.jpg")) << "without an index it is read";
+  // Its time tells. What cannot be read is read and told by each run, and the others are kept.
+  const auto earlier = long_ago - std::chrono::hours(1);
+  put("b.jpg", std::vector<std::byte>(second.size(), std::byte{'x'}), earlier);
+  for (const bool is_first : {true, false}) {
+    const dataset some = found("width >= 50");
+    EXPECT_THAT(names_of(some), ElementsAre("c.jpg"));
+    EXPECT_THAT(some.notes(), ElementsAre(HasSubstr("1 of 3 pictures has a header that cannot be read")));
+    EXPECT_THAT(some.notes(), ElementsAre(HasSubstr("b.jpg")));
+    EXPECT_EQ(told->what, is_first ? index_report::outcome::written : index_report::outcome::used);
+  }
+  put("b.jpg", second, earlier);
+  EXPECT_THAT(names_of(found("width >= 50")), ElementsAre("b.jpg", "c.jpg"));
+  EXPECT_EQ(told->what, index_report::outcome::used);
+  EXPECT_THAT(found("width >= 50").notes(), ElementsAre());
+  // Of other pictures there is another index.
+  EXPECT_THAT(names_of(found("name != 'b.jpg' and width >= 50")), ElementsAre("c.jpg"));
+  EXPECT_EQ(told->what, index_report::outcome::written);
+  index.use = index_use::off;
+  EXPECT_THAT(names_of(found("name != 'b.jpg' and width >= 50")), ElementsAre("c.jpg"));
+  EXPECT_FALSE(told);
 }
 
 TEST(where, leaves_out_and_counts_pictures_whose_header_cannot_be_read) {

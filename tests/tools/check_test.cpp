@@ -662,7 +662,8 @@ TEST(check, no_output_takes_the_place_of_a_sample) {
   };
   for (const std::string& each : {sample, link, other_name}) {
     for (const char* const option : {"--json", "--ids", "--out"}) {
-      refused({"check", set.path().string(), option, each}, option + std::string(" "), "would replace a file that is no");
+      refused({"check", set.path().string(), option, each}, option + std::string(" "),
+              "would replace a file that is no");
     }
   }
   for (const char* const option : {"--journal", "--batches", "--state", "--metrics", "--progress"}) {
