@@ -14,11 +14,13 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -99,36 +101,48 @@ int show_help(const CLI::App& app, CLI::AppFormatMode mode) {
 
 constexpr const char* about = "leat loads training data: batched reads, decoded and collated in place, batch by batch.";
 
-void add_commands(CLI::App& leat, chosen_command& chosen, bool& version_wanted) {
+struct command {
+  std::string_view name;
+  void (*add)(CLI::App& leat, chosen_command& chosen);
+};
+constexpr std::array<command, 19> commands = {{{"epoch", add_epoch},
+                                               {"inspect", add_inspect},
+                                               {"check", add_check},
+                                               {"show", add_show},
+                                               {"tune", add_tune},
+                                               {"report", add_report},
+                                               {"receipt", add_receipt},
+                                               {"replay", add_replay},
+                                               {"replay-io", add_replay_io},
+                                               {"where", add_where_command},
+                                               {"pack", add_pack},
+                                               {"unpack", add_unpack},
+                                               {"make-photos", add_make_photos},
+                                               {"doctor", add_doctor},
+                                               {"bench", add_bench},
+                                               {"cache", add_cache},
+                                               {"index", add_index},
+                                               {"tokens", add_tokens},
+                                               {"help", add_help}}};
+
+// Where the first word is a command the options of the others are not made: 600 of them take half of a start's time. `help` is told of all.
+void add_commands(CLI::App& leat, chosen_command& chosen, bool& version_wanted, std::string_view first_word) {
   leat.formatter(std::make_shared<help_formatter>());
   leat.set_help_flag("-h", "the same in short");
   leat.set_help_all_flag("--help", "this, or a command's own; -h is short");
   leat.add_flag("--version", version_wanted, "the version");
   leat.footer("  leat make-photos photos && leat epoch photos && leat show photos -o sheet.html");
-  add_epoch(leat, chosen);
-  add_inspect(leat, chosen);
-  add_check(leat, chosen);
-  add_show(leat, chosen);
-  add_tune(leat, chosen);
-  add_report(leat, chosen);
-  add_receipt(leat, chosen);
-  add_replay(leat, chosen);
-  add_replay_io(leat, chosen);
-  add_where_command(leat, chosen);
-  add_pack(leat, chosen);
-  add_unpack(leat, chosen);
-  add_make_photos(leat, chosen);
-  add_doctor(leat, chosen);
-  add_bench(leat, chosen);
-  add_cache(leat, chosen);
-  add_index(leat, chosen);
-  add_tokens(leat, chosen);
-  add_help(leat, chosen);
+  const auto* const only = std::ranges::find(commands, first_word == "help" ? "" : first_word, &command::name);
+  for (const command& each : commands) {
+    if (only == commands.end() || only == &each) each.add(leat, chosen);
+  }
   // Now: a command gets its own from what is listed when it is made.
   set_rules(leat);
   take_marks_off(leat);
   leat.get_option("-h")->group("");
 }
+
+std::string_view first_word(int argc, const char* const* argv) { return argc > 1 ? argv[1] : ""; }
 
 void parse(CLI::App& leat, int argc, const char* const* argv) {
   std::vector<std::string> words = words_of(leat, argc, argv);
@@ -140,7 +154,7 @@ int run_interruptibly(int argc, char** argv, interruption& stop) {
   chosen_command chosen;
   bool version_wanted = false;
   CLI::App leat(about, "leat");
-  add_commands(leat, chosen, version_wanted);
+  add_commands(leat, chosen, version_wanted, first_word(argc, argv));
   try {
     parse(leat, argc, argv);
     if (version_wanted) {
@@ -180,7 +194,7 @@ std::string why_refused(int argc, const char* const* argv) {
   chosen_command chosen;
   bool version_wanted = false;
   CLI::App leat(about, "leat");
-  add_commands(leat, chosen, version_wanted);
+  add_commands(leat, chosen, version_wanted, first_word(argc, argv));
   try {
     parse(leat, argc, argv);
     if (chosen || version_wanted) return "";
