@@ -12,7 +12,8 @@
 #       pieces. MODULES ALL links every module of the library. Generator expressions are fine in ENVIRONMENT. TOGETHER and
 #       ALONE as above. WITH_THREADS 'a.*:b.c' names the tests that have threads (as --gtest_filter), where most have none: only
 #       they run under ThreadSanitizer. SANITIZED names likewise what sanitizers look at, where they need not look at all. scripts/soak
-#       runs what these two leave out. All tests of a program run in one process, as one test of ctest (scripts/in_one_process), which takes
+#       runs what these two leave out. THREADED names the sources whose tests have threads, or NONE: for ThreadSanitizer the others are not
+#       compiled. All tests of a program run in one process, as one test of ctest (scripts/in_one_process), which takes
 #       two thirds of the time. SERIAL names tests, in full, that measure time: they are tests of ctest, beside which nothing
 #       runs. EACH_ALONE:
 #       each test needs a process of its own. LONG 90: what takes many seconds begins first. OWN_COPY: with LEAT_EXPORT_INTERNALS it has its modules in itself all the same, as what stands before functions
@@ -175,8 +176,16 @@ endfunction()
 
 function(leat_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "EACH_ALONE;OWN_COPY" "LONG;TOGETHER;SANITIZED;WITH_THREADS"
-    "MODULES;SOURCES;ALONE;LINKS;LABELS;ENVIRONMENT;SERIAL")
+    "MODULES;SOURCES;ALONE;LINKS;LABELS;ENVIRONMENT;SERIAL;THREADED")
   leat_existing_sources(sources ${arg_SOURCES} ${arg_ALONE})
+  if(arg_THREADED AND LEAT_SANITIZE STREQUAL "thread")
+    list(REMOVE_ITEM arg_THREADED NONE)
+    set(arg_SERIAL "")
+    set(sources "")
+    if(arg_THREADED)
+      leat_existing_sources(sources ${arg_THREADED})
+    endif()
+  endif()
   if(NOT sources)
     return()
   endif()
