@@ -56,23 +56,29 @@ struct pages_found {
   std::size_t bytes_huge = 0;
 };
 
-/// Rss and AnonHugePages of what lies between `begin` and `end`. Our mappings stand between guard pages, so none of
-/// these areas reaches beyond.
-pages_found pages_between(std::uintptr_t begin, std::uintptr_t end, std::ifstream& maps) {
-  maps.clear();
-  maps.seekg(0);
+/// Rss and AnonHugePages of all that lies in `mappings`. These stand between guard pages, so none of the kernel's areas reaches beyond one.
+/// Read once, and not beyond the last: the kernel walks what it tells of.
+pages_found pages_in(std::span<const std::span<const std::byte>> mappings) {
+  std::ifstream maps("/proc/self/smaps");
+  const auto begin_of = [](std::span<const std::byte> each) { return reinterpret_cast<std::uintptr_t>(each.data()); };
+  std::uintptr_t end_of_all = 0;
+  for (const auto each : mappings) end_of_all = std::max(end_of_all, begin_of(each) + each.size());
   pages_found found;
   bool inside = false;
   std::string line;
   while (std::getline(maps, line)) {
-    unsigned long area_begin = 0;
-    unsigned long area_end = 0;
+    unsigned long begin = 0;
+    unsigned long end = 0;
     std::size_t kib = 0;
-    if (std::sscanf(line.c_str(), "%lx-%lx ", &area_begin, &area_end) == 2) {
-      inside = area_begin >= begin && area_end <= end;
-    } else if (inside && std::sscanf(line.c_str(), "Rss: %zu kB", &kib) == 1) {
+    // Names of fields begin with a capital, areas with a number in small letters.
+    if (const bool is_field = !line.empty() && line[0] >= 'A' && line[0] <= 'Z'; is_field && !inside) continue;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2) {
+      if (begin >= end_of_all) break;
+      inside = std::ranges::any_of(
+          mappings, [&](auto each) { return begin >= begin_of(each) && end <= begin_of(each) + each.size(); });
+    } else if (std::sscanf(line.c_str(), "Rss: %zu kB", &kib) == 1) {
       found.bytes_resident += kib * 1024;
-    } else if (inside && std::sscanf(line.c_str(), "AnonHugePages: %zu kB", &kib) == 1) {
+    } else if (std::sscanf(line.c_str(), "AnonHugePages: %zu kB", &kib) == 1) {
       found.bytes_huge += kib * 1024;
     }
   }
@@ -294,19 +300,13 @@ arena::buffer arena::buffer_of(std::uint32_t number) const noexcept {
 }
 
 arena::page_report arena::report() const {
-  std::vector<mapping> mappings;
+  std::vector<std::span<const std::byte>> mappings;
   {
     const mutex_lock lock(mutex_);
-    mappings = mappings_;
+    for (const mapping& each : mappings_) mappings.emplace_back(each.begin, each.bytes);
   }
-  page_report made;
-  std::ifstream maps("/proc/self/smaps");
-  for (const mapping& mapped : mappings) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(mapped.begin);
-    const pages_found found = pages_between(begin, begin + mapped.bytes, maps);
-    made.bytes_resident += found.bytes_resident;
-    made.bytes_huge += found.bytes_huge;
-  }
+  const pages_found found = pages_in(mappings);
+  page_report made{.bytes_resident = found.bytes_resident, .bytes_huge = found.bytes_huge, .pages = {}};
   if (options_.pages == huge_pages::off) {
     made.pages = {"off", "asked for"};
   } else if (made.bytes_resident == 0) {
