@@ -150,7 +150,11 @@ picture_geometry batch::placement(std::string_view name, std::size_t row) const 
       if (place.spec.row_shape.size() > 3) {
         throw error(errc::usage, str_cat("'", name, "' has several pictures in a row, each with a place of its own"));
       }
-      return state_->geometries[row * state_->layout->picture_count() + place.picture_index];
+      const picture_geometry& of = state_->geometries[row * state_->layout->picture_count() + place.picture_index];
+      if (of.row_width != 0) return of;
+      throw error(errc::usage, str_cat("placement('", name, "', ", row,
+                                       "): the row is a mosaic of four pictures, each with a place of its own; "
+                                       "mix.tiles says whose they are"));
     }
     pictures.push_back(place.spec.name);
   }

@@ -7,6 +7,7 @@
 
 #include <leat/description.hpp>
 #include <leat/error.hpp>
+#include <leat/mosaic.hpp>
 
 #include <absl/container/inlined_vector.h>
 
@@ -19,6 +20,11 @@ namespace leat {
 
 void batch_mix::describe(description& out) const {
   if (what == kind::none) return;
+  if (what == mosaic_kind) {
+    out.add("mix", "mosaic");
+    out.add("mix.probability", alpha);
+    return;
+  }
   out.add("mix", what == kind::mixup ? "mixup" : "cutmix");
   out.add("mix.alpha", alpha);
 }
@@ -167,12 +173,17 @@ void add_mix_outputs(std::vector<output_spec>& outputs, const batch_mix& how) {
   }
 }
 
-mixer::mixer(const batch_layout& layout, const batch_mix& how, std::uint64_t seed, bool digests, std::size_t threads)
+mixer::mixer(const batch_layout& layout, std::span<const std::unique_ptr<field_program>> programs, const batch_mix& how,
+             std::uint64_t seed, bool digests, std::size_t threads)
     : layout_(layout),
       how_(how),
       seed_(seed),
       digests_(digests),
       threads_(how.what == batch_mix::kind::none ? 0 : threads) {
+  if (is_mosaic(how)) {
+    mosaics_.emplace(layout, programs, how.alpha, seed, threads);
+    return;
+  }
   const auto places = layout_.outputs();
   const auto first =
       std::find_if(places.begin(), places.end(), [](const auto& place) { return place.spec.axes.has_value(); });
@@ -191,15 +202,26 @@ mixer::mixer(const batch_layout& layout, const batch_mix& how, std::uint64_t see
   }
 }
 
-std::size_t mixer::scratch_bytes(const batch_layout& layout, const batch_mix& how, bool digests) noexcept {
+std::size_t mixer::scratch_bytes(const batch_layout& layout, std::span<const std::unique_ptr<field_program>> programs,
+                                 const batch_mix& how, bool digests) noexcept {
   if (how.what == batch_mix::kind::none) return 0;
+  if (is_mosaic(how)) return mosaic_maker::scratch_bytes(layout, programs);
   return largest_picture(layout) + (digests ? layout.made_row_bytes() : 0);
 }
 
 void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>& stop) {
   thread_state& own = threads_[thread];
+  if (batch.rows == 0) return;
+  if (mosaics_) {
+    mosaics_->make(batch, thread, stop);
+  } else {
+    mix_rows(batch, own, stop);
+  }
+  if (digests_) add_digest(batch, own, stop);
+}
+
+void mixer::mix_rows(batch::state& batch, thread_state& own, const std::atomic<bool>& stop) const {
   const std::uint32_t rows = batch.rows;
-  if (rows == 0) return;
   std::byte* const base = batch.memory.data();
   const auto places = layout_.outputs();
   const auto fill = [&](std::string_view name, auto&& row_of) {
@@ -226,7 +248,6 @@ void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>
     }
     if (place.spec.axes && place.spec.made_by == nullptr) mix_in_place(place, batch, own, stop);
   }
-  if (digests_) add_digest(batch, own, stop);
 }
 
 // Each row is mixed with the next row as it was before mixing, and the last row with the first.
@@ -254,7 +275,7 @@ void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic
     for (std::size_t s = 0; s < places.size(); ++s) {
       const batch_layout::output_place& place = places[s];
       const output_spec& spec = place.spec;
-      if (spec.of_batch || (place.hidden && !spec.ragged)) continue;
+      if (spec.of_batch || !spec.digested || (place.hidden && !spec.ragged)) continue;
       if (spec.ragged) {
         const std::span<const std::byte> own_bytes = batch.ragged_row(place, r);
         outputs.push_back({spec.name, spec.type, spec.ragged_shape(own_bytes.size()), own_bytes});

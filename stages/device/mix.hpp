@@ -1,16 +1,21 @@
 // The rows of a batch with one another: mixup and cutmix, each row with the next one and the last with the first. On the
-// host in place, after collate; on a device by the kernel that finishes the pictures, which is told here what to do.
+// host in place, after collate; on a device by the kernel that finishes the pictures, which is told here what to do. Mosaics
+// are made by mosaic_maker.
 #pragma once
 
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/batch_state.hpp"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/device/mosaic.hpp"
 
 #include <leat/transforms.hpp>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace leat::stages {
@@ -34,14 +39,16 @@ void add_mix_outputs(std::vector<output_spec>& outputs, const batch_mix& how);
 /// Mixes whole batches. Refers to the layout, which the loader keeps.
 class mixer {
  public:
-  /// layout    with the outputs that add_mix_outputs() has added
+  /// layout    with the outputs that add_mix_outputs() has added, or add_mosaic_outputs()
   /// threads   that call mix()
-  mixer(const batch_layout& layout, const batch_mix& how, std::uint64_t seed, bool digests, std::size_t threads);
+  mixer(const batch_layout& layout, std::span<const std::unique_ptr<field_program>> programs, const batch_mix& how,
+        std::uint64_t seed, bool digests, std::size_t threads);
 
   [[nodiscard]] bool on() const noexcept { return how_.what != batch_mix::kind::none; }
   /// Bytes of scratch for each thread. Known before there are threads, for the memory plan.
-  [[nodiscard]] static std::size_t scratch_bytes(const batch_layout& layout, const batch_mix& how,
-                                                 bool digests) noexcept;
+  [[nodiscard]] static std::size_t scratch_bytes(const batch_layout& layout,
+                                                 std::span<const std::unique_ptr<field_program>> programs,
+                                                 const batch_mix& how, bool digests) noexcept;
 
   /// Of a collated batch in host memory. Its content digest becomes that of the mixed rows.
   ///   stop   checked at every row; a batch that was stopped must not be delivered
@@ -55,6 +62,7 @@ class mixer {
     std::vector<std::vector<std::byte>> made;  // for digests: of each output that a device makes, the mixed row
   };
 
+  void mix_rows(batch::state& batch, thread_state& own, const std::atomic<bool>& stop) const;
   void mix_in_place(const batch_layout::output_place& place, batch::state& batch, thread_state& own,
                     const std::atomic<bool>& stop) const;
   void add_digest(batch::state& batch, thread_state& own, const std::atomic<bool>& stop) const;
@@ -66,6 +74,7 @@ class mixer {
   std::uint32_t height_ = 0;
   std::uint32_t width_ = 0;
   std::vector<thread_state> threads_;
+  std::optional<mosaic_maker> mosaics_;
 };
 
 }  // namespace leat::stages

@@ -1,6 +1,7 @@
 // boxes: boxes of things in a picture, which follow it.
 #include "base/text.hpp"
 #include "stages/batch/field_model.hpp"
+#include "stages/batch/tiled_rows.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/following.hpp"
 #include "stages/fields/mask_scratch.hpp"
@@ -101,7 +102,7 @@ void write(row_target& row, std::size_t at, Number number) {
   std::memcpy(row.bytes.data() + at * sizeof number, &number, sizeof number);
 }
 
-class boxes_program final : public following_program, boxing_facet {
+class boxes_program final : public following_program, public tiled_rows, boxing_facet {
  public:
   boxes_program(const boxes::settings& settings, const datasets::dataset_model& dataset, std::uint16_t field,
                 std::optional<dtype> stored)
@@ -123,6 +124,17 @@ class boxes_program final : public following_program, boxing_facet {
     made->reader.emplace(budget);
     made->kept.reserve(static_cast<std::size_t>(*settings_.most));
     return made;
+  }
+
+  std::string why_not_tiled() const override {
+    return is_rotated(settings_.how) ? "the corners of rotated boxes are not cut; give upright ones" : "";
+  }
+  std::optional<tiled_boxes> boxes_of_tiles() const override {
+    return tiled_boxes{.area_min = settings_.min_area,
+                       .visible_min = settings_.min_visible,
+                       .center_inside = settings_.center_inside,
+                       .most = static_cast<std::size_t>(settings_.most.value_or(0)),
+                       .fill = settings_.fill};
   }
 
  private:

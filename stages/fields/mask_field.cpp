@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "datasets/formats/arrays/npy_header.hpp"
 #include "stages/batch/field_model.hpp"
+#include "stages/batch/tiled_rows.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/first_value.hpp"
 #include "stages/fields/following.hpp"
@@ -111,7 +112,7 @@ std::size_t shapes_bytes_of(const field_info& member, const mask::settings& sett
 }
 
 ///   of_boxes   its planes are of the boxes that the program before it has kept
-class mask_program final : public following_program {
+class mask_program final : public following_program, public tiled_rows {
  public:
   mask_program(const mask::settings& settings, const datasets::dataset_model& dataset, std::uint16_t field,
                const stored_mask& stored, bool of_boxes = false)
@@ -142,6 +143,11 @@ class mask_program final : public following_program {
     made->reader.emplace(budget);
     return made;
   }
+
+  std::string why_not_tiled() const override {
+    return most_ ? "planes of instances are of one picture; take a mask of numbers" : "";
+  }
+  std::optional<tiled_boxes> boxes_of_tiles() const override { return std::nullopt; }
 
  private:
   static std::vector<output_spec> outputs_of(const mask::settings& settings, const stored_mask& stored, bool of_boxes) {

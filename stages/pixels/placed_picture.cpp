@@ -16,26 +16,10 @@ double determinant(const warp_matrix& m) noexcept {
   return m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) + m[2] * (m[3] * m[7] - m[4] * m[6]);
 }
 
-constexpr double horizon = 1e-9;  // divisors that are not above it lie behind
-
 std::optional<std::array<double, 2>> looked_at(const warp_matrix& m, double x, double y) noexcept {
   const auto [px, py, w] = seen_from(m, x, y);
   if (!(w > horizon)) return std::nullopt;
   return std::array{px / w, py / w};
-}
-
-// Those i of the line for whose middles a * (i + 0.5) + b is not below 0.
-void cut(double a, double b, pixel_run& run) noexcept {
-  if (a == 0) {
-    if (b < 0) run.end = run.begin;
-    return;
-  }
-  const double root = std::clamp(-b / a - 0.5, -1.0, 1e9);
-  if (a > 0) {
-    run.begin = std::max(run.begin, static_cast<int>(std::ceil(root)));
-  } else {
-    run.end = std::min(run.end, static_cast<int>(std::floor(root)) + 1);
-  }
 }
 
 }  // namespace
@@ -124,18 +108,7 @@ std::vector<double> geometry_probes(const pipeline& steps, bool turns) {
 
 pixel_run shown_in_line(const placed_picture& where, int y) noexcept {
   pixel_run run{0, where.geometry.row_width};
-  const double middle = y + 0.5;
-  for (const placed_picture::bound& each : where.all_bounds()) {
-    const warp_matrix& m = each.from_row;
-    const double x0 = m[1] * middle + m[2];
-    const double y0 = m[4] * middle + m[5];
-    const double w0 = m[7] * middle + m[8];
-    cut(m[6], w0 - horizon, run);
-    cut(m[0] - each.inside.left * m[6], x0 - each.inside.left * w0, run);
-    cut(each.inside.right * m[6] - m[0], each.inside.right * w0 - x0, run);
-    cut(m[3] - each.inside.top * m[6], y0 - each.inside.top * w0, run);
-    cut(each.inside.bottom * m[6] - m[3], each.inside.bottom * w0 - y0, run);
-  }
+  for (const placed_picture::bound& each : where.all_bounds()) cut_to_box(each.from_row, each.inside, y, run);
   return run.begin < run.end ? run : pixel_run{};
 }
 

@@ -5,6 +5,7 @@
 #include "stages/pixels/box.hpp"
 #include "stages/pixels/matrix.hpp"
 #include "stages/pixels/recipe.hpp"
+#include "stages/pixels/shown_line.hpp"
 
 #include <leat/picture_geometry.hpp>
 
@@ -53,11 +54,7 @@ void place(const pipeline& steps, const draw_key& key, const picture_geometry& o
 ///   turns   pictures are turned upright first
 [[nodiscard]] std::vector<double> geometry_probes(const pipeline& steps, bool turns);
 
-/// The pixels of line y of the row, [begin, end), whose middles show the picture.
-struct pixel_run {
-  int begin = 0;
-  int end = 0;
-};
+/// The pixels of line y of the row whose middles show the picture.
 [[nodiscard]] pixel_run shown_in_line(const placed_picture& where, int y) noexcept;
 
 /// The same of a place.

@@ -4,6 +4,7 @@
 #include "datasets/files/sample_counts.hpp"
 #include "io/files/source.hpp"
 #include "stages/batch/range.hpp"
+#include "stages/device/mosaic.hpp"
 #include "stages/order/packing.hpp"
 #include "stages/plan/array_crop.hpp"
 #include "stages/plan/lowering.hpp"
@@ -171,6 +172,7 @@ planner::planner(const datasets::dataset_model& dataset, std::span<const std::un
 void planner::measure_ragged_outputs() {
   ragged_outputs_.clear();
   ragged_bytes_max_.clear();
+  ragged_times_.clear();
   for (const auto& program : programs_) {
     std::size_t largest = 0;
     for (const std::uint16_t field : program->reads()) {
@@ -181,6 +183,7 @@ void planner::measure_ragged_outputs() {
     const std::span<const output_spec> outputs = program->outputs();
     for (std::size_t o = 0; o < outputs.size(); ++o) {
       if (!outputs[o].ragged) continue;
+      ragged_times_.push_back(how_.mosaics && is_tiled_ragged(*program, o) ? mosaic_ragged_times : 1);
       const std::size_t bytes = program->ragged_bytes(o, largest);
       ragged_outputs_.push_back(&outputs[o]);
       ragged_bytes_max_.push_back(outputs[o].is_padded() ? outputs[o].padded_bytes(bytes) : bytes);
@@ -248,6 +251,12 @@ void planner::places(const pick& row, std::vector<extent>& out) const {
 }
 
 std::vector<std::size_t> planner::largest_ragged_batch() const {
+  std::vector<std::size_t> sums = largest_ragged_rows();
+  std::transform(sums.begin(), sums.end(), ragged_times_.begin(), sums.begin(), std::multiplies<>());
+  return sums;
+}
+
+std::vector<std::size_t> planner::largest_ragged_rows() const {
   const std::uint32_t rows = layout_.rows_max();
   std::vector<std::size_t> sums;
   for (std::size_t r = 0; r < ragged_bytes_max_.size(); ++r) {
@@ -371,6 +380,7 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
       continue;
     }
     if (ragged_outputs_[r]->of_batch_bytes != 0) plan.buffers[r].bytes = ragged_outputs_[r]->of_batch_bytes;
+    plan.buffers[r].bytes *= ragged_times_[r];
   }
 
   if (plan.buffers.empty()) return;  // As begin() has said: rows of earlier steps are being decoded.

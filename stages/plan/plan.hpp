@@ -53,6 +53,7 @@ class planner {
     bool substitutes = false;              ///< rows get room for whoever may take the place of a corrupt sample
     bool repeats = false;                  ///< a sample may come twice in a batch
     bool in_order = false;                 ///< samples come in the dataset's order: neighbours are worth looking for
+    bool mosaics = false;                  ///< boxes get room for those of the mosaics' tiles
     std::uint64_t seed = 0;                ///< for datasets whose extents are drawn
     const rank_packing* packed = nullptr;  ///< picks are pieces of packed rows
   };
@@ -98,6 +99,7 @@ class planner {
 
  private:
   void measure_ragged_outputs();
+  [[nodiscard]] std::vector<std::size_t> largest_ragged_rows() const;
   [[nodiscard]] bool is_too_large(std::uint16_t field, std::span<const datasets::part> parts) const noexcept;
   void add_ragged_bytes(std::uint64_t sample, std::span<std::size_t> bytes) const;
   /// Whether what a ragged output takes does not depend on which samples are in a batch together.
@@ -158,6 +160,7 @@ class planner {
   std::vector<bool> straight_;                 // of each program: reads_into_rows()
   std::vector<std::uint16_t> first_output_;    // of each program
   std::vector<std::size_t> ragged_bytes_max_;  // of any sample, for each ragged output; of a padded one with padding
+  std::vector<std::size_t> ragged_times_;      // how many times what its rows take, for each ragged output
   std::vector<const output_spec*> ragged_outputs_;
   std::vector<std::uint16_t> wanted_;  // dataset fields that some program reads
   std::vector<datasets::need> needs_;  // the same, as the dataset is asked, but for draw and epoch

@@ -56,7 +56,7 @@ void refuse_mixed_followers(const std::vector<std::unique_ptr<field_program>>& p
 std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& dataset,
                                             const std::vector<std::unique_ptr<field_program>>& programs,
                                             const batch_mix& mix, std::uint32_t rows_max) {
-  refuse_mixed_followers(programs, mix);
+  if (!is_mosaic(mix)) refuse_mixed_followers(programs, mix);
   std::vector<output_spec> outputs;
   std::vector<std::size_t> staging;
   for (const auto& program : programs) {
@@ -64,7 +64,11 @@ std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& datas
     outputs.insert(outputs.end(), program->outputs().begin(), program->outputs().end());
     outputs.back().read_into = reads_into_rows(dataset, *program);
   }
-  add_mix_outputs(outputs, mix);
+  if (is_mosaic(mix)) {
+    add_mosaic_outputs(outputs, programs, mix);
+  } else {
+    add_mix_outputs(outputs, mix);
+  }
   return std::make_shared<const batch_layout>(std::move(outputs), rows_max, staging);
 }
 
@@ -217,6 +221,7 @@ run_spec::run_spec(const leat::dataset& samples, const std::vector<field>& field
                {.substitutes = options.on_corrupt == corrupt_policy::substitute,
                 .repeats = order_->repeats(),
                 .in_order = order_->in_order(),
+                .mosaics = is_mosaic(options.mix),
                 .seed = options.seed,
                 .packed = packing()}) {}
 

@@ -73,7 +73,7 @@ hand_over::hand_over(const parts& given)
       loops_(given.loops),
       posted_(given.posted),
       events_(given.events),
-      mixer_(*run_.layout(), options_.mix, options_.seed, options_.digests, given.decode_threads),
+      mixer_(*run_.layout(), run_.programs(), options_.mix, options_.seed, options_.digests, given.decode_threads),
       finishes_(std::any_of(run_.programs().begin(), run_.programs().end(),
                             [](const auto& program) { return program->finishes(); })) {}
 

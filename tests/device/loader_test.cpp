@@ -15,6 +15,7 @@
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loading.hpp>
+#include <leat/mosaic.hpp>
 #include <leat/photo_pack.hpp>
 
 #include <boost/asio/use_future.hpp>
@@ -243,6 +244,18 @@ TEST(loader_device, mixes_pictures_with_the_bits_of_the_host) {
       }
     }
   }
+}
+
+TEST(loader_device, gets_mosaics_that_the_host_has_made) {
+  const watchdog dog("mosaics for a device");
+  loader_options options = testing::small_options();
+  options.mix = mosaic(0.8);
+  const std::vector<field> fields{image("jpg").random_resized_crop(11).normalize(imagenet), label("cls")};
+  expect_finished_as_on_the_host(samples(), fields, options, 0);
+  options.device_calls = std::make_shared<simulated_device>();
+  options.decode_on = decode_on::device;
+  EXPECT_THAT(testing::message_of(errc::usage, [&] { loader(fake_dataset(samples()), options, fields); }),
+              HasSubstr("mosaics are made on the host; give loader_options::decode_on = decode_on::host"));
 }
 
 // A hole that is closed on the host takes the flag of its row along.

@@ -9,6 +9,7 @@
 
 #include <leat/loader_state.hpp>
 #include <leat/loading.hpp>
+#include <leat/mosaic.hpp>
 #include <leat/open_tokens.hpp>
 #include <leat/order.hpp>
 #include <leat/own_samples.hpp>
@@ -107,6 +108,9 @@ TEST(golden_digests, of_mixed_rows) {
   options.mix = cutmix(0.7);
   expect_golden(digest_of_run(pictures(), options, {image("jpg").random_resized_crop(8), label("cls")}),
                 "3f2ebe1a5edfa0bdef384c40b752f660");
+  options.mix = mosaic(0.7);
+  expect_golden(digest_of_run(pictures(), options, {image("jpg").random_resized_crop(8), label("cls")}),
+                "a44121b0d7dc04d4d95a813897e446b1");
 }
 
 TEST(golden_digests, of_windows_of_tokens) {

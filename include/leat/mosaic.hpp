@@ -1,0 +1,37 @@
+// mosaic: rows of a batch that show parts of four pictures, for detection and segmentation.
+#pragma once
+
+#include <leat/transforms.hpp>
+
+#include <cstdint>
+
+namespace leat {
+
+inline constexpr auto mosaic_kind = static_cast<batch_mix::kind>(3);
+
+/// Each row becomes four tiles around a drawn centre: its own picture at the upper left, and at the upper right, lower left and
+/// lower right those of three further rows. The rows of a batch are put in a drawn circle; the three behind a row are its
+/// partners. Of fewer than four rows some come again.
+///
+///     leat::loader train{set, {.batch_size = 32, .mix = leat::mosaic()},
+///         leat::image{"jpg"}.longest_side(640).pad_to({.fill = {114, 114, 114}}), leat::mask{"seg.png"}.follows("jpg"),
+///         leat::boxes{"json"}.follows("jpg").key("boxes").labels("classes")};
+///
+///   probability   above 0, at most 1: that a row becomes one
+///   tiles         no pixel is resampled: the corner of what the row shows of its picture is moved to the centre. Where it
+///                 does not reach there is what its row has beside it: the fill of pad() or a warp, `ignore` of masks
+///   centre        uniform within 0.3 to 0.7 of width and height
+///   followers     masks and depths move along. Boxes of the four tiles come in the order of the tiles, moved, cut to their tile and
+///                 dropped by min_area, min_visible (of the area that the box had in its own row) and center_inside; labels and with()
+///                 lose the same ones; `kept` is the number in the box's own sample. Of padded() the first ones are left
+///   output        `mix.tiles`: i32 [rows, 4], the rows of the batch whose pictures the tiles show; `mix.center`: i32 [rows, 2],
+///                 x and y in pixels. A row that is none has itself four times, and its lower right corner. Other fields
+///                 are of the row's own sample: cls[mix.tiles[r]] are the labels of its tiles
+///   placement     batch::placement() refuses rows that are mosaics
+///   device        pictures are finished on the host, whatever finish_on_device says
+///   throws        (when the loader is built) error{errc::usage}: no picture, pictures of several sizes, views and clips, nvJPEG,
+///                 decode_on = device, followers that cannot be tiled: points, rotated boxes, masks of boxes, instances(), custom
+///   source        Bochkovskiy et al., "YOLOv4", 2020; kornia's RandomMosaic, which takes partners from the batch as well
+[[nodiscard]] constexpr batch_mix mosaic(double probability = 1.0) noexcept { return {mosaic_kind, probability}; }
+
+}  // namespace leat
