@@ -6,6 +6,7 @@
 #include "tools/where_option.hpp"
 
 #include <leat/error.hpp>
+#include <leat/mosaic.hpp>
 #include <leat/open_arrays.hpp>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace {
 batch_mix mix_of(const epoch_arguments& arguments) {
   if (arguments.mixup) return mixup(*arguments.mixup);
   if (arguments.cutmix) return cutmix(*arguments.cutmix);
+  if (arguments.mosaic) return mosaic(*arguments.mosaic);
   return {};
 }
 
@@ -150,9 +152,14 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
   CLI::Option* const mixup =
       app.add_option("--mixup", arguments.mixup, "mix each picture with the next one, by Beta(ALPHA, ALPHA)")
           ->type_name("ALPHA");
-  app.add_option("--cutmix", arguments.cutmix, "a box of the next picture in each, by Beta(ALPHA, ALPHA)")
-      ->type_name("ALPHA")
-      ->excludes(mixup);
+  CLI::Option* const cutmix =
+      app.add_option("--cutmix", arguments.cutmix, "a box of the next picture in each, by Beta(ALPHA, ALPHA)")
+          ->type_name("ALPHA")
+          ->excludes(mixup);
+  app.add_option("--mosaic", arguments.mosaic, "this share of the rows: four pictures around a drawn centre")
+      ->type_name("SHARE")
+      ->excludes(mixup)
+      ->excludes(cutmix);
 
   app.option_defaults()->group("Tokens and arrays");
   add_token_output_option(app, arguments.windows, add_window_options(app, arguments.windows));

@@ -39,6 +39,7 @@ struct epoch_arguments {
   order_choice choice;
   std::optional<double> mixup;
   std::optional<double> cutmix;
+  std::optional<double> mosaic;
   std::uint32_t threads = 0;
   std::uint32_t cores_max = 0;
   tuning tune = tuning::off;

@@ -255,7 +255,7 @@ TEST(loader_device, gets_mosaics_that_the_host_has_made) {
   options.device_calls = std::make_shared<simulated_device>();
   options.decode_on = decode_on::device;
   EXPECT_THAT(testing::message_of(errc::usage, [&] { loader(fake_dataset(samples()), options, fields); }),
-              HasSubstr("mosaics are made on the host; give loader_options::decode_on = decode_on::host"));
+              HasSubstr("mosaics are made on the host; give loader_options::decode_on = host, or leave mosaic out"));
 }
 
 // A hole that is closed on the host takes the flag of its row along.

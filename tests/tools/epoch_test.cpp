@@ -175,6 +175,8 @@ TEST(epoch, digest_depends_on_what_a_batch_holds) {
                                                           {"--mixup", "0.2"},
                                                           {"--mixup", "0.4"},
                                                           {"--cutmix", "1"},
+                                                          {"--mosaic", "1"},
+                                                          {"--mosaic", "0.5"},
                                                           {"--drop-last"}};
   std::set<std::string> digests;
   for (const std::vector<std::string>& content : contents) {
