@@ -10,7 +10,7 @@
 
 from ._errors import (CallbackError, CancelledError, ChangedError, CorruptError, DeviceError, Error, FormatError, LimitError,
                       NotFoundError, PermissionDeniedError, ReadError, UnsupportedError, UsageError)
-from ._leat import Batch, BatchMix, Mark, PictureGeometry, Tensor, __version__, cutmix, mixup, read_column
+from ._leat import Batch, BatchMix, Mark, PictureGeometry, Tensor, __version__, cutmix, mixup, mosaic, read_column
 from ._loader import Loader
 from ._values import (Array, Boxes, Bytes, Chat, Clip, Columns, Custom, Dataset, Depth, Field, Graph, Image, JoinKey, Label, Mask, Order, Points,
                       Sequence, Stack, Text, Tokenize, Tokenizer, Tokens, balanced, balanced_cost, bucketed, by, by_stem, concat,

@@ -2,6 +2,7 @@
 #include "module.hpp"
 
 #include <leat/clip.hpp>
+#include <leat/mosaic.hpp>
 #include <leat/picture_geometry.hpp>
 #include <leat/targets.hpp>
 #include <leat/tokenizer.hpp>
@@ -500,6 +501,10 @@ void add_fields(nb::module_& to) {
   nb::class_<leat::batch_mix>(to, "BatchMix");
   to.def("mixup", [](double alpha) { return leat::mixup(alpha); }, nb::arg("alpha") = 0.2);
   to.def("cutmix", [](double alpha) { return leat::cutmix(alpha); }, nb::arg("alpha") = 1.0);
+  to.def(
+      "mosaic", [](double probability) { return leat::mosaic(probability); }, nb::arg("probability") = 1.0,
+      "Rows of four pictures of the batch around a drawn centre, with their Mask, Depth and Boxes. batch['mix.tiles'] "
+      "says whose they are.");
 }
 
 }  // namespace pyleat

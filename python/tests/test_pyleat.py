@@ -469,6 +469,18 @@ class Targets(unittest.TestCase):
                 numpy.testing.assert_allclose(point, expected if inside else [0, 0, 0], atol=1e-4)
         self.assertEqual(mirrored, {False, True})
 
+    def test_mosaics_take_their_masks_along(self):
+        picture = leat.Image().random_crop(24).random_flip().as_("u8")
+        batch = self.batch(self.with_masks(), picture, leat.Mask("mask").follows("jpg"), mix=leat.mosaic(), seed=5)
+        pixels, masks, tiles = (batch[name].numpy() for name in ("jpg", "mask", "mix.tiles"))
+        plain = self.batch(self.with_masks(), picture, leat.Mask("mask").follows("jpg"), seed=5)["jpg"].numpy()
+        self.assertEqual(tiles[:, 0].tolist(), list(range(self.COUNT - 1)))
+        for row, (x, y, number) in enumerate(pixels):
+            numpy.testing.assert_array_equal(masks[row], self.mask_of(x, y, number))
+            self.assertEqual(set(number.ravel()), {plain[other, 2, 0, 0] for other in tiles[row]})
+        with self.assertRaisesRegex(leat.UsageError, "the row is a mosaic of four pictures"):
+            batch.placement("jpg", 0)
+
     def test_a_mask_follows_warps(self):
         picture = leat.Image().resize(self.HEIGHT, self.WIDTH).affine(degrees=(30, 30), fill=(99, 99, 99)).as_("u8")
         batch = self.batch(self.with_masks(), picture, leat.Mask("mask").follows("jpg"))
