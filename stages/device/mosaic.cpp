@@ -82,6 +82,15 @@ bool move_box(const tiled_boxes& rules, const mosaic_tile& tile, std::array<floa
   return x > left && x < right && y > top && y < bottom;
 }
 
+// Each copy is twice as long as the one before.
+void repeat_pixel(const std::byte* pixel, std::size_t pixel_bytes, std::byte* to, std::size_t bytes) noexcept {
+  if (bytes == 0) return;
+  std::memcpy(to, pixel, pixel_bytes);
+  for (std::size_t made = pixel_bytes; made < bytes; made *= 2) {
+    std::memcpy(to + made, to, std::min(made, bytes - made));
+  }
+}
+
 // Bytes [begin, end) of numbers.
 void fill_up(dtype type, std::int64_t number, std::byte* to, std::size_t begin, std::size_t end) noexcept {
   const auto real = static_cast<float>(number);
@@ -158,8 +167,8 @@ void write_tile(const pixel_planes& how, const mosaic_tile& tile, std::byte* to,
       std::memmove(row + at_pixel(begin), source + at_pixel(begin + tile.dx), at_pixel(end - begin));
     }
     const std::byte* const right_edge = source + at_pixel(how.width - 1);
-    for (int x = at.left; x < begin; ++x) std::memcpy(row + at_pixel(x), right_edge, pixel);
-    for (int x = end; x < at.right; ++x) std::memcpy(row + at_pixel(x), source, pixel);
+    repeat_pixel(right_edge, pixel, row + at_pixel(at.left), at_pixel(begin - at.left));
+    repeat_pixel(source, pixel, row + at_pixel(end), at_pixel(at.right - end));
   };
   for (std::size_t p = 0; p < how.planes; ++p) {
     // Within a row no line is read after it was written.

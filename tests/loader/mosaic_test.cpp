@@ -245,6 +245,20 @@ TEST(mosaics, are_the_same_with_any_threads_and_out_of_blocks) {
   EXPECT_EQ(out_of_blocks.batches, expected.batches);
 }
 
+TEST(mosaics, fit_into_the_smallest_budget) {
+  const watchdog dog("mosaics in little memory");
+  const fake_dataset set(blob_scenes(43));
+  for (const corrupt_policy policy : {corrupt_policy::raise, corrupt_policy::substitute}) {
+    loader_options options = mosaic_options();
+    options.on_corrupt = policy;
+    const seen_run expected = testing::run_all(set, options, tiled_fields());
+    options.host_bytes_max = loader(set, options, tiled_fields()).plan().host_bytes_least;
+    const seen_run got = testing::run_all(set, options, tiled_fields());
+    EXPECT_FALSE(got.failed) << got.message;
+    EXPECT_EQ(got.batches, expected.batches);
+  }
+}
+
 TEST(mosaics, are_replayed_and_resumed) {
   const watchdog dog("mosaics, replayed");
   const fake_dataset set(blob_scenes(43));
