@@ -1,11 +1,13 @@
-// What do a mask and 20 boxes cost beside the photograph that they follow?
+// What do a mask and 20 boxes cost beside the photograph that they follow? And a mosaic of 640 x 640 of four photographs beside one
+// at 320?
 //
 //     targets_benchmark [--rounds=N] [--write=DIR] [--toy]
 //
 // Photographs of 640 x 480 (painted, JPEG of quality 90), a mask of 21 classes of each (PNG, palette) and JSON with 20 boxes and their
 // classes. The photograph: random_resized_crop(512), a flip, an affine warp, exact rounding, floats. One thread; CPU time of a sample,
 // medians of N rounds in turns, with the lowest and the highest; what is made is looked at. --write leaves the samples in a folder, as
-// 7.jpg, 7.png and 7.json: peers/targets.py gives them to other libraries.
+// 7.jpg, 7.png and 7.json: peers/targets.py gives them to other libraries. Mosaics are made by a loader of one decode thread, floats, in
+// batches of 8 rows with their boxes, 8 epochs behind a first one; its process's CPU time, with all that the loader does.
 #include "datasets/model/model.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/pixels/scratch.hpp"
@@ -14,6 +16,8 @@
 #include "tools/jpeg_encode.hpp"
 #include "tools/paint.hpp"
 
+#include <leat/loading.hpp>
+#include <leat/mosaic.hpp>
 #include <leat/own_samples.hpp>
 #include <leat/targets.hpp>
 
@@ -123,6 +127,67 @@ void write(const std::filesystem::path& to, const std::vector<std::byte>& bytes)
   if (!out) fail("cannot write " + to.string());
 }
 
+double process_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
+}
+
+// CPU time of a row.
+double loaded_us(const dataset& set, const image& photo, const batch_mix& mix) {
+  loader_options options;
+  options.batch_size = 8;
+  options.epochs = 9;
+  options.decode_threads = 1;
+  options.prefetch_batches = 1;
+  options.host_bytes_max = std::size_t{1} << 30;
+  options.mix = mix;
+  double begin = 0;
+  std::uint64_t rows = 0;
+  std::int64_t things = 0;
+  loader all(set, options, photo, boxes("json").follows("jpg").key("boxes").labels("classes").min_area(4));
+  for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+    // The first one touches the memory.
+    if (epoch == 1) {
+      begin = process_us();
+      rows = 0;
+    }
+    for (const batch& got : all.blocking()) {
+      rows += got.valid_rows();
+      things += got["json"].shape[0];
+    }
+  }
+  if (things == 0) fail("no box is left of any row");
+  return (process_us() - begin) / static_cast<double>(rows);
+}
+
+void run_mosaics(const dataset& set, int rounds) {
+  const image one = image("jpg").longest_side(320).pad_to({.height = 320, .width = 320, .fill = {114, 114, 114}});
+  const image tile = image("jpg").longest_side(320).pad_to({.height = 640, .width = 640, .fill = {114, 114, 114}});
+  const image whole = image("jpg").letterbox(640);
+  struct measured {
+    const char* name;
+    const image* photo;
+    batch_mix mix;
+    std::vector<double> us = {};
+  };
+  std::vector<measured> all{{"one at 320", &one, {}},
+                            {"mosaic of four at 320", &tile, mosaic()},
+                            {"one at 640", &whole, {}},
+                            {"mosaic of four at 640", &whole, mosaic()}};
+  for (int round = 0; round < rounds; ++round) {
+    for (measured& each : all) each.us.push_back(loaded_us(set, *each.photo, each.mix));
+  }
+  double beside = 0;
+  for (measured& each : all) {
+    std::sort(each.us.begin(), each.us.end());
+    const double middle = each.us[each.us.size() / 2];
+    if (beside == 0) beside = middle;
+    std::printf("%-22s %9.1f us a row  (%.1f to %.1f)  %.2f of one at 320\n", each.name, middle, each.us.front(),
+                each.us.back(), middle / beside);
+  }
+}
+
 int run(int rounds, std::uint32_t count, const std::string& directory) {
   std::vector<sample> samples;
   std::size_t largest = 0;
@@ -189,6 +254,7 @@ int run(int rounds, std::uint32_t count, const std::string& directory) {
   boxed.print("20 boxes", beside);
   const double all_us = photo.median() + masked.median() + boxed.median();
   std::printf("all three: %.1f samples per CPU-second\n", 1e6 / all_us);
+  run_mosaics(set, rounds);
   return 0;
 }
 
