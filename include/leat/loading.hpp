@@ -192,7 +192,7 @@ struct loader_options {
   /// how the run would have been on another drive. 24 bytes for each read. Default: none.
   std::string record = {};
 
-  /// Mixes the rows of a batch: mixup(0.2) or cutmix(1.0). Default: no mixing. Row digests are made before mixing,
+  /// Mixes the rows of a batch: mixup(0.2), cutmix(1.0) or mosaic(). Default: no mixing. Row digests are made before mixing,
   /// the digest of the batch after it.
   batch_mix mix = {};
 

@@ -3,11 +3,7 @@
 
 #include <leat/transforms.hpp>
 
-#include <cstdint>
-
 namespace leat {
-
-inline constexpr auto mosaic_kind = static_cast<batch_mix::kind>(3);
 
 /// Each row becomes four tiles around a drawn centre: its own picture at the upper left, and at the upper right, lower left and
 /// lower right those of three further rows. The rows of a batch are put in a drawn circle; the three behind a row are its
@@ -32,6 +28,8 @@ inline constexpr auto mosaic_kind = static_cast<batch_mix::kind>(3);
 ///   throws        (when the loader is built) error{errc::usage}: no picture, pictures of several sizes, views and clips, nvJPEG,
 ///                 decode_on = device, followers that cannot be tiled: points, rotated boxes, masks of boxes, instances(), custom
 ///   source        Bochkovskiy et al., "YOLOv4", 2020; kornia's RandomMosaic, which takes partners from the batch as well
-[[nodiscard]] constexpr batch_mix mosaic(double probability = 1.0) noexcept { return {mosaic_kind, probability}; }
+[[nodiscard]] constexpr batch_mix mosaic(double probability = 1.0) noexcept {
+  return {batch_mix::kind::mosaic, probability};
+}
 
 }  // namespace leat

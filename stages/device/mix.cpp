@@ -20,7 +20,7 @@ namespace leat {
 
 void batch_mix::describe(description& out) const {
   if (what == kind::none) return;
-  if (what == mosaic_kind) {
+  if (what == batch_mix::kind::mosaic) {
     out.add("mix", "mosaic");
     out.add("mix.probability", alpha);
     return;

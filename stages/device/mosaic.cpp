@@ -105,7 +105,7 @@ void fill_up(dtype type, std::int64_t number, std::byte* to, std::size_t begin, 
 
 }  // namespace
 
-bool is_mosaic(const batch_mix& how) noexcept { return how.what == mosaic_kind; }
+bool is_mosaic(const batch_mix& how) noexcept { return how.what == batch_mix::kind::mosaic; }
 
 drawn_mosaic draw_mosaic(double probability, std::uint64_t seed, std::uint32_t epoch, std::uint64_t draw, int height,
                          int width) noexcept {

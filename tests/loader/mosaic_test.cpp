@@ -462,6 +462,8 @@ TEST(mosaics, are_of_any_elements) {
                            .random_flip()
                            .together("both")
                            .as(dtype::f32);
+  const std::optional<batch> grey = run(floats.channels(1).as(dtype::u8));
+  EXPECT_EQ(testing::values_of<std::uint8_t>(*grey, "other"), testing::values_of<std::uint8_t>(*grey, "seg.png"));
   const std::optional<batch> planes = run(floats);
   const std::optional<batch> lines = run(floats.as(layout::nhwc));
   const auto masks = testing::values_of<std::uint8_t>(*planes, "seg.png");
