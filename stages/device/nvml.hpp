@@ -1,5 +1,5 @@
 // NVIDIA's management library (NVML), as far as leat calls it: how busy a GPU is. Its functions are a table, as the library may be there or
-// not. The prototypes are ours, after NVIDIA's nvml.h of 12.2; those of 13.6 are the same.
+// not. The prototypes are ours, after NVIDIA's nvml.h of 12.2; its Python binding of 13.615 has the same.
 #pragma once
 
 #include <optional>
@@ -45,7 +45,7 @@ struct gpm_metric {
 };
 static_assert(sizeof(gpm_metric) == 40);
 
-/// nvmlGpmMetricsGet_t. Its array has room for 98 metrics in 12.2, and for 477 in 13.6, under one version: the library looks at the first
+/// nvmlGpmMetricsGet_t. Its array has room for 98 metrics in 12.2, and for 477 in 13.615, under one version: the library looks at the first
 /// `count`. The room is that of the largest all the same.
 struct gpm_metrics {
   unsigned version = 1;  // NVML_GPM_METRICS_GET_VERSION
