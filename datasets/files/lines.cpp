@@ -62,7 +62,8 @@ std::string_view read_buffer(const file_bytes& file, std::uint64_t at, std::span
 //   seen, all   bytes in which the lines so far lie, and in which all will lie
 void make_room(std::vector<value_place>& found, std::uint64_t seen, std::uint64_t all) {
   if (found.empty()) return;
-  const std::uint64_t line_bytes = std::max<std::uint64_t>(seen / found.size(), 1);
+  // It is a guess: the table of the lines that it expects is no larger than the file.
+  const std::uint64_t line_bytes = std::max<std::uint64_t>(seen / found.size(), sizeof(value_place));
   // Of more, the first ones may be unlike the others.
   constexpr std::uint64_t lines_max = std::uint64_t{1} << 26;
   const std::uint64_t lines = std::min(all / line_bytes, lines_max);
