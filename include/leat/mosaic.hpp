@@ -17,13 +17,16 @@ namespace leat {
 ///   tiles         no pixel is resampled: the corner of what the row shows of its picture is moved to the centre. Where it
 ///                 does not reach there is what its row has beside it: the fill of pad() or a warp, `ignore` of masks
 ///   centre        uniform within 0.3 to 0.7 of width and height
-///   followers     masks and depths move along. Boxes of the four tiles come in the order of the tiles, moved, cut to their tile and
-///                 dropped by min_area, min_visible (of the area that the box had in its own row) and center_inside; labels and with()
-///                 lose the same ones; `kept` is the number in the box's own sample. Of padded() the first ones are left
+///   followers     masks and depths move along. Boxes of the four tiles come in the order of the tiles, moved and cut to their tile.
+///                 min_area, min_visible and center_inside drop some: area and centre are of the box as its own row had it. Labels
+///                 and with() lose the same ones; `kept` is the number in the box's own sample. Of padded() the first ones of all
+///                 that tiles show are left
 ///   output        `mix.tiles`: i32 [rows, 4], the rows of the batch whose pictures the tiles show; `mix.center`: i32 [rows, 2],
 ///                 x and y in pixels. A row that is none has itself four times, and its lower right corner. Other fields
 ///                 are of the row's own sample: cls[mix.tiles[r]] are the labels of its tiles
 ///   placement     batch::placement() refuses rows that are mosaics
+///   memory        boxes may come in four rows: a batch has room for five times its ragged boxes, and beside padded() ones for all.
+///                 How many there may be is reckoned from the bytes of the largest member: boxes::bytes_max() bounds them
 ///   device        pictures are finished on the host, whatever finish_on_device says
 ///   throws        (when the loader is built) error{errc::usage}: no picture, pictures of several sizes, views and clips, nvJPEG,
 ///                 decode_on = device, followers that cannot be tiled: points, rotated boxes, masks of boxes, instances(), custom

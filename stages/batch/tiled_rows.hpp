@@ -26,6 +26,9 @@ class tiled_rows {
   /// Its outputs that have offsets are boxes, f32 [4], and numbers of each; of padded rows all that are not hidden, and the last is their
   /// count. None: the first is a number for each pixel.
   [[nodiscard]] virtual std::optional<tiled_boxes> boxes_of_tiles() const = 0;
+  /// Before outputs are laid out: padded rows keep the boxes that they have no room for, since other tiles may show less of the row. Its
+  /// first hidden output becomes ragged bytes: of each such box its element of each output but the count, one behind the other.
+  virtual void keep_further_boxes() {}
 
  protected:
   ~tiled_rows() = default;

@@ -2,7 +2,7 @@
 
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "stages/pixels/shown_line.hpp"
+#include "stages/pixels/placed_picture.hpp"
 
 #include <leat/error.hpp>
 #include <leat/mosaic.hpp>
@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::string_view tiles_name = "mix.tiles";
 constexpr std::string_view center_name = "mix.center";
+constexpr std::string_view shown_boxes_name = "mix.shown";
 constexpr std::size_t partners = 3;
 // kornia's start_ratio_range.
 constexpr double center_least = 0.3;
@@ -52,12 +53,13 @@ const tiled_rows* tiled(const field_program& program) noexcept { return dynamic_
 
 void check_follower(const field_program& program) {
   const tiled_rows* const rows = tiled(program);
-  const std::string why =
-      rows == nullptr ? std::string("only masks, depths and boxes go along with tiles") : rows->why_not_tiled();
+  const std::string& name = program.outputs().front().name;
+  const std::string why = rows == nullptr
+                              ? str_cat("only masks, depths and boxes go along with tiles; leave '", name, "' out")
+                              : rows->why_not_tiled();
   if (why.empty()) return;
-  throw error(errc::usage, str_cat("field '", program.outputs().front().name, "' follows the picture '",
-                                   program.facets().following->leader(), "', whose rows become mosaics: ", why,
-                                   ", or leave mosaic out"));
+  throw error(errc::usage, str_cat("field '", name, "' follows the picture '", program.facets().following->leader(),
+                                   "', whose rows become mosaics: ", why, ", or leave mosaic out"));
 }
 
 // Into the row, by what is left in its tile; whether it is kept.
@@ -123,12 +125,12 @@ void draw_circle(std::uint64_t seed, std::uint32_t epoch, std::uint64_t batch, s
   for (std::size_t left = rows.size(); left > 1; --left) std::swap(rows[left - 1], rows[draws.below(left)]);
 }
 
-pixel_box shown_box(const picture_geometry& of, int height, int width) noexcept {
-  const pixels::box picture{0, 0, static_cast<double>(of.picture_width), static_cast<double>(of.picture_height)};
+pixel_box shown_box(const pixels::placed_picture& of) noexcept {
+  const int width = of.geometry.row_width;
+  const int height = of.geometry.row_height;
   pixel_box shown{width, height, 0, 0};
   for (int y = 0; y < height; ++y) {
-    pixels::pixel_run run{0, width};
-    pixels::cut_to_box(of.matrix, picture, y, run);
+    const pixels::pixel_run run = pixels::shown_in_line(of, y);
     if (run.begin >= run.end) continue;
     shown = {std::min(shown.left, run.begin), std::min(shown.top, y), std::max(shown.right, run.end), y + 1};
   }
@@ -180,6 +182,12 @@ void write_tile(const pixel_planes& how, const mosaic_tile& tile, std::byte* to,
   }
 }
 
+void keep_further_boxes(std::span<const std::unique_ptr<field_program>> programs) {
+  for (const auto& program : programs) {
+    if (auto* const rows = dynamic_cast<tiled_rows*>(program.get())) rows->keep_further_boxes();
+  }
+}
+
 void add_mosaic_outputs(std::vector<output_spec>& outputs, std::span<const std::unique_ptr<field_program>> programs,
                         const batch_mix& how) {
   if (!(how.alpha > 0 && how.alpha <= 1)) {
@@ -203,7 +211,19 @@ void add_mosaic_outputs(std::vector<output_spec>& outputs, std::span<const std::
     if (program->facets().following != nullptr) check_follower(*program);
   }
   outputs.push_back({.name = std::string(tiles_name), .type = dtype::i32, .row_shape = {4}});
+  const auto pictures = std::count_if(outputs.begin(), outputs.end(), [](const auto& each) { return each.picture; });
   outputs.push_back({.name = std::string(center_name), .type = dtype::i32, .row_shape = {2}});
+  static_assert(sizeof(pixel_box) == 4 * sizeof(std::int32_t));
+  outputs.push_back(
+      {.name = std::string(shown_boxes_name), .type = dtype::i32, .row_shape = {pictures, 4}, .hidden = true});
+}
+
+std::optional<std::size_t> output_of_shown(const batch_layout& layout) noexcept {
+  const auto places = layout.outputs();
+  const auto found =
+      std::find_if(places.begin(), places.end(), [](const auto& each) { return each.spec.name == shown_boxes_name; });
+  if (found == places.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - places.begin());
 }
 
 bool is_tiled_ragged(const field_program& program, std::size_t output) noexcept {
@@ -224,6 +244,7 @@ mosaic_maker::mosaic_maker(const batch_layout& layout, std::span<const std::uniq
   };
   tiles_output_ = output_of(tiles_name);
   center_output_ = output_of(center_name);
+  shown_output_ = output_of(shown_boxes_name);
   std::size_t output = 0;
   for (const auto& program : programs) {
     const std::size_t begin = output;
@@ -242,13 +263,15 @@ mosaic_maker::mosaic_maker(const batch_layout& layout, std::span<const std::uniq
       pixels_.push_back({.output = begin, .picture = picture, .how = planes_of(places[begin].spec)});
       continue;
     }
-    boxes_of all{.outputs = {}, .count = {}, .picture = picture, .rules = *rules};
+    boxes_of all{.outputs = {}, .count = {}, .further = 0, .picture = picture, .rules = *rules};
     for (std::size_t o = begin; o < output; ++o) {
       if (rules->most != 0 ? !places[o].hidden : is_tiled_ragged(*program, o - begin)) all.outputs.push_back(o);
     }
     if (rules->most != 0) {
       all.count = all.outputs.back();
       all.outputs.pop_back();
+      all.further = *all.count + 1;
+      assert(places[all.further].hidden && places[all.further].spec.has_offsets());
     }
     boxes_.push_back(std::move(all));
   }
@@ -258,7 +281,6 @@ mosaic_maker::mosaic_maker(const batch_layout& layout, std::span<const std::uniq
   for (thread_state& own : threads_) {
     own.circle.reserve(rows);
     own.rows.reserve(rows);
-    own.shown.reserve(rows * layout_.picture_count());
     if (!boxes_.empty()) {
       own.first_box.reserve(rows);
       own.box_count.reserve(rows);
@@ -289,11 +311,15 @@ std::size_t mosaic_maker::scratch_bytes(const batch_layout& layout,
   return bytes;
 }
 
-std::array<mosaic_tile, 4> mosaic_maker::tiles_of(const thread_state& own, std::size_t row, std::size_t picture) const {
+std::array<mosaic_tile, 4> mosaic_maker::tiles_of(const batch::state& batch, const thread_state& own, std::size_t row,
+                                                  std::size_t picture) const {
+  const batch_layout::output_place& place = layout_.outputs()[shown_output_];
   const row_of& of = own.rows[row];
   std::array<pixel_box, 4> shown;
   for (std::size_t k = 0; k < shown.size(); ++k) {
-    shown[k] = own.shown[of.tiles[k] * layout_.picture_count() + picture];
+    std::memcpy(&shown[k],
+                batch.memory.data() + place.offset + of.tiles[k] * place.row_bytes + picture * sizeof shown[k],
+                sizeof shown[k]);
   }
   return tiles_around(of.drawn.x, of.drawn.y, shown, height_, width_);
 }
@@ -313,9 +339,6 @@ void mosaic_maker::make(batch::state& batch, std::size_t thread, const std::atom
       row.tiles[k] = row.drawn.is_one ? own.circle[(i + k) % rows] : r;
     }
   }
-  own.shown.clear();
-  for (const picture_geometry& each : batch.geometries) own.shown.push_back(shown_box(each, height_, width_));
-
   for (const pixels_of& each : pixels_) move_pixels(each, batch, own, stop);
   for (const boxes_of& each : boxes_) move_boxes(each, batch, own);
   std::byte* const base = batch.memory.data();
@@ -347,7 +370,7 @@ void mosaic_maker::move_pixels(const pixels_of& which, batch::state& batch, thre
   for (std::size_t i = 0; i < rows && !stop.load(std::memory_order_relaxed); ++i) {
     const std::uint32_t r = own.circle[i];
     if (!own.rows[r].drawn.is_one) continue;
-    const std::array<mosaic_tile, 4> tiles = tiles_of(own, r, which.picture);
+    const std::array<mosaic_tile, 4> tiles = tiles_of(batch, own, r, which.picture);
     std::byte* const to = tensor + r * row_bytes;
     write_tile(which.how, tiles[0], to, to);
     for (std::size_t k = 1; k < tiles.size(); ++k) {
@@ -361,11 +384,13 @@ void mosaic_maker::move_pixels(const pixels_of& which, batch::state& batch, thre
 
 // Boxes, or numbers of them.
 //   from, to   elements as they were, and the output
+//   in_further   where its element is of a box behind those of a padded row
 struct mosaic_maker::moved_list {
   const batch_layout::output_place* place = nullptr;
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   std::size_t bytes = 0;  // of each
+  std::size_t in_further = 0;
 };
 
 // Ragged ones are kept at the end of their buffer, padded ones in the thread's memory.
@@ -396,6 +421,7 @@ absl::InlinedVector<mosaic_maker::moved_list, 6> mosaic_maker::lists_as_they_wer
       list.bytes = place.row_bytes / most;
       saved += rows * place.row_bytes;
     }
+    if (!lists.empty()) list.in_further = lists.back().in_further + lists.back().bytes;
     lists.push_back(list);
   }
   own.first_box.resize(rows);
@@ -415,32 +441,63 @@ absl::InlinedVector<mosaic_maker::moved_list, 6> mosaic_maker::lists_as_they_wer
   return lists;
 }
 
+// The boxes of padded rows that had no room in them.
+struct mosaic_maker::further_boxes {
+  const std::byte* bytes = nullptr;
+  const std::byte* offsets = nullptr;
+  std::size_t each = 0;  // bytes
+
+  struct of_row {
+    const std::byte* first = nullptr;
+    std::size_t count = 0;
+  };
+  [[nodiscard]] of_row of(std::size_t row) const noexcept {
+    if (bytes == nullptr) return {};
+    std::array<std::int64_t, 2> read{};
+    std::memcpy(read.data(), offsets + row * sizeof read[0], sizeof read);
+    return {.first = bytes + read[0], .count = static_cast<std::size_t>(read[1] - read[0]) / each};
+  }
+};
+
 void mosaic_maker::move_boxes(const boxes_of& which, batch::state& batch, thread_state& own) const {
   const absl::InlinedVector<moved_list, 6> lists = lists_as_they_were(which, batch, own);
   std::byte* const base = batch.memory.data();
   const std::size_t rows = batch.rows;
   const std::size_t most = which.rules.most;
+  further_boxes further;
+  if (which.count) {
+    const batch_layout::output_place& place = layout_.outputs()[which.further];
+    further = {.bytes = base + batch.raggeds[place.ragged_index].offset,
+               .offsets = base + place.offset,
+               .each = lists.back().in_further + lists.back().bytes};
+  }
   std::size_t at = 0;
+  std::size_t longest = 0;
   for (std::size_t r = 0; r < rows; ++r) {
     if (most != 0) at = r * most;
     const std::size_t first = at;
     const row_of& row = own.rows[r];
-    const std::array<mosaic_tile, 4> tiles = tiles_of(own, r, which.picture);
+    const std::array<mosaic_tile, 4> tiles = tiles_of(batch, own, r, which.picture);
     for (std::size_t k = 0; k < (row.drawn.is_one ? tiles.size() : 1); ++k) {
       const std::size_t begin = own.first_box[row.tiles[k]];
-      const std::size_t end = begin + own.box_count[row.tiles[k]];
-      for (std::size_t from = begin; from < end && (most == 0 || at < first + most); ++from) {
+      const std::size_t count = own.box_count[row.tiles[k]];
+      const further_boxes::of_row behind = further.of(row.tiles[k]);
+      for (std::size_t i = 0; i < count + behind.count && (most == 0 || at < first + most); ++i) {
+        const auto element = [&](const moved_list& list) {
+          return i < count ? list.from + (begin + i) * list.bytes
+                           : behind.first + (i - count) * further.each + list.in_further;
+        };
         std::array<float, 4> box{};
-        std::memcpy(box.data(), lists.front().from + from * sizeof box, sizeof box);
+        std::memcpy(box.data(), element(lists.front()), sizeof box);
         if (row.drawn.is_one && !move_box(which.rules, tiles[k], box)) continue;
         std::memcpy(lists.front().to + at * sizeof box, box.data(), sizeof box);
-        for (std::size_t i = 1; i < lists.size(); ++i) {
-          const moved_list& list = lists[i];
-          std::memcpy(list.to + at * list.bytes, list.from + from * list.bytes, list.bytes);
+        for (std::size_t l = 1; l < lists.size(); ++l) {
+          std::memcpy(lists[l].to + at * lists[l].bytes, element(lists[l]), lists[l].bytes);
         }
         ++at;
       }
     }
+    longest = std::max(longest, at - first);
     if (which.count) {
       for (const moved_list& list : lists)
         fill_up(list.place->spec.type, which.rules.fill, list.to, at * list.bytes, (first + most) * list.bytes);
@@ -454,10 +511,16 @@ void mosaic_maker::move_boxes(const boxes_of& which, batch::state& batch, thread
       std::memcpy(base + list.place->offset + (r + 1) * sizeof end, &end, sizeof end);
     }
   }
+  if (which.count) {  // What was behind the rows is in no batch.
+    batch::state::ragged& buffer = batch.raggeds[layout_.outputs()[which.further].ragged_index];
+    buffer.bytes = buffer.own_bytes = buffer.room_bytes = buffer.longest = 0;
+    return;
+  }
   for (const moved_list& list : lists) {
-    if (which.count) break;
     batch::state::ragged& buffer = batch.raggeds[list.place->ragged_index];
     buffer.bytes = buffer.own_bytes = at * list.bytes;
+    buffer.longest = longest * list.bytes;
+    buffer.room_bytes = rows * buffer.longest;
   }
 }
 

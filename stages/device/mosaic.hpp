@@ -19,6 +19,10 @@
 #include <span>
 #include <vector>
 
+namespace leat::pixels {
+struct placed_picture;
+}
+
 namespace leat::stages {
 
 [[nodiscard]] bool is_mosaic(const batch_mix& how) noexcept;
@@ -49,7 +53,7 @@ struct pixel_box {
 };
 
 /// The smallest box that has all pixels of the row that show some of the picture; the row, where none does.
-[[nodiscard]] pixel_box shown_box(const picture_geometry& of, int height, int width) noexcept;
+[[nodiscard]] pixel_box shown_box(const pixels::placed_picture& of) noexcept;
 
 /// A tile: pixel (x, y) of it is pixel (x + dx, y + dy) of the row that it shows.
 struct mosaic_tile {
@@ -75,11 +79,17 @@ struct pixel_planes {
 ///   to, from   may be one row, of the upper left tile
 void write_tile(const pixel_planes& how, const mosaic_tile& tile, std::byte* to, const std::byte* from) noexcept;
 
-/// Adds `mix.tiles` and `mix.center`.
+/// Before outputs are laid out: of padded boxes, all are kept until tiles are made.
+void keep_further_boxes(std::span<const std::unique_ptr<field_program>> programs);
+
+/// Adds `mix.tiles` and `mix.center`, and a hidden one of a pixel_box for each picture, which decode() fills.
 ///   outputs   of the programs, one after another
 ///   throws    error{errc::usage} as leat::mosaic() says
 void add_mosaic_outputs(std::vector<output_spec>& outputs, std::span<const std::unique_ptr<field_program>> programs,
                         const batch_mix& how);
+
+/// The hidden one; none where rows become no mosaics.
+[[nodiscard]] std::optional<std::size_t> output_of_shown(const batch_layout& layout) noexcept;
 
 /// Bytes of the room of a ragged output of these by those of its rows: each of them in four mosaics, and as it was.
 inline constexpr std::size_t mosaic_ragged_times = 5;
@@ -109,7 +119,8 @@ class mosaic_maker {
   };
   struct boxes_of {
     std::vector<std::size_t> outputs;  // the first has the boxes; without their count
-    std::optional<std::size_t> count;  // the output that has it
+    std::optional<std::size_t> count;  // the output that has it, of padded rows
+    std::size_t further = 0;           // likewise: the one that has the boxes behind those of a row
     std::size_t picture = 0;
     tiled_boxes rules;
   };
@@ -120,16 +131,16 @@ class mosaic_maker {
   struct thread_state {
     std::vector<std::uint32_t> circle;
     std::vector<row_of> rows;
-    std::vector<pixel_box> shown;        // [row * pictures + picture]
     std::vector<std::size_t> first_box;  // of each row, as they were
     std::vector<std::size_t> box_count;
     std::vector<std::byte> saved;  // the first rows of the circle, or the boxes of padded rows, as they were
   };
 
-  [[nodiscard]] std::array<mosaic_tile, 4> tiles_of(const thread_state& own, std::size_t row,
+  [[nodiscard]] std::array<mosaic_tile, 4> tiles_of(const batch::state& batch, const thread_state& own, std::size_t row,
                                                     std::size_t picture) const;
   void move_pixels(const pixels_of& which, batch::state& batch, thread_state& own, const std::atomic<bool>& stop) const;
   struct moved_list;
+  struct further_boxes;
   [[nodiscard]] absl::InlinedVector<moved_list, 6> lists_as_they_were(const boxes_of& which, batch::state& batch,
                                                                       thread_state& own) const;
   void move_boxes(const boxes_of& which, batch::state& batch, thread_state& own) const;
@@ -141,6 +152,7 @@ class mosaic_maker {
   int width_ = 0;
   std::size_t tiles_output_ = 0;
   std::size_t center_output_ = 0;
+  std::size_t shown_output_ = 0;
   std::vector<pixels_of> pixels_;
   std::vector<boxes_of> boxes_;
   std::vector<thread_state> threads_;

@@ -16,7 +16,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <memory_resource>
 #include <optional>
@@ -129,6 +131,15 @@ class boxes_program final : public following_program, public tiled_rows, boxing_
   std::string why_not_tiled() const override {
     return is_rotated(settings_.how) ? "the corners of rotated boxes are not cut; give upright ones" : "";
   }
+  void keep_further_boxes() override {
+    if (!settings_.most || further_bytes_ != 0) return;
+    for (std::size_t o = 0; o < padded_outputs() - 1; ++o) {
+      further_bytes_ += outputs_[o].row_bytes() / static_cast<std::size_t>(*settings_.most);
+    }
+    outputs_.insert(
+        outputs_.begin() + static_cast<std::ptrdiff_t>(padded_outputs()),
+        {.name = settings_.name + ".further", .type = dtype::u8, .ragged = true, .hidden = true, .digested = false});
+  }
   std::optional<tiled_boxes> boxes_of_tiles() const override {
     return tiled_boxes{.area_min = settings_.min_area,
                        .visible_min = settings_.min_visible,
@@ -156,8 +167,10 @@ class boxes_program final : public following_program, public tiled_rows, boxing_
     // In text "0,0,1,1," and the like, in a list that may have no lists in it.
     const std::size_t most =
         stored_ ? encoded_bytes / (box_numbers_ * size_bytes(*stored_)) : (encoded_bytes + 1) / (2 * box_numbers_);
-    return most * outputs_[output].row_bytes();
+    return most * (output == padded_outputs() ? further_bytes_ : outputs_[output].row_bytes());
   }
+  // The boxes, their numbers in the sample, the lists beside them, and the count.
+  std::size_t padded_outputs() const noexcept { return 3 + lists_.size(); }
 
   // Shares stay shares, whose picture is one by one: how large it is shows when it is decoded. Of rotated ones it is the upright hull.
   outcome<void> boxes_of(field_scratch& scratch, std::span<const std::byte> encoded, std::span<const row_target> rows,
@@ -218,7 +231,10 @@ class boxes_program final : public following_program, public tiled_rows, boxing_
         continue;
       }
       if (settings_.center_inside && !pixels::is_inside(where, made->center[0], made->center[1])) continue;
-      if (kept == room && settings_.most) continue;
+      if (kept == room && settings_.most) {
+        if (further_bytes_ != 0) add_further(rows[padded_outputs()], *made, i, *all);
+        continue;
+      }
       if (kept == room) return corrupt(str_cat("has more boxes than the ", room, " that its row has room for"));
       std::memcpy(rows[0].bytes.data() + kept * box_bytes_, made->numbers.data(), box_bytes_);
       write(rows[1], kept, static_cast<std::int64_t>(i));
@@ -229,11 +245,28 @@ class boxes_program final : public following_program, public tiled_rows, boxing_
       ++kept;
     }
     if (settings_.most) {
-      fill(rows, kept);
+      fill(rows.first(padded_outputs()), kept);
       return {};
     }
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i].used = kept * outputs_[i].row_bytes();
     return {};
+  }
+
+  void add_further(row_target& row, const made_box& box, std::size_t i, const stored_boxes& all) const {
+    assert(row.used + further_bytes_ <= row.bytes.size());
+    const auto add = [&](const auto& number) {
+      std::memcpy(row.bytes.data() + row.used, &number, sizeof number);
+      row.used += sizeof number;
+    };
+    for (std::size_t n = 0; n < row_numbers(settings_.how); ++n) add(box.numbers[n]);
+    add(static_cast<std::int64_t>(i));
+    for (std::size_t list = 0; list < lists_.size(); ++list) {
+      if (lists_[list].type == dtype::f32) {
+        add(static_cast<float>(all.beside[list].real[i]));
+      } else {
+        add(all.beside[list].whole[i]);
+      }
+    }
   }
 
   void write_beside(row_target& row, std::size_t list, std::size_t at, const stored_boxes::list& from,
@@ -404,9 +437,10 @@ class boxes_program final : public following_program, public tiled_rows, boxing_
 
   boxes::settings settings_;
   std::vector<list_beside> lists_;
-  std::optional<dtype> stored_;  // none: text
-  std::size_t box_numbers_;      // stored
-  std::size_t box_bytes_;        // in the row
+  std::optional<dtype> stored_;    // none: text
+  std::size_t box_numbers_;        // stored
+  std::size_t box_bytes_;          // in the row
+  std::size_t further_bytes_ = 0;  // of each box that padded rows keep behind the others; 0: of none
 };
 
 class boxes_model final : public field_model {

@@ -145,7 +145,9 @@ class mask_program final : public following_program, public tiled_rows {
   }
 
   std::string why_not_tiled() const override {
-    return most_ ? "planes of instances are of one picture; take a mask of numbers" : "";
+    if (!most_) return "";
+    return of_boxes_ ? "planes of instances are of one picture; leave .masks() out"
+                     : "planes of instances are of one picture; take a mask of numbers";
   }
   std::optional<tiled_boxes> boxes_of_tiles() const override { return std::nullopt; }
 

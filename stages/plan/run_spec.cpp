@@ -56,7 +56,11 @@ void refuse_mixed_followers(const std::vector<std::unique_ptr<field_program>>& p
 std::shared_ptr<const batch_layout> lay_out(const datasets::dataset_model& dataset,
                                             const std::vector<std::unique_ptr<field_program>>& programs,
                                             const batch_mix& mix, std::uint32_t rows_max) {
-  if (!is_mosaic(mix)) refuse_mixed_followers(programs, mix);
+  if (is_mosaic(mix)) {
+    keep_further_boxes(programs);
+  } else {
+    refuse_mixed_followers(programs, mix);
+  }
   std::vector<output_spec> outputs;
   std::vector<std::size_t> staging;
   for (const auto& program : programs) {

@@ -4,6 +4,8 @@
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
 #include "stages/batch/range.hpp"
+#include "stages/device/mosaic.hpp"
+#include "stages/pixels/placed_picture.hpp"
 #include "stages/plan/lowering.hpp"
 #include "stages/plan/shared_members.hpp"
 #include "stages/state/digest.hpp"
@@ -38,6 +40,7 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
       followers_(programs.size(), 0),
       pictures_(pictures_followed(programs)),
       boxed_by_(boxes_looked_at(programs)),
+      shown_(output_of_shown(layout)),
       settings_(settings),
       threads_(threads) {
   std::size_t outputs = 0;
@@ -335,6 +338,7 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
     count_made(batch, sample.row, p, input.encoded.size(), own);
   }
   if (!make_following(sample, own, stop)) return;
+  if (shown_) note_shown(sample, own, stop);
   for (std::size_t p = 0; p < programs_.size(); ++p) {
     decode_input input = input_of(sample, p, own, stop);
     if (pictures_[p] != p) input.geometry = geometry_of(*sample.owner, sample.row, pictures_[p]);
@@ -382,6 +386,21 @@ bool decoder::make_following(sample_in_flight& sample, thread_state& own, const 
     }
   }
   return true;
+}
+
+void decoder::note_shown(const sample_in_flight& sample, const thread_state& own, const std::atomic<bool>& stop) const {
+  const batch_layout::output_place& shown = layout_.outputs()[*shown_];
+  std::byte* const row = sample.owner->memory.bytes().data() + shown.offset + sample.row * shown.row_bytes;
+  pixels::placed_picture where;
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    const picture_geometry* const picture = geometry_of(*sample.owner, sample.row, p);
+    if (picture == nullptr) continue;
+    const leading_facet* const leading = programs_[p]->facets().leading;
+    assert(leading != nullptr);
+    leading->place(input_of(sample, p, own, stop), *picture, where);
+    const pixel_box box = shown_box(where);
+    std::memcpy(row + layout_.outputs()[first_output_[p]].picture_index * sizeof box, &box, sizeof box);
+  }
 }
 
 // The row is still in this core's cache.

@@ -82,6 +82,8 @@ class decoder {
   [[nodiscard]] bool find_or_refuse(sample_in_flight& sample, std::size_t program, thread_state& own) const;
   /// Of the programs that follow a picture, when all others have made theirs. False where the sample is corrupt.
   [[nodiscard]] bool make_following(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
+  /// Which part of its row each picture is shown in, where rows become mosaics.
+  void note_shown(const sample_in_flight& sample, const thread_state& own, const std::atomic<bool>& stop) const;
   void refuse(sample_in_flight& sample, std::size_t program, const failure& why) const;
   /// Where the geometry of the program's picture is; null where it makes none.
   [[nodiscard]] picture_geometry* geometry_of(batch_in_flight& batch, std::uint32_t row, std::size_t program) const;
@@ -129,6 +131,7 @@ class decoder {
   const std::vector<std::uint16_t> pictures_;    // of each program: the one that it follows, or itself
   const std::vector<std::uint16_t> boxed_by_;    // of each program: the one whose boxes its crops look at, or itself
   bool looks_at_boxes_ = false;                  // some do
+  const std::optional<std::size_t> shown_;       // the output of pixel_box, where rows become mosaics
   decode_settings settings_;
   std::vector<thread_state> threads_;
   std::atomic<std::uint64_t> digest_ns_{0};

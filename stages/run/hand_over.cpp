@@ -212,10 +212,6 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
   item.planned = batch.rows();
   item.padded = batch.plan.padded;
   item.samples = batch.rows() - item.quarantined;
-  for (const batch::state::ragged& rows : item.finished->raggeds) {
-    ragged_bytes_.fetch_add(rows.own_bytes, std::memory_order_relaxed);
-    ragged_padding_bytes_.fetch_add(rows.room_bytes - rows.own_bytes, std::memory_order_relaxed);
-  }
   if (const dealing* const deals = run_.deals()) {
     slowest_rank_cost_.fetch_add(deals->slowest(item.epoch, item.index), std::memory_order_relaxed);
     dealt_batches_.fetch_add(1, std::memory_order_relaxed);
@@ -258,6 +254,10 @@ void hand_over::send(batch_in_flight& batch) noexcept {
   if (flags_.stopping()) return;
   delivery_item& item = batch.outgoing;
   item.bytes = output_bytes(*item.finished);
+  for (const batch::state::ragged& rows : item.finished->raggeds) {
+    ragged_bytes_.fetch_add(rows.own_bytes, std::memory_order_relaxed);
+    ragged_padding_bytes_.fetch_add(rows.room_bytes - rows.own_bytes, std::memory_order_relaxed);
+  }
   if (batch.record != nullptr) {
     item.record = batch.record;
     item.recorded = recorded_of(batch);

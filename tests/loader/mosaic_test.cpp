@@ -80,6 +80,20 @@ std::vector<fake_sample> blob_scenes(std::size_t count) {
   return all;
 }
 
+// Their members come out of blocks. Returns the shard's path.
+std::string gzipped(const std::vector<fake_sample>& samples, const testing::temporary_directory& directory) {
+  testing::archive shard;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    for (const auto& member : samples[i].members) {
+      const std::string_view bytes(reinterpret_cast<const char*>(member.bytes.data()), member.bytes.size());
+      shard.file(str_cat(100 + i, ".", member.field), std::string(bytes));
+    }
+  }
+  std::string packed = (directory.path() / "p.tar.gz").string();
+  testing::put(packed, testing::coded(datasets::packing::gzip, shard.end().bytes()));
+  return packed;
+}
+
 image tile_picture() {
   return image("png")
       .longest_side(40)
@@ -229,18 +243,9 @@ TEST(mosaics, are_the_same_with_any_threads_and_out_of_blocks) {
   EXPECT_NE(testing::run_all(fake_dataset(samples), plain, tiled_fields()).batches, expected.batches);
 
   const testing::temporary_directory directory;
-  testing::archive shard;
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    for (const auto& member : samples[i].members) {
-      const std::string_view bytes(reinterpret_cast<const char*>(member.bytes.data()), member.bytes.size());
-      shard.file(str_cat(100 + i, ".", member.field), std::string(bytes));
-    }
-  }
-  const std::string packed = (directory.path() / "p.tar.gz").string();
-  testing::put(packed, testing::coded(datasets::packing::gzip, shard.end().bytes()));
   loader_options options = mosaic_options(0.7);
   options.host_bytes_max = std::size_t{200} << 20;
-  const seen_run out_of_blocks = testing::run_all(open(packed), options, tiled_fields());
+  const seen_run out_of_blocks = testing::run_all(open(gzipped(samples, directory)), options, tiled_fields());
   ASSERT_FALSE(out_of_blocks.failed) << out_of_blocks.message;
   EXPECT_EQ(out_of_blocks.batches, expected.batches);
 }
@@ -249,13 +254,17 @@ TEST(mosaics, fit_into_the_smallest_budget) {
   const watchdog dog("mosaics in little memory");
   const fake_dataset set(blob_scenes(43));
   for (const corrupt_policy policy : {corrupt_policy::raise, corrupt_policy::substitute}) {
-    loader_options options = mosaic_options();
-    options.on_corrupt = policy;
-    const seen_run expected = testing::run_all(set, options, tiled_fields());
-    options.host_bytes_max = loader(set, options, tiled_fields()).plan().host_bytes_least;
-    const seen_run got = testing::run_all(set, options, tiled_fields());
-    EXPECT_FALSE(got.failed) << got.message;
-    EXPECT_EQ(got.batches, expected.batches);
+    std::vector<field> padded = tiled_fields();
+    padded[2] = tile_boxes().padded(1);
+    for (const std::vector<field>& fields : {tiled_fields(), padded}) {
+      loader_options options = mosaic_options();
+      options.on_corrupt = policy;
+      const seen_run expected = testing::run_all(set, options, fields);
+      options.host_bytes_max = loader(set, options, fields).plan().host_bytes_least;
+      const seen_run got = testing::run_all(set, options, fields);
+      EXPECT_FALSE(got.failed) << got.message;
+      EXPECT_EQ(got.batches, expected.batches);
+    }
   }
 }
 
@@ -445,6 +454,141 @@ TEST(mosaics, fill_up_padded_boxes) {
   EXPECT_GT(whole, 0U);
 }
 
+// Every fourth sample has 20 things in a grid, in an order of its own; the others have none.
+std::vector<fake_sample> crowded_scenes(std::size_t count) {
+  std::vector<fake_sample> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string places;
+    std::string classes;
+    std::string areas;
+    for (std::size_t b = 0; b < (i % 4 == 0 ? 20U : 0U); ++b) {
+      const std::size_t cell = (b * 7 + i) % 20;
+      const std::size_t left = 2 + cell % 5 * 9;
+      const std::size_t top = 2 + cell / 5 * 11;
+      const std::string comma = b == 0 ? "" : ", ";
+      str_append(places, comma, "[", left, ", ", top, ", ", left + 7, ", ", top + 8, "]");
+      str_append(classes, comma, 100 * i + cell);
+      str_append(areas, comma, cell, ".5");
+    }
+    testing::rgb_picture seen;
+    fake_sample made;
+    made.members = {{"png", testing::make_png(testing::make_texture(i, side, side), {}, seen)},
+                    {"json", testing::to_bytes(str_cat("{\"boxes\": [", places, "], \"classes\": [", classes,
+                                                       "], \"area\": [", areas, "]}"))}};
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
+// The first ones of what ragged rows have, though they are not the first ones of their samples.
+TEST(mosaics, leave_no_room_in_padded_rows_that_things_could_have) {
+  const watchdog dog("many boxes in few rows");
+  constexpr std::size_t most = 5;
+  const testing::temporary_directory directory;
+  const std::vector<fake_sample> samples = crowded_scenes(40);
+  for (const dataset& set : {dataset(fake_dataset(samples)), open(gzipped(samples, directory))}) {
+    loader_options options = mosaic_options(0.8);
+    options.host_bytes_max = std::size_t{200} << 20;
+    options.epochs = 1;
+    options.batch_size = 8;
+    const image picture = image("png").resize(side, side);
+    const boxes things =
+        boxes("json").follows("png").key("boxes").labels("classes").with("area", dtype::f32).min_visible(0.3);
+    loader ragged(set, options, picture, things);
+    loader padded(set, options, picture, things.padded(most, -7));
+    std::size_t beyond = 0;  // boxes that a row shows and that are not among the first ones of their sample
+    while (const std::optional<batch> got = padded.next_blocking()) {
+      static_cast<void>(testing::look_at(*got));
+      const std::optional<batch> beside = ragged.next_blocking();
+      ASSERT_TRUE(beside);
+      const auto offsets = testing::values_of<std::int64_t>(*beside, "json.offsets");
+      std::vector<std::int64_t> counts;
+      const auto expect_first = [&](const std::string& output, auto number, std::size_t each) {
+        using number_type = decltype(number);
+        const auto there = testing::values_of<number_type>(*beside, output);
+        std::vector<number_type> expected;
+        for (std::size_t r = 0; r < got->valid_rows(); ++r) {
+          const auto first = there.begin() + offsets[r] * static_cast<std::int64_t>(each);
+          const auto count = std::min<std::int64_t>(offsets[r + 1] - offsets[r], most);
+          expected.insert(expected.end(), first, first + count * static_cast<std::int64_t>(each));
+          expected.resize((r + 1) * most * each, number);
+        }
+        EXPECT_EQ(testing::values_of<number_type>(*got, output), expected) << output;
+      };
+      expect_first("json", -7.0F, 4);
+      expect_first("json.kept", std::int64_t{-7}, 1);
+      expect_first("json.labels", std::int64_t{-7}, 1);
+      expect_first("json.area", -7.0F, 1);
+      for (std::size_t r = 0; r < got->valid_rows(); ++r) {
+        counts.push_back(std::min<std::int64_t>(offsets[r + 1] - offsets[r], most));
+      }
+      EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.count"), counts);
+      for (const std::int64_t kept : testing::values_of<std::int64_t>(*got, "json.kept")) {
+        beyond += kept >= static_cast<std::int64_t>(most) ? 1 : 0;
+      }
+    }
+    EXPECT_GT(beyond, 10U);
+  }
+}
+
+// What a crop has cut off does not come back where a warp moves the row away.
+TEST(mosaics, meet_in_the_centre_behind_a_crop_and_a_warp) {
+  const watchdog dog("crops before warps");
+  const fake_dataset set(blob_scenes(40));
+  const std::vector<image> pictures{
+      image("png").random_resized_crop(side).affine({.translate = {0.3, 0.3}}),
+      image("png").resize(60, 60).random_crop(side).random_flip().affine({.translate = {0.2, 0.2}, .scale = {0.5, 1}}),
+      image("png").resize(side, side).affine({.translate = {0.2, 0.2}}).affine({.translate = {0.2, 0.2}})};
+  for (const image& picture : pictures) {
+    loader_options options = mosaic_options();
+    options.epochs = 2;
+    loader all(set, options, picture, mask("seg.png").follows("png"));
+    std::size_t corners = 0;
+    for (std::uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+      while (const std::optional<batch> got = all.next_blocking()) {
+        const auto masks = testing::values_of<std::uint8_t>(*got, "seg.png");
+        const auto centers = testing::values_of<std::int32_t>(*got, "mix.center");
+        for (std::size_t r = 0; r < got->valid_rows(); ++r) {
+          for (const int k : {0, 1, 2, 3}) {
+            const int x = centers[2 * r] - 1 + k % 2;
+            const int y = centers[2 * r + 1] - 1 + k / 2;
+            const std::size_t at = r * side * side + static_cast<std::size_t>(y * side + x);
+            EXPECT_NE(masks[at], fill) << "row " << r << ", tile " << k;
+            ++corners;
+          }
+        }
+      }
+    }
+    EXPECT_EQ(corners, 320U);
+  }
+}
+
+TEST(mosaics, are_what_ragged_bytes_are_counted_of) {
+  const watchdog dog("ragged bytes of mosaics");
+  loader_options options = mosaic_options();
+  options.epochs = 1;
+  loader all(fake_dataset(crowded_scenes(40)), options, image("png").resize(side, side),
+             boxes("json").follows("png").key("boxes").labels("classes"));
+  std::uint64_t bytes = 0;
+  std::uint64_t padding = 0;
+  while (const std::optional<batch> got = all.next_blocking()) {
+    for (const char* const output : {"json", "json.kept", "json.labels"}) {
+      std::uint64_t own = 0;
+      std::uint64_t longest = 0;
+      for (std::uint32_t r = 0; r < got->valid_rows(); ++r) {
+        const std::uint64_t row = ragged_row_of(*got, output, r).size();
+        own += row;
+        longest = std::max(longest, row);
+      }
+      bytes += own;
+      padding += got->valid_rows() * longest - own;
+    }
+  }
+  EXPECT_GT(bytes, 0U);
+  EXPECT_EQ(all.stats().ragged_bytes, bytes);
+  EXPECT_EQ(all.stats().ragged_padding_bytes, padding);
+}
+
 // Whatever an element is, it is the one of the picture; two pictures of a sample go the same way.
 TEST(mosaics, are_of_any_elements) {
   const watchdog dog("mosaics of floats");
@@ -499,14 +643,14 @@ TEST(mosaics, are_refused_where_they_cannot_be_true) {
   EXPECT_EQ(said({picture, tile_boxes().padded(9).masks("seg.png")}),
             "field 'json.masks' follows the picture 'png', whose rows become mosaics: planes of instances are of one "
             "picture; "
-            "take a mask of numbers, or leave mosaic out");
+            "leave .masks() out, or leave mosaic out");
   EXPECT_THAT(said({picture, boxes("json").follows("png").key("boxes").in(box_format::cxcywhr)}),
               HasSubstr("the corners of rotated boxes are not cut"));
   EXPECT_THAT(said({picture, mask("seg.png").follows("png").instances(3)}), HasSubstr("planes of instances"));
   EXPECT_EQ(
       said({picture, points("json").follows("png").key("boxes")}),
       "field 'json' follows the picture 'png', whose rows become mosaics: only masks, depths and boxes go along with "
-      "tiles, or leave mosaic out");
+      "tiles; leave 'json' out, or leave mosaic out");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "stages/device/mosaic.hpp"
 
+#include "stages/pixels/placed_picture.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
 
@@ -53,13 +54,18 @@ TEST(mosaic, puts_rows_in_a_circle_that_seed_epoch_and_batch_draw) {
 }
 
 TEST(mosaic, sees_where_a_row_shows_its_picture) {
-  picture_geometry of{.picture_width = 20, .picture_height = 10, .row_width = 40, .row_height = 40};
-  of.matrix = {1, 0, -10, 0, 1, -15, 0, 0, 1};  // as it is, in the middle
-  EXPECT_EQ(shown_box(of, 40, 40), (pixel_box{10, 15, 30, 25}));
-  of.matrix = {-0.5, 0, 20, 0, 0.25, 0, 0, 0, 1};  // mirrored
-  EXPECT_EQ(shown_box(of, 40, 40), (pixel_box{0, 0, 40, 40}));
-  of.matrix = {1, 0, 100, 0, 1, 0, 0, 0, 1};  // beside it
-  EXPECT_EQ(shown_box(of, 40, 40), (pixel_box{0, 0, 40, 40}));
+  pixels::placed_picture of;
+  of.geometry = {.picture_width = 20, .picture_height = 10, .row_width = 40, .row_height = 40};
+  of.bound_count = 1;
+  of.bounds[0] = {{1, 0, -10, 0, 1, -15, 0, 0, 1}, {0, 0, 20, 10}};  // as it is, in the middle
+  EXPECT_EQ(shown_box(of), (pixel_box{10, 15, 30, 25}));
+  of.bounds[0].from_row = {-0.5, 0, 20, 0, 0.25, 0, 0, 0, 1};  // mirrored
+  EXPECT_EQ(shown_box(of), (pixel_box{0, 0, 40, 40}));
+  of.bounds[1] = {{1, 0, 4, 0, 1, -6, 0, 0, 1}, {0, 0, 40, 40}};  // and moved
+  of.bound_count = 2;
+  EXPECT_EQ(shown_box(of), (pixel_box{0, 6, 36, 40}));
+  of.bounds[0].from_row = {1, 0, 100, 0, 1, 0, 0, 0, 1};  // beside it
+  EXPECT_EQ(shown_box(of), (pixel_box{0, 0, 40, 40}));
 }
 
 // Pixel by pixel, out of a copy.
