@@ -2,6 +2,7 @@
 #include "base/memory_available.hpp"
 #include "base/text.hpp"
 #include "stages/batch/batch_state.hpp"
+#include "stages/device/mosaic.hpp"
 #include "stages/plan/run_spec.hpp"
 #include "stages/run/loader_memory.hpp"
 #include "stages/run/loader_parts.hpp"
@@ -22,13 +23,18 @@
 #include <leat/loading.hpp>
 
 #include <absl/strings/str_format.h>
+#include <absl/strings/str_join.h>
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,6 +64,8 @@ struct replayed_row {
   std::string name;
   std::string digest;
   std::vector<row_part> parts;
+  std::vector<std::int32_t> tiles = {};   // rows of the batch whose pictures are its tiles, where rows become mosaics
+  std::vector<std::int32_t> center = {};  // x and y
 };
 
 /// A batch, and what was planned for it and is corrupt.
@@ -94,11 +102,22 @@ std::optional<sample_limits> limits_of_run(const dataset& samples, const std::ve
   return stages::memory_of(run, options, find_memory_available(), 0).limits;
 }
 
-replayed_batch replay_batch(const stages::run_spec& run, const batch& found, std::uint64_t seed) {
+std::vector<std::int32_t> numbers_of(const batch& found, std::string_view output, std::uint32_t row) {
+  const std::span<const std::byte> bytes = found.bytes(output, row);
+  std::vector<std::int32_t> numbers(bytes.size() / sizeof(std::int32_t));
+  std::memcpy(numbers.data(), bytes.data(), bytes.size());
+  return numbers;
+}
+
+//   tiled   rows become mosaics
+replayed_batch replay_batch(const stages::run_spec& run, const batch& found, std::uint64_t seed, bool tiled) {
   replayed_batch shown{.digest = found.content_digest()->hex(), .rows = {}, .left_out = {}};
   for (std::uint32_t row = 0; row < found.valid_rows(); ++row) {
     const pick& what = found.details().picks[row];
     shown.rows.push_back({what, found.names()[row], found.row_digests()[row].hex(), parts_of(run, what, seed)});
+    if (!tiled) continue;
+    shown.rows.back().tiles = numbers_of(found, "mix.tiles", row);
+    shown.rows.back().center = numbers_of(found, "mix.center", row);
   }
   // Rows stand in the order of the plan; a substitute stands where the corrupt sample would.
   std::vector<pick> planned;
@@ -121,6 +140,10 @@ json json_of(const replayed_row& row) {
   json made = {{"sample", row.what.sample}, {"name", row.name}, {"draw", row.what.draw}, {"epoch", row.what.epoch}};
   if (!row.digest.empty()) made["digest"] = row.digest;
   made["parts"] = std::move(parts);
+  if (!row.tiles.empty()) {
+    made["tiles"] = row.tiles;
+    made["center"] = row.center;
+  }
   return made;
 }
 
@@ -140,6 +163,10 @@ std::string text_of(const std::vector<replayed_row>& rows, std::uint32_t epoch, 
     if (row.what.epoch != epoch) str_append(text, "  drawn as in epoch ", row.what.epoch);
     if (!row.digest.empty()) str_append(text, "  ", screen.dim(row.digest));
     text += "\n";
+    if (!row.tiles.empty()) {
+      str_append(text, "        tiles of rows ", absl::StrJoin(row.tiles, ", "), " around ",
+                 absl::StrJoin(row.center, ", "), "\n");
+    }
     for (const row_part& part : row.parts) {
       str_append(text, "        ",
                  screen.dim(str_cat(part.field, ": ", one_line(part.file), " at offset ", part.offset, ", ",
@@ -188,7 +215,7 @@ int replay(const replay_arguments& arguments, interruption& stop) {
     return alone.next_blocking();
   }();
   const stages::run_spec run(samples, fields.all, options);
-  const replayed_batch shown = replay_batch(run, *found, options.seed);
+  const replayed_batch shown = replay_batch(run, *found, options.seed, stages::is_mosaic(options.mix));
   if (arguments.run.json) {
     print(report_text({{"epoch", arguments.epoch},
                        {"batch", arguments.batch},

@@ -1,6 +1,7 @@
 // leat where: in which epoch, batch and row of a run a sample stands, and which part of its picture is seen there.
 #include "base/text.hpp"
 #include "datasets/files/parallel.hpp"
+#include "stages/device/mosaic.hpp"
 #include "stages/order/sample_places.hpp"
 #include "stages/pixels/orientation.hpp"
 #include "stages/pixels/picture_info.hpp"
@@ -21,6 +22,7 @@
 #include <leat/error.hpp>
 #include <leat/loading.hpp>
 
+#include <absl/strings/str_join.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -54,12 +56,14 @@ struct seen_crop {
 
 /// One time that the run has the sample.
 ///   rank, row_of_rank   who has the row, and its number there
+///   tiles_in            further rows of that rank, whose mosaics have a tile of it
 struct standing {
   std::uint32_t epoch = 0;
   stages::sample_place place;
   std::uint32_t rank = 0;
   std::uint32_t row_of_rank = 0;
   std::vector<seen_crop> crops = {};
+  std::vector<std::uint32_t> tiles_in = {};
 };
 
 // By number, or by name, which looks at them all.
@@ -170,7 +174,29 @@ std::vector<standing> find_all(const stages::run_spec& run, std::uint64_t seed, 
   return all;
 }
 
-json as_json(const std::vector<standing>& all) {
+// As they are planned: mosaics are of the rows that are left of a batch.
+std::vector<std::uint32_t> rows_with_a_tile(const stages::run_spec& run, const loader_options& options,
+                                            const standing& at) {
+  const std::uint32_t of_all = run.order().rows(at.epoch, at.place.batch);
+  world rank = run.world();
+  rank.rank = at.rank;
+  std::vector<pick> picks(rank.row_end(of_all) - rank.row_begin(of_all));
+  run.order().picks(at.epoch, at.place.batch, rank.row_begin(of_all), rank.row_end(of_all), picks);
+  std::vector<std::uint32_t> circle(picks.size());
+  stages::draw_circle(options.seed, at.epoch, at.place.batch, circle);
+  const auto here = static_cast<std::size_t>(std::find(circle.begin(), circle.end(), at.row_of_rank) - circle.begin());
+  std::vector<std::uint32_t> rows;
+  for (std::size_t before = 1; before < std::min<std::size_t>(4, circle.size()); ++before) {
+    const std::uint32_t row = circle[(here + circle.size() - before) % circle.size()];
+    const pick& of = picks[row];
+    if (stages::draw_mosaic(options.mix.alpha, options.seed, of.epoch, of.draw, 1, 1).is_one) rows.push_back(row);
+  }
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+//   tiled   rows become mosaics
+json as_json(const std::vector<standing>& all, bool tiled) {
   json list = json::array();
   for (const standing& each : all) {
     json crops = json::array();
@@ -182,15 +208,16 @@ json as_json(const std::vector<standing>& all) {
                        {"height", crop.box.height},
                        {"flipped", crop.flipped}});
     }
-    list.push_back({{"epoch", each.epoch},
-                    {"batch", each.place.batch},
-                    {"row", each.place.row},
-                    {"rank", each.rank},
-                    {"row_of_rank", each.row_of_rank},
-                    {"draw", each.place.of.draw},
-                    {"drawn_in_epoch", each.place.of.epoch},
-                    {"padded", each.place.padded},
-                    {"crops", std::move(crops)}});
+    json& row = list.emplace_back(json{{"epoch", each.epoch},
+                                       {"batch", each.place.batch},
+                                       {"row", each.place.row},
+                                       {"rank", each.rank},
+                                       {"row_of_rank", each.row_of_rank},
+                                       {"draw", each.place.of.draw},
+                                       {"drawn_in_epoch", each.place.of.epoch},
+                                       {"padded", each.place.padded},
+                                       {"crops", std::move(crops)}});
+    if (tiled) row["tiles_in"] = each.tiles_in;
   }
   return list;
 }
@@ -210,6 +237,10 @@ std::string as_text(const std::vector<standing>& all, std::uint64_t sample, std:
     for (const seen_crop& crop : each.crops) {
       str_append(text, "  ", each.crops.size() > 1 ? crop.field + " " : "", crop.box.width, " x ", crop.box.height,
                  " at ", crop.box.x, ", ", crop.box.y, crop.flipped ? ", mirrored" : "");
+    }
+    if (!each.tiles_in.empty()) {
+      str_append(text, "  tiles in ", each.tiles_in.size() > 1 ? "rows " : "row ", absl::StrJoin(each.tiles_in, ", "),
+                 has_ranks ? " of the rank" : "", " too");
     }
     text += "\n";
   }
@@ -250,7 +281,11 @@ int where(where_arguments arguments, interruption& stop) {
   const std::uint64_t sample = sample_of(run.samples(), wanted);
   std::vector<standing> all = find_all(run, options.seed, arguments.run.epochs, sample);
   const crop_finder crops(run.samples(), fields, options.seed, sample);
-  for (standing& each : all) each.crops = crops.of(each.place.of);
+  const bool tiled = stages::is_mosaic(options.mix);
+  for (standing& each : all) {
+    each.crops = crops.of(each.place.of);
+    if (tiled) each.tiles_in = rows_with_a_tile(run, options, each);
+  }
 
   const std::string name = run.samples().name(sample);
   const std::optional<datasets::defect> defect = run.dataset().defect_of(sample);
@@ -261,7 +296,7 @@ int where(where_arguments arguments, interruption& stop) {
                        {"epochs", arguments.run.epochs},
                        {"corrupt", defect ? json(defect->reason) : json(nullptr)},
                        {"moved", moved.empty() ? json(nullptr) : json(moved)},
-                       {"rows", as_json(all)}},
+                       {"rows", as_json(all, tiled)}},
                       arguments.run.asked));
     return exit_done;
   }

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -247,6 +248,47 @@ TEST(where_command, says_which_rank_has_the_row_and_what_is_seen_of_the_picture)
   const ended text = run({"where", photos.set(), "6.jpg", "--seed", "7", "--epochs", "2"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("2 rows in 2 epochs"));
+}
+
+TEST(where_command, says_which_mosaics_have_a_tile_of_a_sample) {
+  const three_classes photos;
+  bool some = false;
+  bool not_all = false;
+  for (const std::string rank : {"0", "1"}) {
+    const std::vector<std::string> options{"--batch-size", "6",  "--world",     "2",    "--rank",   rank, "--seed", "5",
+                                           "--size",       "16", "--transform", "eval", "--mosaic", "0.6"};
+    const auto json_of = [&](std::vector<std::string> command) {
+      command.insert(command.end(), options.begin(), options.end());
+      command.emplace_back("--json");
+      const ended process = run(command);
+      EXPECT_EQ(process.exit_code, 0) << process.err;
+      return process.json();
+    };
+    const json where = json_of({"where", photos.set(), "3", "--epochs", "8"});
+    for (const json& at : where.at("rows")) {
+      if (std::to_string(at.at("rank").get<int>()) != rank) continue;
+      const json batch = json_of({"replay", photos.set(), "--epoch", std::to_string(at.at("epoch").get<int>())});
+      std::vector<std::uint32_t> expected;
+      for (std::uint32_t row = 0; row < batch.at("rows").size(); ++row) {
+        const json& tiles = batch.at("rows").at(row).at("tiles");
+        EXPECT_EQ(tiles.at(0), row);
+        EXPECT_EQ(batch.at("rows").at(row).at("center").size(), 2U);
+        const bool has_one = std::find(tiles.begin(), tiles.end(), at.at("row_of_rank")) != tiles.end();
+        if (has_one && row != at.at("row_of_rank")) expected.push_back(row);
+      }
+      EXPECT_EQ(at.at("tiles_in").get<std::vector<std::uint32_t>>(), expected) << at;
+      some = some || !expected.empty();
+      not_all = not_all || expected.size() < 3;
+    }
+  }
+  EXPECT_TRUE(some && not_all);
+  const std::vector<std::string> all{"--seed", "7", "--size", "16", "--mosaic", "1"};
+  std::vector<std::string> where{"where", photos.set(), "3"};
+  std::vector<std::string> replay{"replay", photos.set()};
+  where.insert(where.end(), all.begin(), all.end());
+  replay.insert(replay.end(), all.begin(), all.end());
+  EXPECT_THAT(run(where).out, HasSubstr("  tiles in rows "));
+  EXPECT_THAT(run(replay).out, HasSubstr("tiles of rows 0, "));
 }
 
 TEST(where_command, says_what_is_wrong_with_a_sample) {
