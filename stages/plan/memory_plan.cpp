@@ -124,16 +124,20 @@ memory_plan divide_memory(const memory_needs& needs) {
   const auto [read_least, batch_least, bookkeeping, source_least, usual_scratch, scratch_least, least] =
       least_of(needs, threads);
   if (least > needs.host_bytes_max) {
-    throw io::budget_refusal(str_cat(
-        spelled(option_id::host_bytes_max), " of ", bytes_text(needs.host_bytes_max), " is too small: one batch takes ",
-        bytes_text(batch_least), ", what is known of its rows ", bytes_text(bookkeeping), ", the largest read ",
-        bytes_text(read_least), ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
-        bytes_text(least - read_least - batch_least - bookkeeping - source_least - needs.noted_bytes()),
-        source_least == 0 ? "" : ", the network ", source_least == 0 ? "" : bytes_text(source_least),
-        needs.timeline_bytes == 0 ? "" : str_cat(", the timeline ", bytes_text(needs.timeline_bytes)),
-        needs.record_bytes == 0 ? "" : str_cat(", the record ", bytes_text(needs.record_bytes)), "; give at least ",
-        bytes_text(least, rounding::up), " (", least, " bytes), or a smaller batch",
-        threads > 1 && usual_scratch != 0 ? str_cat(", or fewer ", spelled(option_id::decode_threads)) : ""));
+    throw io::budget_refusal(
+        str_cat(spelled(option_id::host_bytes_max), " of ", bytes_text(needs.host_bytes_max),
+                " is too small: one batch takes ", bytes_text(batch_least),
+                needs.mosaic_bytes == 0 ? ""
+                                        : str_cat(" (of it ", bytes_text(needs.mosaic_bytes),
+                                                  " for boxes of mosaics, which boxes::bytes_max() bounds)"),
+                ", what is known of its rows ", bytes_text(bookkeeping), ", the largest read ", bytes_text(read_least),
+                ", the decoders of ", threads, threads == 1 ? " thread " : " threads ",
+                bytes_text(least - read_least - batch_least - bookkeeping - source_least - needs.noted_bytes()),
+                source_least == 0 ? "" : ", the network ", source_least == 0 ? "" : bytes_text(source_least),
+                needs.timeline_bytes == 0 ? "" : str_cat(", the timeline ", bytes_text(needs.timeline_bytes)),
+                needs.record_bytes == 0 ? "" : str_cat(", the record ", bytes_text(needs.record_bytes)),
+                "; give at least ", bytes_text(least, rounding::up), " (", least, " bytes), or a smaller batch",
+                threads > 1 && usual_scratch != 0 ? str_cat(", or fewer ", spelled(option_id::decode_threads)) : ""));
   }
   std::size_t left = needs.host_bytes_max - scratch_least - read_least - batch_least - bookkeeping - source_least -
                      needs.noted_bytes();

@@ -43,6 +43,8 @@ struct memory_needs {
   std::size_t source_bytes_least = 0;
   std::size_t source_bytes_wanted = 0;
   std::string source_what = {};
+  std::size_t mosaic_bytes =
+      0;  ///< of batch_bytes: what boxes take beside those of plain rows, since they come in several
 };
 
 /// How the budget is divided.

@@ -256,6 +256,14 @@ std::vector<std::size_t> planner::largest_ragged_batch() const {
   return sums;
 }
 
+std::size_t planner::mosaic_bytes(std::span<const std::size_t> batch) const noexcept {
+  std::size_t bytes = 0;
+  for (std::size_t r = 0; r < batch.size(); ++r) {
+    bytes += batch[r] / ragged_times_[r] * (ragged_times_[r] - 1);
+  }
+  return bytes;
+}
+
 std::vector<std::size_t> planner::largest_ragged_rows() const {
   const std::uint32_t rows = layout_.rows_max();
   std::vector<std::size_t> sums;

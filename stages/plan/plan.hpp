@@ -91,6 +91,9 @@ class planner {
   /// the batch, as many times the largest. Looks
   /// at every sample, 0.1 us each, unless so many of the largest are little anyway.
   [[nodiscard]] std::vector<std::size_t> largest_ragged_batch() const;
+  /// Of these, what boxes take beside those of plain rows, where rows become mosaics.
+  ///   batch   as largest_ragged_batch() has said
+  [[nodiscard]] std::size_t mosaic_bytes(std::span<const std::size_t> batch) const noexcept;
 
   /// The dataset's fields that some program reads.
   [[nodiscard]] std::span<const std::uint16_t> wanted() const noexcept { return wanted_; }

@@ -271,7 +271,9 @@ memory_needs needs_of(const run_spec& run, const loader_options& options, const 
   needs.scratch_bytes_per_thread += expanded_bytes;
   if (options.digests) needs.scratch_bytes_per_thread += layout.made_row_bytes();
   needs.scratch_bytes_per_thread += mixer::scratch_bytes(layout, run.programs(), options.mix, options.digests);
-  needs.batch_bytes = layout.bytes(run.planner().largest_ragged_batch());
+  const std::vector<std::size_t> ragged = run.planner().largest_ragged_batch();
+  needs.batch_bytes = layout.bytes(ragged);
+  needs.mosaic_bytes = run.planner().mosaic_bytes(ragged);
   // Unaligned at both ends, and neighbours read together with what lies between them.
   needs.read_bytes_max = io::aligned_bytes(1, read_bytes_max) + run.programs().size() * planner::gap_bytes_max;
   const std::uint64_t mean = read_bytes_total / std::max<std::uint64_t>(dataset.size(), 1);

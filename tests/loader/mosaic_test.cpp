@@ -80,6 +80,32 @@ std::vector<fake_sample> blob_scenes(std::size_t count) {
   return all;
 }
 
+// Every fourth sample has 20 things in a grid, in an order of its own; the others have none.
+std::vector<fake_sample> crowded_scenes(std::size_t count) {
+  std::vector<fake_sample> all;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string places;
+    std::string classes;
+    std::string areas;
+    for (std::size_t b = 0; b < (i % 4 == 0 ? 20U : 0U); ++b) {
+      const std::size_t cell = (b * 7 + i) % 20;
+      const std::size_t left = 2 + cell % 5 * 9;
+      const std::size_t top = 2 + cell / 5 * 11;
+      const std::string comma = b == 0 ? "" : ", ";
+      str_append(places, comma, "[", left, ", ", top, ", ", left + 7, ", ", top + 8, "]");
+      str_append(classes, comma, 100 * i + cell);
+      str_append(areas, comma, cell, ".5");
+    }
+    testing::rgb_picture seen;
+    fake_sample made;
+    made.members = {{"png", testing::make_png(testing::make_texture(i, side, side), {}, seen)},
+                    {"json", testing::to_bytes(str_cat("{\"boxes\": [", places, "], \"classes\": [", classes,
+                                                       "], \"area\": [", areas, "]}"))}};
+    all.push_back(std::move(made));
+  }
+  return all;
+}
+
 // Their members come out of blocks. Returns the shard's path.
 std::string gzipped(const std::vector<fake_sample>& samples, const testing::temporary_directory& directory) {
   testing::archive shard;
@@ -268,6 +294,21 @@ TEST(mosaics, fit_into_the_smallest_budget) {
   }
 }
 
+TEST(mosaics, say_what_bounds_the_boxes_where_memory_is_wanting) {
+  const fake_dataset set(crowded_scenes(8));
+  loader_options options = mosaic_options();
+  options.host_bytes_max = 4096;
+  const image picture = image("png").resize(side, side);
+  const boxes things = boxes("json").follows("png").key("boxes");
+  const auto said = [&](const std::vector<field>& fields) {
+    return testing::message_of(errc::limit, [&] { loader(set, options, fields); });
+  };
+  EXPECT_THAT(said({picture, things}), HasSubstr("for boxes of mosaics, which boxes::bytes_max() bounds)"));
+  EXPECT_THAT(said({picture}), ::testing::Not(HasSubstr("mosaic")));
+  options.mix = {};
+  EXPECT_THAT(said({picture, things}), ::testing::Not(HasSubstr("mosaic")));
+}
+
 TEST(mosaics, are_replayed_and_resumed) {
   const watchdog dog("mosaics, replayed");
   const fake_dataset set(blob_scenes(43));
@@ -452,32 +493,6 @@ TEST(mosaics, fill_up_padded_boxes) {
     EXPECT_EQ(testing::values_of<std::int64_t>(*got, "json.count"), counts);
   }
   EXPECT_GT(whole, 0U);
-}
-
-// Every fourth sample has 20 things in a grid, in an order of its own; the others have none.
-std::vector<fake_sample> crowded_scenes(std::size_t count) {
-  std::vector<fake_sample> all;
-  for (std::size_t i = 0; i < count; ++i) {
-    std::string places;
-    std::string classes;
-    std::string areas;
-    for (std::size_t b = 0; b < (i % 4 == 0 ? 20U : 0U); ++b) {
-      const std::size_t cell = (b * 7 + i) % 20;
-      const std::size_t left = 2 + cell % 5 * 9;
-      const std::size_t top = 2 + cell / 5 * 11;
-      const std::string comma = b == 0 ? "" : ", ";
-      str_append(places, comma, "[", left, ", ", top, ", ", left + 7, ", ", top + 8, "]");
-      str_append(classes, comma, 100 * i + cell);
-      str_append(areas, comma, cell, ".5");
-    }
-    testing::rgb_picture seen;
-    fake_sample made;
-    made.members = {{"png", testing::make_png(testing::make_texture(i, side, side), {}, seen)},
-                    {"json", testing::to_bytes(str_cat("{\"boxes\": [", places, "], \"classes\": [", classes,
-                                                       "], \"area\": [", areas, "]}"))}};
-    all.push_back(std::move(made));
-  }
-  return all;
 }
 
 // The first ones of what ragged rows have, though they are not the first ones of their samples.
