@@ -146,6 +146,37 @@ TEST(mixed_batches, are_the_same_whatever_the_machine_does) {
   });
 }
 
+// Its members are kept in the batch until all are there, and are no part of what the trainer sees.
+TEST(mixed_batches, state_the_digest_of_what_a_field_of_several_members_makes) {
+  const watchdog dog("mixing beside several members");
+  const custom sizes = custom({{.name = "sizes", .type = dtype::i64, .row_shape = {2}},
+                               {.name = "joined", .type = dtype::u8, .bytes_max = 64}},
+                              [](custom_sample& sample, std::span<custom_row> rows) -> std::string {
+                                for (std::size_t m = 0; m < 2; ++m) {
+                                  const auto size = static_cast<std::int64_t>(sample.members[m].size());
+                                  std::memcpy(rows[0].bytes.data() + m * sizeof size, &size, sizeof size);
+                                }
+                                rows[1].used = sample.members[1].size();
+                                std::memcpy(rows[1].bytes.data(), sample.members[1].data(), rows[1].used);
+                                return {};
+                              })
+                           .from({"txt", "cls"});
+  for (const batch_mix how : {mixup(0.8), cutmix(1.0)}) {
+    loader_options options = testing::small_options();
+    options.mix = how;
+    loader train(fake_dataset(samples()), options, {image("jpg").random_resized_crop(12).normalize(imagenet), sizes});
+    std::size_t batches = 0;
+    for (const batch& got : train.blocking()) {
+      const std::vector<std::string> outputs(got.outputs().begin(), got.outputs().end());
+      EXPECT_EQ(outputs, (std::vector<std::string>{"jpg", "sizes", "joined", "joined.offsets", "mix.weight"}));
+      ASSERT_TRUE(got.content_digest());
+      static_cast<void>(testing::look_at(got));  // the bytes that lie there have it
+      ++batches;
+    }
+    EXPECT_GT(batches, 1U);
+  }
+}
+
 TEST(mixed_batches, may_be_left_at_any_moment) {
   testing::for_each_seed(20, [](std::uint64_t seed) {
     const watchdog dog("mixing, and gone");
