@@ -89,9 +89,10 @@ class batch {
   /// One row of an output, with its padding. Only of a batch on the host: else throws error{errc::usage}.
   [[nodiscard]] std::span<const std::byte> bytes(std::string_view name, std::size_t row) const;
 
-  /// Where the picture of a row lies: its crop, flips and warps. Of an image field, also of a batch on a device; not of
-  /// rows that are mixed, whose own picture is meant.
-  ///   throws   error{errc::not_found} for an output that is no picture, with the names that are
+  /// Where the picture of a row lies: its crop, flips and warps. Of an image field, also of a batch on a device. Of rows of
+  /// mixup() and cutmix() the row's own picture is meant.
+  ///   throws   error{errc::not_found} for an output that is no picture, with the names that are; error{errc::usage} for a
+  ///            row that the batch has not, for several pictures in a row, and for a row that is a mosaic
   [[nodiscard]] picture_geometry placement(std::string_view name, std::size_t row) const;
 
   /// Rows that hold a sample: the planned rows of this rank without the skipped ones. May be 0.

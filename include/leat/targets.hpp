@@ -12,7 +12,8 @@
 // changes because something follows it. Targets are made on the host; the picture may be finished on a device.
 //
 //   throws   (when the loader is built) error{errc::usage}: follows() was not called; the loader has no such field; the
-//            field is no picture, or the target itself; rows are mixed (loader_options::mix); a target within a stack
+//            field is no picture, or the target itself; a target within a stack; rows are mixed (loader_options::mix). With
+//            mosaic() masks, depths and upright boxes go along, and the others are refused
 #pragma once
 
 #include <leat/compiler.hpp>
