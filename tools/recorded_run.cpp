@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace leat::tools {
 namespace {
@@ -77,10 +78,18 @@ std::optional<double> share_in(const json& object, const char* key) {
 std::optional<run_line::gpu_shares> gpu_in(const json& line) {
   const json* const gpu = object_in(line, "gpu");
   if (gpu == nullptr) return std::nullopt;
+  // One reason is of all that have none of their own.
+  const std::string why = string_in(*gpu, "why");
+  const auto reason = [&](const char* name) {
+    const std::string own = string_in(*gpu, name);
+    return own.empty() ? why : own;
+  };
   return run_line::gpu_shares{.sm = share_in(*gpu, "sm"),
                               .occupancy = share_in(*gpu, "sm_occupancy"),
                               .busy = share_in(*gpu, "busy"),
-                              .why = string_in(*gpu, "why")};
+                              .why_sm = why,
+                              .why_occupancy = reason("why_sm_occupancy"),
+                              .why_busy = reason("why_busy")};
 }
 
 // Nothing where it is no line of --progress.
@@ -152,11 +161,12 @@ std::optional<double> ratio(std::optional<double> of, double to) {
 
 // Of the time that it was measured in, where that is nearly all of the run: what a part of it was says nothing of the rest.
 run_measure gpu_measure(const recorded_run& run, std::string_view name, std::string_view is,
-                        std::optional<double> run_line::gpu_shares::* member) {
+                        std::optional<double> run_line::gpu_shares::* member,
+                        std::string run_line::gpu_shares::* reason) {
   constexpr double nearly_all = 0.9;
   double sum = 0;
   double seconds = 0;
-  std::string why;
+  std::map<std::string, double> reasons;  // and the seconds of each
   bool is_there = false;
   for (const run_line& line : run.lines) {
     if (!line.gpu) continue;
@@ -164,16 +174,18 @@ run_measure gpu_measure(const recorded_run& run, std::string_view name, std::str
     if (const std::optional<double> share = (*line.gpu).*member) {
       sum += *share * line.seconds;
       seconds += line.seconds;
-    } else if (!line.gpu->why.empty()) {
-      why = line.gpu->why;
+    } else if (const std::string& why = (*line.gpu).*reason; !why.empty()) {
+      reasons[why] += line.seconds;
     }
   }
   if (!is_there) return measure(name, is, std::nullopt);
   if (seconds > 0 && seconds >= nearly_all * run.seconds()) return measure(name, is, sum / seconds);
-  if (why.empty()) why = "NVML did not say";
+  const auto longest = std::max_element(reasons.begin(), reasons.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::string why = longest == reasons.end() ? "NVML did not say" : longest->first;
   return measure(name, is, std::nullopt,
                  seconds > 0 ? str_cat("only in ", absl::StrFormat("%.0f", seconds / run.seconds() * 100),
-                                       " % of the run; then: ", why)
+                                       " % of the run; else: ", why)
                              : why);
 }
 
@@ -260,11 +272,11 @@ std::vector<run_measure> measures_of(const recorded_run& run, const measure_opti
       measure("rss_bytes", "memory of the process at most", rss),
       measure("quarantined", "corrupt samples", run.quarantined),
       gpu_measure(run, "sm", "share of the GPU's processors (SMs) that were busy, with any program",
-                  &run_line::gpu_shares::sm),
+                  &run_line::gpu_shares::sm, &run_line::gpu_shares::why_sm),
       gpu_measure(run, "sm_occupancy", "share of the warps that its SMs have room for",
-                  &run_line::gpu_shares::occupancy),
+                  &run_line::gpu_shares::occupancy, &run_line::gpu_shares::why_occupancy),
       gpu_measure(run, "gpu_busy", "share of the time with a kernel on the GPU, on one SM or on all",
-                  &run_line::gpu_shares::busy),
+                  &run_line::gpu_shares::busy, &run_line::gpu_shares::why_busy),
   };
 }
 

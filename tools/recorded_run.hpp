@@ -36,7 +36,9 @@ struct run_line {
     std::optional<double> sm;
     std::optional<double> occupancy;
     std::optional<double> busy;
-    std::string why;
+    std::string why_sm;
+    std::string why_occupancy;
+    std::string why_busy;
   };
   std::optional<gpu_shares> gpu;
   /// What next() waited for the batches of this time.

@@ -519,7 +519,11 @@ std::string run_report::as_text(const terminal& screen) const {
                           value("next_max_ms"), " ms"));
     row("cpu", str_cat(value("cpu"), " of the cores, ", value("cpu_ms_per_sample"), " ms a sample"));
     if (value("sm") != "-" || value("gpu_busy") != "-") {
-      row("gpu", str_cat(value("sm"), " of its SMs busy, a kernel on it ", value("gpu_busy"), " of the time"));
+      // GPUs before Hopper count no SMs.
+      std::vector<std::string> known;
+      if (value("sm") != "-") known.push_back(str_cat(value("sm"), " of its SMs busy"));
+      if (value("gpu_busy") != "-") known.push_back(str_cat("a kernel on it ", value("gpu_busy"), " of the time"));
+      row("gpu", joined(known, ", "));
     }
     row("memory", str_cat(value("rss_bytes"), " at most"));
     if (const auto slowest = slowest_of(run, 1); !slowest.empty()) {

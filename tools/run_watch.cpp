@@ -150,13 +150,15 @@ json steps_json(const tuning_stats& now, const tuning_stats& before) {
   return steps;
 }
 
-// What was not measured is not there, and `why` says so.
+// What was not measured is not there, and `why` says so: of the others, where they have a reason of their own.
 json gpu_json(const stages::gpu_reading& of) {
   json found = json::object();
   if (of.sm) found["sm"] = *of.sm;
   if (of.occupancy) found["sm_occupancy"] = *of.occupancy;
   if (of.busy) found["busy"] = *of.busy;
-  if (!of.why.empty()) found["why"] = of.why;
+  if (!of.why_sm.empty()) found["why"] = of.why_sm;
+  if (of.why_occupancy != of.why_sm && !of.why_occupancy.empty()) found["why_sm_occupancy"] = of.why_occupancy;
+  if (of.why_busy != of.why_sm && !of.why_busy.empty()) found["why_busy"] = of.why_busy;
   return found;
 }
 
@@ -287,7 +289,7 @@ class run_watch::files {
     line["cpu_s"] = cpu_s - std::exchange(cpu_s_before_, cpu_s);
     line["rss_bytes"] = rss_bytes_now();
     line["waits_ms"] = waits_json(take_waits());
-    line["gpu"] = gpu_json(gpu_ != nullptr ? gpu_->read() : stages::gpu_reading{.why = why_no_gpu_});
+    line["gpu"] = gpu_json(gpu_ != nullptr ? gpu_->read() : stages::gpu_reading{.why_sm = why_no_gpu_});
     if (json steps = steps_json(now.tuned, before_.tuned); !steps.empty()) line["tuning"] = std::move(steps);
     if (!about_.empty()) {
       line["run"] = std::exchange(about_, {});

@@ -100,6 +100,7 @@ std::string tensorboard_events(const recorded_run& run) {
     scalar("leat/rss_bytes", line.rss_bytes);
     if (line.gpu) {
       scalar("leat/gpu_sm", line.gpu->sm);
+      scalar("leat/gpu_sm_occupancy", line.gpu->occupancy);
       scalar("leat/gpu_busy", line.gpu->busy);
     }
     if (line.waited) scalar("leat/next_wait_ms_p99", line.waited->p99_ms);

@@ -100,7 +100,7 @@ bool gpu_activity::take_sample() {
 void gpu_activity::read_gpm(gpu_reading& to) {
   if (before_ == nullptr || after_ == nullptr) return;
   if (has_before_ && now_() - before_at_ < too_short) {
-    to.why = "less than 0.1 s have passed";
+    to.why_sm = to.why_occupancy = "less than 0.1 s have passed";
     return;
   }
   const bool had_before = std::exchange(has_before_, false);
@@ -116,12 +116,13 @@ void gpu_activity::read_gpm(gpu_reading& to) {
   if (!had_before) return;  // the call that failed before says why
   const int status = nvml_.gpm_metrics(between.get());
   if (status != nvml::success) {
-    to.why = why("nvmlGpmMetricsGet", status);
+    to.why_sm = to.why_occupancy = why("nvmlGpmMetricsGet", status);
     return;
   }
   to.sm = share_of(between->metrics[0]);
   to.occupancy = share_of(between->metrics[1]);
-  if (!to.sm) to.why = str_cat("NVML has no number for SMs (", between->metrics[0].status, ")");
+  to.why_sm = str_cat("NVML has no number for SMs (", between->metrics[0].status, ")");
+  to.why_occupancy = str_cat("NVML has no number for their occupancy (", between->metrics[1].status, ")");
 }
 
 gpu_reading gpu_activity::read() {
@@ -130,17 +131,27 @@ gpu_reading gpu_activity::read() {
   if (device_ != nullptr) {
     nvml::utilization rates;
     const int status = nvml_.utilization(device_, &rates);
-    if (status == nvml::success) found.busy = share_of(rates.gpu);
+    if (status == nvml::success) {
+      found.busy = share_of(rates.gpu);
+      found.why_busy = str_cat("NVML says ", rates.gpu, " percent");
+    } else {
+      found.why_busy = why("nvmlDeviceGetUtilizationRates", status);
+    }
     if (status == nvml::gpu_is_lost) {
-      why_not_ = why("nvmlDeviceGetUtilizationRates", status);
+      why_not_ = found.why_busy;
       device_ = nullptr;
     }
   }
-  if (found.sm) {
-    found.why.clear();
-  } else if (found.why.empty()) {
-    found.why = device_ != nullptr ? why_no_sm_ : why_not_;
-  }
+  const auto explain = [](const std::optional<double>& share, std::string& reason, const std::string& general) {
+    if (share) {
+      reason.clear();
+    } else if (reason.empty()) {
+      reason = general;
+    }
+  };
+  explain(found.sm, found.why_sm, device_ != nullptr ? why_no_sm_ : why_not_);
+  explain(found.occupancy, found.why_occupancy, device_ != nullptr ? why_no_sm_ : why_not_);
+  explain(found.busy, found.why_busy, why_not_);
   return found;
 }
 

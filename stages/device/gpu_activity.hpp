@@ -14,12 +14,14 @@ namespace leat::stages {
 ///   sm          of the GPU's processors (SMs), those that were busy
 ///   occupancy   of the threads (warps) that its SMs have room for, those that were there
 ///   busy        of the time, that with a kernel on the GPU, be it on one SM: of the driver's last sample period, of 1/6 s to 1 s
-///   why         why there is no sm; empty where there is one
+///   why_...     why there is none of these; empty where there is one
 struct gpu_reading {
   std::optional<double> sm = {};
   std::optional<double> occupancy = {};
   std::optional<double> busy = {};
-  std::string why = {};
+  std::string why_sm = {};
+  std::string why_occupancy = {};
+  std::string why_busy = {};
 };
 
 /// Looks at one GPU by NVML. SMs are counted by GPM, which Hopper and newer GPUs have. What belongs to other processes is counted too; where

@@ -126,7 +126,15 @@ TEST(report, has_the_gpu_as_it_was_measured_and_never_a_part_of_it_for_all) {
   const std::string lost = R"({"why":"GPU is lost"})";
   const recorded_run half = parse_run("run", lines_with_gpu({measured, measured, measured, lost}));
   EXPECT_EQ(values_of(half).count("sm"), 0U);
-  EXPECT_EQ(why_no("sm", half), "only in 75 % of the run; then: GPU is lost");
+  EXPECT_EQ(why_no("sm", half), "only in 75 % of the run; else: GPU is lost");
+  // Each measure has a reason of its own, and of several the one that held longest is said.
+  const std::string no_rates = R"({"sm":0.5,"why_sm_occupancy":"no warps","why_busy":"no rates"})";
+  const std::string hasty = R"({"why":"too short","busy":1})";
+  const recorded_run mixed = parse_run("run", lines_with_gpu({no_rates, lost, lost, hasty}));
+  EXPECT_EQ(why_no("sm", mixed), "only in 25 % of the run; else: GPU is lost");
+  EXPECT_EQ(why_no("sm_occupancy", mixed), "GPU is lost");
+  EXPECT_EQ(why_no("gpu_busy", parse_run("run", lines_with_gpu({no_rates}))), "no rates");
+  EXPECT_EQ(why_no("sm_occupancy", parse_run("run", lines_with_gpu({no_rates}))), "no warps");
   for (const char* const none : {R"({"sm":1.5})", R"({"sm":-1})", R"({"sm":"1"})", "{}", "[]"}) {
     EXPECT_EQ(values_of(parse_run("run", lines_with_gpu({none}))).count("sm"), 0U) << none;
   }
@@ -157,7 +165,7 @@ TEST(report, draws_of_the_gpu_what_was_measured) {
   EXPECT_THAT(busy.as_html(), Not(HasSubstr("SMs that were busy")));
   EXPECT_THAT(busy.as_html(), HasSubstr("not measured: no &lt;GPM&gt;"));
   EXPECT_EQ(wrong_with_xml(busy.as_html()), "");
-  EXPECT_THAT(busy.as_text(tools::terminal()), HasSubstr("a kernel on it 0.5 of the time"));
+  EXPECT_THAT(busy.as_text(tools::terminal()), HasSubstr("gpu         a kernel on it 0.5 of the time"));
   EXPECT_THAT(report_of({two_seconds()}).as_html(), Not(HasSubstr("The GPU")));
 }
 
@@ -312,6 +320,14 @@ TEST(report, writes_events_that_tensorboard_reads) {
   float value = 0;
   std::memcpy(&value, events[2].data() + at + tag.size() + 1, sizeof value);
   EXPECT_EQ(value, 50);
+}
+
+TEST(report, tells_tensorboard_all_that_was_measured_of_the_gpu) {
+  const std::string file =
+      tools::tensorboard_events(parse_run("run.jsonl", lines_with_gpu({R"({"sm":0.9,"sm_occupancy":0.4,"busy":1})"})));
+  for (const char* const tag : {"leat/gpu_sm", "leat/gpu_sm_occupancy", "leat/gpu_busy"}) {
+    EXPECT_THAT(file, HasSubstr(tag));
+  }
 }
 
 TEST(report, of_a_real_run_has_its_samples_and_its_exit_status_is_of_the_limits) {
