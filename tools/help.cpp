@@ -272,6 +272,18 @@ std::string help_formatter::make_help(const CLI::App* app, std::string name, CLI
   return str_cat(help_text(*app, name, true), "\n`", name, " --help` says what each option does.\n");
 }
 
+namespace {
+
+std::string explain_before(const std::string& given, const CLI::App& app, const std::string& help) {
+  const std::string named = given.substr(0, given.find('='));
+  const bool is_of_app = app.get_option_no_throw(named) != nullptr;
+  return str_cat("'", without_mark(given), "' stands before ", command_name(app), "; ",
+                 is_of_app ? str_cat("options go behind it: `leat ", command_name(app), " ", named, "`")
+                           : str_cat("leave it out, ", help, " lists what may stand behind"));
+}
+
+}  // namespace
+
 std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
   const std::string named = command_name(app);
   const std::string help = str_cat("`leat", named.empty() ? "" : " ", named, " --help`");
@@ -279,6 +291,11 @@ std::string explain(const CLI::ParseError& problem, const CLI::App& app) {
   if (const auto* const extras = dynamic_cast<const CLI::ExtrasError*>(&problem)) {
     static_cast<void>(extras);
     const std::vector<std::string> left = app.remaining();
+    // Behind a command all is its own: what is left over stood before its name.
+    for (const CLI::App* above = app.get_parent(); left.empty() && above != nullptr; above = above->get_parent()) {
+      const std::vector<std::string> before = above->remaining();
+      if (!before.empty()) return explain_before(before.front(), app, help);
+    }
     if (!left.empty() && is_marked(left.front())) {
       return str_cat("unknown argument '", without_mark(left.front()), "'; ", help, " lists what there is");
     }

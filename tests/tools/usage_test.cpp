@@ -245,6 +245,16 @@ TEST(usage, a_source_that_is_not_there_or_no_data_ends_with_2) {
   EXPECT_EQ(run({"epoch", cut}).exit_code, 1);
 }
 
+TEST(usage, options_of_a_command_stand_behind_its_name) {
+  const ended before = run({"--json", "epoch", "photos"});
+  EXPECT_EQ(before.exit_code, 2);
+  EXPECT_EQ(before.err, "leat epoch: '--json' stands before epoch; options go behind it: `leat epoch --json`\n");
+  EXPECT_THAT(run({"--batch-size=4", "epoch", "photos"}).err,
+              HasSubstr("'--batch-size=4' stands before epoch; options"));
+  EXPECT_THAT(run({"--json", "bench", "read", "f"}).err, HasSubstr("'--json' stands before bench read; options"));
+  EXPECT_THAT(run({"--nonsense", "epoch", "photos"}).err, HasSubstr("'--nonsense' stands before epoch; leave it out"));
+}
+
 // Neither damage nor samples that lack something.
 TEST(usage, sources_that_do_not_match_are_a_mistake_of_the_command_line) {
   const photo_folder photos;
