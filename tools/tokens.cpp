@@ -1,5 +1,6 @@
 // leat tokens: the texts of a source as a file of tokens.
 #include "base/cores_quota.hpp"
+#include "base/file_start.hpp"
 #include "base/text.hpp"
 #include "datasets/files/parallel.hpp"
 #include "datasets/model/model.hpp"
@@ -298,6 +299,9 @@ bool is_megatron_index(const std::string& path) {
   return file && std::string_view(start, sizeof start) == index_magic;
 }
 
+// An empty file is nothing, as `touch` makes it.
+bool is_there(const std::string& path) { return look_at_start(path, "") != file_start::nothing; }
+
 // An index beside the file would be taken for its own.
 void check_out(const std::string& out, token_form to) {
   if (std::filesystem::path(out).extension() != ".bin") {
@@ -305,11 +309,11 @@ void check_out(const std::string& out, token_form to) {
   }
   const std::string index = index_path(out);
   // What a run leaves that is killed between the two files is nobody's: it is written anew.
-  const bool is_left = to == token_form::megatron && !std::filesystem::exists(out) && is_megatron_index(index);
-  if (std::filesystem::exists(index) && !is_left) {
+  const bool is_left = to == token_form::megatron && !is_there(out) && is_megatron_index(index);
+  if (is_there(index) && !is_left) {
     throw error(errc::usage, str_cat(index, " is there, an index of other tokens; remove it, or give another name"));
   }
-  if (to == token_form::megatron && std::filesystem::exists(out)) {
+  if (to == token_form::megatron && is_there(out)) {
     throw error(errc::usage, str_cat(out, " is there; remove it, or give another name"));
   }
   output_file::check(out, output_kind::tokens);
@@ -392,10 +396,10 @@ int make_tokens(const tokens_arguments& arguments, interruption& stop) {
 void add_tokens(CLI::App& leat, chosen_command& chosen) {
   auto arguments = std::make_shared<tokens_arguments>();  // Lives as long as the parser's callbacks do.
   CLI::App& app = *leat.add_subcommand("tokens", "write the texts of a source as a file of tokens");
-  app.add_option(
-         "SOURCE", arguments->paths,
-         "OUT.bin gets the tokens of all texts, one behind the other; a run that is stopped leaves none. Each rank "
-         "writes its share of the texts to its own: OUT.%r.bin")
+  app.add_option("SOURCE", arguments->paths,
+                 "OUT.bin gets the tokens of all texts, one behind the other; a run that is stopped leaves none, and "
+                 "no file is replaced. Each rank "
+                 "writes its share of the texts to its own: OUT.%r.bin")
       ->required()
       ->option_text("SOURCE... OUT.bin")
       ->type_name("");

@@ -195,6 +195,18 @@ TEST(tokens, refuses_what_would_be_read_back_as_something_else) {
       2);
 }
 
+TEST(tokens, take_the_place_of_empty_files) {
+  const made_texts made(5);
+  for (const char* const form : {"plain", "megatron"}) {
+    std::filesystem::remove(made.beside("e.bin"));
+    for (const char* const name : {"e.bin", "e.idx"}) std::ofstream(made.beside(name), std::ios::trunc).flush();
+    const ended process =
+        run({"tokens", made.path(), "--tokenizer", words_path, "--no-eos", "--to", form, made.beside("e.bin")});
+    EXPECT_EQ(process.exit_code, 0) << process.err;
+    EXPECT_GT(std::filesystem::file_size(made.beside("e.bin")), 0U);
+  }
+}
+
 TEST(tokens, of_a_run_that_was_killed_between_its_two_files_are_written_anew) {
   const made_texts made(5);
   const std::vector<std::string> all{"tokens",   made.path(), "--tokenizer", words_path,
