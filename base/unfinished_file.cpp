@@ -1,6 +1,7 @@
 #include "base/unfinished_file.hpp"
 
 #include "base/descriptor.hpp"
+#include "base/replaced_place.hpp"
 
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -14,12 +15,6 @@
 
 namespace leat {
 namespace {
-
-// What a rename would replace: a device, a pipe. A directory is refused by open(2).
-bool is_written_in_place(const std::string& path) noexcept {
-  struct stat there{};
-  return ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode);
-}
 
 int write_all(int fd, std::span<const std::byte> bytes) noexcept {
   while (!bytes.empty()) {
@@ -109,13 +104,14 @@ void unfinished_file::remove() noexcept {
 }
 
 int write_whole(const std::string& path, std::span<const std::byte> bytes) {
-  if (is_written_in_place(path)) {
+  const std::optional<std::string> place = replaced_place(path);
+  if (!place) {
     // Without waiting for a reader, and then for as long as one takes.
-    const descriptor there(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    const descriptor there(::open(path.c_str(), O_WRONLY | O_TRUNC | O_NONBLOCK | O_CLOEXEC));
     if (there.get() < 0 || ::fcntl(there.get(), F_SETFL, 0) != 0) return errno;
     return write_all(there.get(), bytes);
   }
-  unfinished_file begun(path);
+  unfinished_file begun(*place);
   int failure = begun.open();
   if (failure == 0) failure = begun.write(bytes);
   if (failure == 0) failure = begun.take_name(true);
@@ -124,10 +120,9 @@ int write_whole(const std::string& path, std::span<const std::byte> bytes) {
 
 int can_write_whole(const std::string& path) {
   // Not opened: who reads a pipe would take it for its end.
-  struct stat there{};
-  if (::stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode)) return EISDIR;
-  if (is_written_in_place(path)) return ::access(path.c_str(), W_OK) == 0 ? 0 : errno;
-  unfinished_file begun(path);
+  const std::optional<std::string> place = replaced_place(path);
+  if (!place) return can_write_in_place(path);
+  unfinished_file begun(*place);
   return begun.open();
 }
 

@@ -1,6 +1,7 @@
 #include "base/unfinished_file.hpp"
 
 #include "base/descriptor.hpp"
+#include "base/replaced_place.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 #include <gtest/gtest.h>
@@ -133,6 +134,27 @@ TEST_F(unfinished, whole_file_goes_to_who_reads_a_pipe_and_does_not_take_its_pla
   EXPECT_STREQ(read, "new");
   EXPECT_TRUE(std::filesystem::is_fifo(path_));
   EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(unfinished, whole_file_goes_behind_links_and_into_what_a_process_has_open) {
+  std::filesystem::create_directory(folder_.path() / "far");
+  std::filesystem::create_symlink("far/b", path_);
+  const std::filesystem::path target = folder_.path() / "far" / "b";
+  EXPECT_EQ(replaced_place(path_), (folder_.path() / "far/b").string());
+  EXPECT_EQ(can_write_in_place(path_), 0);
+  ASSERT_EQ(write_whole(path_, bytes_of("long and old")), 0) << "where it leads to nothing yet";
+  EXPECT_TRUE(std::filesystem::is_symlink(path_));
+  EXPECT_EQ(content_of(target), "long and old");
+  const descriptor open(::open(target.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_GE(open.get(), 0);
+  std::filesystem::remove(path_);
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(open.get()), path_);
+  EXPECT_EQ(replaced_place(path_), std::nullopt);
+  ASSERT_EQ(write_whole(path_, bytes_of("new")), 0);
+  char read[16] = {};
+  EXPECT_EQ(::pread(open.get(), read, sizeof(read), 0), 3) << "it is the file that was open, and has no more";
+  EXPECT_STREQ(read, "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(path_));
 }
 
 TEST(folder_of, is_what_stands_before_the_last_slash) {
