@@ -48,6 +48,7 @@
 #include "stages/run/run_flags.hpp"
 #include "stages/run/stall_files.hpp"
 #include "stages/state/journal.hpp"
+#include "stages/state/replaceable_files.hpp"
 
 #include <leat/loading.hpp>
 
@@ -81,6 +82,14 @@ io::arena_options arena_settings(const loader_options& options, const memory_pla
       .bytes_max = memory.read_bytes + memory.kept_bytes + memory.batch_bytes, .pages = pages, .node = placed.node()};
 }
 
+// Before the first of them is emptied. A run that is gone on with keeps what it has written.
+loader_options with_replaceable_files(loader_options options) {
+  if (!options.resume && !options.journal.empty()) check_journal_replaceable(options.journal);
+  if (!options.resume && !options.receipts.empty()) check_receipts_replaceable(options.receipts);
+  if (!options.record.empty()) check_record_replaceable(options.record);
+  return options;
+}
+
 std::unique_ptr<read_recorder> recorder_of(const loader_options& options, const memory_plan& memory,
                                            const io::io_threads& loops, bool on_device) {
   if (options.record.empty()) return nullptr;
@@ -108,7 +117,7 @@ class loader::pipeline final : public line_events {
  public:
   pipeline(const dataset& samples, loader_options options, std::vector<field> fields, const loader_parts& parts = {})
       : fields_(std::move(fields)),
-        options_(checked(std::move(options))),
+        options_(with_replaceable_files(checked(std::move(options)))),
         transfer_(make_transfer(options_, parts)),
         run_(samples, fields_, options_, finished_where(options_, fields_, *transfer_)),
         resumption_(run_, options_, fields_),

@@ -3,7 +3,10 @@
 #include "base/crc32c.hpp"
 #include "base/errno_words.hpp"
 #include "base/file_start.hpp"
+#include "base/replaced_place.hpp"
 #include "base/text.hpp"
+#include "base/unfinished_file.hpp"
+#include "stages/state/replaceable_files.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -112,7 +115,7 @@ void take_batches(std::span<const std::byte> bytes, const block_head& head, std:
 }
 
 // It takes the place of what has its name when the run ends: of /dev/null, or of the data that somebody meant to load.
-void check_replaceable(const std::string& path) {
+void check_record_kind(const std::string& path) {
   switch (look_at_start(path, magic_of_record)) {
     case file_start::nothing:
     case file_start::same:
@@ -124,13 +127,22 @@ void check_replaceable(const std::string& path) {
   }
 }
 
+error cannot_write_record(const std::string& path, int failure) {
+  return explain_write(str_cat("cannot write the record ", path), failure);
+}
+
 }  // namespace
 
+void check_record_replaceable(const std::string& path) {
+  check_record_kind(path);
+  if (const int failure = can_write_whole(path); failure != 0) throw cannot_write_record(path, failure);
+}
+
 read_recorder::read_recorder(std::string path, const recorded_settings& settings)
-    : path_(path),
+    : path_(std::move(path)),
       loop_count_(settings.io_threads),
       loops_(std::make_unique<lane[]>(settings.io_threads)),
-      file_(std::move(path)) {
+      file_(replaced_place(path_).value_or(path_)) {
   for (std::uint32_t i = 0; i < settings.io_threads; ++i) {
     lane& of_loop = loops_[i];
     of_loop.kind = block_reads;
@@ -146,12 +158,12 @@ read_recorder::read_recorder(std::string path, const recorded_settings& settings
   first.bytes = std::make_unique<std::byte[]>(sizeof(block_head) + sizeof settings);
   std::memcpy(first.bytes.get() + sizeof(block_head), &settings, sizeof settings);
   first.used = sizeof(block_head) + sizeof settings;
-  check_replaceable(path_);
+  check_record_kind(path_);
   {
     const mutex_lock lock(mutex_);
     int failure = file_.open();
     if (failure == 0) failure = file_.write(std::as_bytes(std::span(magic_of_record)));
-    if (failure != 0) throw explain_write(str_cat("cannot write the record ", file_.path()), failure);
+    if (failure != 0) throw cannot_write_record(path_, failure);
   }
   write(first);
   check();

@@ -3,7 +3,9 @@
 #include "base/continued_file.hpp"
 #include "base/errno_words.hpp"
 #include "base/file_start.hpp"
+#include "base/replaced_place.hpp"
 #include "base/text.hpp"
+#include "stages/state/replaceable_files.hpp"
 
 #include <leat/error.hpp>
 
@@ -21,7 +23,7 @@ namespace {
 constexpr std::size_t journal_start_bytes = 128;
 
 // A line begins as append() has it.
-void check_journal_replaceable(const std::string& path) {
+void check_journal_kind(const std::string& path) {
   constexpr std::string_view begins = "{\"epoch\":";
   const file_start there = look_at_start(path, begins);
   const bool is_journal =
@@ -32,6 +34,13 @@ void check_journal_replaceable(const std::string& path) {
 }
 
 }  // namespace
+
+void check_journal_replaceable(const std::string& path) {
+  check_journal_kind(path);
+  if (const int failure = can_write_in_place(path); failure != 0) {
+    throw explain_write(str_cat("cannot write the journal ", path), failure);
+  }
+}
 
 std::string place_text(std::string_view source, std::optional<std::uint64_t> offset) {
   if (source.empty() && offset.value_or(0) == 0) return {};
@@ -46,7 +55,7 @@ std::string sample_text(const journal_entry& entry) {
 }
 
 journal::journal(const std::filesystem::path& path, std::uint64_t bytes) : path_(path.string()), bytes_(bytes) {
-  if (bytes == 0) check_journal_replaceable(path_);
+  if (bytes == 0) check_journal_kind(path_);
   const std::string what = str_cat("the journal ", path_);
   const int fd = bytes > 0 ? continue_lines(path_, bytes, what)
                            : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

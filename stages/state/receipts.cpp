@@ -14,9 +14,11 @@
 #include "base/errno_words.hpp"
 #include "base/file_at.hpp"
 #include "base/hasher.hpp"
+#include "base/replaced_place.hpp"
 #include "base/sha256.hpp"
 #include "base/text.hpp"
 #include "io/files/read_error.hpp"
+#include "stages/state/replaceable_files.hpp"
 
 #include <leat/error.hpp>
 
@@ -129,6 +131,40 @@ receipt_head read_receipt_head(int file, const std::string& path) {
   return head;
 }
 
+namespace {
+
+void check_and_lock(int fd, const std::string& path) {
+  const std::string what = str_cat("cannot write the receipts ", path);
+  struct stat status{};
+  if (::fstat(fd, &status) != 0) throw explain_write(what, errno);
+  if (!S_ISREG(status.st_mode)) throw error(errc::usage, str_cat(what, ": it is no regular file; name one"));
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw error(errc::usage, str_cat(what,
+                                     ": another process, or a loader that was not stopped, is writing it; give "
+                                     "each rank a file of its own"));
+  }
+}
+
+// What is there and is no receipt may be the data that somebody meant to load. Zeros are of a process that was killed at its beginning.
+void check_receipts_kind(int fd, const std::string& path) {
+  std::array<char, receipt_magic.size()> begin{};
+  read_some(fd, path, std::as_writable_bytes(std::span(begin)), 0);
+  const std::string_view text(begin.data(), begin.size());
+  if (text == receipt_magic || text.find_first_not_of('\0') == std::string_view::npos) return;
+  throw error(errc::usage, str_cat("the receipts ", path, " would replace a file that is none; give another name"));
+}
+
+}  // namespace
+
+void check_receipts_replaceable(const std::string& path) {
+  const descriptor there(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  const int failure = there.get() >= 0 ? 0 : errno == ENOENT ? can_write_in_place(path) : errno;
+  if (failure != 0) throw explain_write(str_cat("cannot write the receipts ", path), failure);
+  if (there.get() < 0) return;
+  check_and_lock(there.get(), path);
+  check_receipts_kind(there.get(), path);
+}
+
 struct receipts::file {
   file(std::string named, int fd) : path(std::move(named)), number(fd) {}
 
@@ -150,15 +186,6 @@ struct receipts::file {
 
   void write(std::span<const std::byte> bytes, std::uint64_t at) const {
     if (const int failure = write_at(number.get(), at, bytes); failure != 0) fail(failure);
-  }
-
-  // What is there and is no receipt may be the data that somebody meant to load. Zeros are of a process that was killed at its beginning.
-  void check_replaceable() const {
-    std::array<char, receipt_magic.size()> begin{};
-    read_some(number.get(), path, std::as_writable_bytes(std::span(begin)), 0);
-    const std::string_view text(begin.data(), begin.size());
-    if (text == receipt_magic || text.find_first_not_of('\0') == std::string_view::npos) return;
-    throw error(errc::usage, str_cat("the receipts ", path, " would replace a file that is none; give another name"));
   }
 
   void cut() const {
@@ -210,19 +237,12 @@ receipts::receipts(const std::string& path, const receipt_run& of, const receipt
   auto opened = std::make_unique<file>(path, fd);
   opened->counted = from.counted;
   if (fd < 0 && failure == ENOENT && goes_on) opened->refuse("is not there");
-  struct stat status{};
   if (fd < 0) throw explain_write(what, failure);
-  if (::fstat(fd, &status) != 0) throw explain_write(what, errno);
-  if (!S_ISREG(status.st_mode)) throw error(errc::usage, str_cat(what, ": it is no regular file; name one"));
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw error(errc::usage, str_cat(what,
-                                     ": another process, or a loader that was not stopped, is writing it; give "
-                                     "each rank a file of its own"));
-  }
+  check_and_lock(fd, path);
   if (goes_on) {
     opened->go_on(of);
   } else {
-    opened->check_replaceable();
+    check_receipts_kind(fd, path);
     opened->head.of = of;
     opened->head.before = from.counted;
     opened->cut();
