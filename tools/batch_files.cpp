@@ -3,8 +3,19 @@
 #include "base/text.hpp"
 #include "tools/npy.hpp"
 
+#include <leat/error.hpp>
+
+#include <absl/strings/numbers.h>
+#include <absl/strings/str_split.h>
+
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 namespace leat::tools {
 namespace {
@@ -81,6 +92,32 @@ void batch_lines::append(const batch& delivered, const std::stop_token& stop) {
     line["rows"] = std::move(rows);
   }
   file_.write(json_text(line) + "\n", stop);
+}
+
+void check_npy_files(const std::string& directory, std::uint32_t epochs) {
+  std::error_code failure;
+  const std::filesystem::file_status there = std::filesystem::status(directory, failure);
+  if (!std::filesystem::exists(there)) return;
+  if (!std::filesystem::is_directory(there)) {
+    throw error(errc::usage, str_cat("--npy ", directory, " is no directory; name one, or one that is to be made"));
+  }
+  for (std::filesystem::directory_iterator each(directory, failure), end; !failure && each != end;
+       each.increment(failure)) {
+    // <epoch>-<batch>-<output>.npy
+    const std::string name = each->path().filename().string();
+    const std::vector<std::string> parts = absl::StrSplit(name, absl::MaxSplits('-', 2));
+    std::uint32_t epoch = 0;
+    std::uint64_t batch = 0;
+    if (parts.size() != 3 || !name.ends_with(".npy") || !absl::SimpleAtoi(parts[0], &epoch) || epoch >= epochs ||
+        !absl::SimpleAtoi(parts[1], &batch)) {
+      continue;
+    }
+    check_replaces_own_kind(str_cat(directory, "/", name), output_kind::array);
+  }
+  if (!failure && ::access(directory.c_str(), W_OK | X_OK) == 0) return;
+  throw error(errc::io, str_cat("cannot write into ", directory, ": ",
+                                failure ? failure.message() : std::generic_category().message(errno),
+                                "; give --npy a directory that you may write"));
 }
 
 void write_npy_files(const std::string& directory, const batch& delivered, const std::stop_token& stop) {

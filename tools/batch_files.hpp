@@ -33,6 +33,10 @@ class batch_lines {
   std::string label_;
 };
 
+/// Whether what is in the directory, as far as these epochs would write it anew, are arrays. One that is not there is made later.
+///   throws   error{errc::usage}: no directory, a file that is no array; error{errc::io}: not to be written
+void check_npy_files(const std::string& directory, std::uint32_t epochs);
+
 /// --npy: every output of the batch as directory/<epoch>-<batch>-<output>.npy.
 ///   throws   as write_npy
 void write_npy_files(const std::string& directory, const batch& delivered, const std::stop_token& stop);

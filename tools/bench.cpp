@@ -370,7 +370,7 @@ int bench_read(const bench_read_arguments& arguments, interruption& stop) {
                 result.rows.front().fallbacks.direct.use);
     const std::string drawn = draw_plot(plot_script(result.rows, result.knees, title), child_process);
     output_file picture(arguments.plot, output_kind::plot, output_file::appears::when_closed);
-    picture.write(drawn);
+    picture.write(marked_plot(drawn));
     picture.close();
   }
   return exit_done;

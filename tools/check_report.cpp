@@ -3,6 +3,7 @@
 #include "base/text.hpp"
 #include "tools/class_counts.hpp"
 #include "tools/human.hpp"
+#include "tools/output_kind.hpp"
 #include "tools/run_record.hpp"
 #include "tools/sample_list.hpp"
 
@@ -395,8 +396,7 @@ std::string check_report::as_ids() const {
   const auto noted = [&](std::uint64_t sample, const std::string& why) {
     return str_cat(sample, "  # ", one_line(name_of(set.samples, sample)), ": ", one_line(why), "\n");
   };
-  std::string text = "# Samples to leave out, by number: leat epoch --exclude takes this file.\n";
-  text += made_of_line(set.samples);
+  std::string text = made_of_line(set.samples);
   for (const std::uint64_t sample : to_leave_out(set, found)) text += noted(sample, reasons.at(sample));
   const auto add_similar = [&](const std::vector<similar_sample>& similar, std::string_view of) {
     for (const similar_sample& each : similar) {
@@ -412,7 +412,7 @@ std::string check_report::as_ids() const {
   if (!found.near.empty()) text += "# These resemble another; take the # away from those that are to go.\n";
   add_similar(found.near, "sample ");
   if (found.shared) add_similar(found.shared->near, "the other set's sample ");
-  return text;
+  return sealed_list(text);
 }
 
 }  // namespace leat::tools

@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
 #include "stages/run/loader_parts.hpp"
+#include "stages/state/replaceable_files.hpp"
 #include "tools/arguments.hpp"
 #include "tools/batch_files.hpp"
 #include "tools/epoch_arguments.hpp"
@@ -338,20 +339,39 @@ struct made_of {
   clock::time_point opened;
 };
 
-// Before the run: hours later its spans are lost.
 void check_trace(const std::string& path) {
   if (path.empty()) return;
   check_replaces_own_kind(path, output_kind::trace, "--trace");
+  check_partial_is_own(path, output_kind::trace);
   if (const int failure = can_write_whole(path); failure != 0) {
     throw explain_write(str_cat("cannot write --trace ", path), failure);
   }
+}
+
+// Before anything is opened or written: what is refused at all is refused while the outputs of the run before are whole.
+void check_outputs(const epoch_arguments& arguments) {
+  // A run that is gone on with keeps what it has written of these, and looks at them as it finds its place.
+  std::error_code failure;
+  const bool goes_on = arguments.resume != resume_when::never && std::filesystem::exists(arguments.state, failure);
+  if (!goes_on) {
+    if (!arguments.journal.empty()) stages::check_journal_replaceable(arguments.journal);
+    if (!arguments.receipts.empty()) stages::check_receipts_replaceable(arguments.receipts);
+    if (!arguments.batches.empty() && arguments.batches != "-") {
+      check_replaces_own_kind(arguments.batches, output_kind::batches, "--batches");
+      output_file::check(arguments.batches, output_kind::batches, output_file::appears::at_once);
+    }
+  }
+  if (!arguments.record.empty()) stages::check_record_replaceable(arguments.record);
+  check_trace(arguments.trace);
+  check_watch(arguments.watch);
+  if (!arguments.npy.empty()) check_npy_files(arguments.npy, arguments.epochs);
 }
 
 // Opens the sources, and makes the loader of what is in them.
 //   is_open   called once the sources are open
 loader make_loader(const epoch_arguments& arguments, interruption& stop, epoch_report& report, made_of& of,
                    const std::function<void()>& is_open) {
-  check_trace(arguments.trace);
+  check_outputs(arguments);
   const auto leave = [&] {
     report.interrupted = true;
     report.measure_process();
@@ -433,17 +453,20 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
     if (!arguments.json) tell(arguments, "\n" + train.plan().to_string());
   }
 
-  const auto settle = [&] {
+  const auto settle = [&](bool is_refused) {
     report.seconds = seconds_since(of.opened);
     report.stats = train.stats();
     report.verdict_of_run = train.verdict_of_run();
     report.run_digest = train.state().run_digest;
-    write_trace(train, arguments.trace);
+    if (!is_refused) write_trace(train, arguments.trace);
   };
   try {
     load(train, arguments, outputs, report, stop);
+  } catch (const error& problem) {
+    settle(problem.code() == errc::usage);
+    throw;
   } catch (...) {
-    settle();
+    settle(false);
     throw;
   }
   train.stop();  // Its threads have counted their last sample when it returns.
@@ -451,7 +474,7 @@ void run_loader(const epoch_arguments& arguments, meeting& met, interruption& st
     complain("epoch",
              str_cat("warning: ", explain_write(str_cat("cannot write --record ", arguments.record), why).what()));
   }
-  settle();
+  settle(false);
   if (met.ranks() != nullptr) report.slowest_rank = find_slowest(*met.ranks(), report.stats);
 }
 

@@ -14,7 +14,7 @@ namespace leat::tools {
 ///   source   numpy.lib.format, version 1.0
 [[nodiscard]] std::string npy_header(dtype type, const dimensions& shape, std::size_t multiple = 64);
 
-/// A dense host tensor as a file. It is written as PATH.partial and gets its name when it is whole; `stop` is looked at
+/// A dense host tensor as a file. It is written as .NAME.partial and gets its name when it is whole; `stop` is looked at
 /// after each MiB, and nothing stays behind then.
 ///   throws   error as output_file; error{errc::cancelled} on stop
 void write_npy(const std::string& path, const tensor& values, const std::stop_token& stop = {});

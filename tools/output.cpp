@@ -2,6 +2,7 @@
 
 #include "base/continued_file.hpp"
 #include "base/errno_words.hpp"
+#include "base/replaced_place.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
 #include "tools/human.hpp"
@@ -20,6 +21,8 @@
 #include <climits>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -32,12 +35,17 @@ std::string checked(std::string path, output_kind kind) {
   return path;
 }
 
-/// Where a file is written that appears when it is closed; empty: in its place.
-std::string partial_of(const std::string& path) {
+// Where it is what this process writes to already, by another name: what has been written stays, and what comes goes behind it.
+int descriptor_of_stream(const std::string& path) {
   struct stat there{};
-  // A directory is refused by open(2), which a rename onto it would not name; a device would be replaced by a rename.
-  const bool in_place = ::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode);
-  return in_place ? std::string() : path + ".partial";
+  if (::stat(path.c_str(), &there) != 0 || !S_ISREG(there.st_mode)) return -1;
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat open{};
+    if (::fstat(stream, &open) == 0 && open.st_ino == there.st_ino && open.st_dev == there.st_dev) {
+      return ::fcntl(stream, F_DUPFD_CLOEXEC, 0);
+    }
+  }
+  return -1;
 }
 
 std::string words(int failure) { return std::generic_category().message(failure); }
@@ -86,10 +94,26 @@ void complain(std::string_view command, std::string_view message) noexcept {
   std::fflush(stderr);
 }
 
-output_file::output_file(std::string path, output_kind kind, appears when)
-    : path_(checked(std::move(path), kind)),
-      partial_(when == appears::when_closed ? partial_of(path_) : ""),
-      fd_(::open(written_path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+output_file::output_file(std::string path, output_kind kind, appears when) : path_(checked(std::move(path), kind)) {
+  const std::optional<std::string> place = when == appears::when_closed ? replaced_place(path_) : std::nullopt;
+  if (!place) {
+    open_in_place();
+    return;
+  }
+  partial_ = std::make_unique<unfinished_file>(*place);
+  check_partial_is_own(path_, kind);
+  if (const int failure = partial_->open(); failure != 0) fail(failure);
+  fd_ = partial_->descriptor();
+  is_regular_ = true;
+}
+
+void output_file::open_in_place() {
+  fd_ = descriptor_of_stream(path_);
+  if (fd_ < 0) {
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  } else {
+    keep();
+  }
   if (fd_ < 0) fail(errno);
   struct stat status{};
   is_regular_ = ::fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
@@ -106,11 +130,15 @@ output_file output_file::continued(std::string path, output_kind kind, std::uint
   return file;
 }
 
-void output_file::check(const std::string& path, output_kind kind) {
-  struct stat there{};
-  // Opening a pipe would wait for its reader, and closing it would end him.
-  if (::stat(path.c_str(), &there) == 0 && S_ISFIFO(there.st_mode)) return;
-  const output_file tried(path, kind, appears::when_closed);
+void output_file::check(const std::string& path, output_kind kind, appears when) {
+  if (when == appears::when_closed && replaced_place(path)) {
+    const output_file tried(path, kind, when);
+    return;
+  }
+  // Not opened: a pipe would wait for its reader, and closing it would end him.
+  output_file in_place;
+  in_place.path_ = checked(path, kind);
+  if (const int failure = can_write_in_place(path); failure != 0) in_place.fail(failure);
 }
 
 output_file output_file::standard_output() {
@@ -134,7 +162,7 @@ output_file::output_file(output_file&& other) noexcept
 
 output_file::~output_file() {
   if (fd_ < 0) return;
-  ::close(fd_);
+  if (partial_ == nullptr) ::close(fd_);
   remove_unfinished();
 }
 
@@ -163,22 +191,32 @@ void output_file::write(std::span<const std::byte> bytes, const std::stop_token&
 
 void output_file::close() {
   // A file system may keep what it refuses until here (quota, NFS).
-  const bool closed = ::close(std::exchange(fd_, -1)) == 0;
-  if (closed && (partial_.empty() || rename_file(partial_, path_, true) == 0)) return;
-  const int failure = errno;
+  const int fd = std::exchange(fd_, -1);
+  int failure = 0;
+  if (partial_ != nullptr) {
+    failure = partial_->take_name(true);
+  } else if (::close(fd) != 0) {
+    failure = errno;
+  }
+  if (failure == 0) return;
   remove_unfinished();
   fail(failure);
 }
 
-void output_file::remove_unfinished() const noexcept {
+void output_file::remove_unfinished() noexcept {
+  if (partial_ != nullptr) return partial_->remove();
   // Not where the user named a device, a pipe or a link.
   struct stat status{};
-  const char* const path = written_path().c_str();
+  const char* const path = path_.c_str();
   if (!keep_ && ::lstat(path, &status) == 0 && S_ISREG(status.st_mode)) static_cast<void>(std::remove(path));
 }
 
 void output_file::fail(int failure) const {
   if (failure == EPIPE && is_standard_output_) throw reader_has_gone();
+  if (failure == ELOOP && partial_ != nullptr) {
+    throw error(errc::usage, str_cat("cannot write ", path_, ": ", partial_->temporary(),
+                                     ", which it is called until it is whole, is a link; move that away"));
+  }
   throw explain_write(str_cat("cannot write ", path_), failure,
                       {.no_room = "free some space, or name a file on another disk",
                        .no_folder = "make its directory first",

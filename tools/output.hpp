@@ -8,10 +8,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include <memory>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
+
+namespace leat {
+class unfinished_file;
+}
 
 namespace leat::tools {
 
@@ -38,7 +43,8 @@ void complain(std::string_view command, std::string_view message) noexcept;
 ///   throws   error: usage (another file is there), permission, not_found (its directory), limit (a full disk), io; with path and what to do
 class output_file {
  public:
-  /// when_closed: written beside its place, as PATH.partial; at once where a pipe or a device has that place.
+  /// when_closed: written beside its place, behind its links, as .NAME.partial that nobody else may write; at once where a pipe, a device
+  /// or a file that a process has open (/dev/stdout) has that place.
   enum class appears : bool { at_once, when_closed };
   output_file(std::string path, output_kind kind, appears when = appears::at_once);
   /// Goes on behind the first `bytes` of a file that is there, and removes what is beyond them; 0: begins it anew.
@@ -46,7 +52,7 @@ class output_file {
   [[nodiscard]] static output_file continued(std::string path, output_kind kind, std::uint64_t bytes);
   /// Whether such a file could be made, for who has long to work before it is; leaves nothing behind.
   ///   throws   as the constructor
-  static void check(const std::string& path, output_kind kind);
+  static void check(const std::string& path, output_kind kind, appears when = appears::when_closed);
   /// Standard output, which stays open.
   [[nodiscard]] static output_file standard_output();
   output_file(output_file&& other) noexcept;
@@ -68,12 +74,12 @@ class output_file {
 
  private:
   output_file() = default;
-  [[nodiscard]] const std::string& written_path() const noexcept { return partial_.empty() ? path_ : partial_; }
-  void remove_unfinished() const noexcept;
+  void open_in_place();
+  void remove_unfinished() noexcept;
   [[noreturn]] void fail(int failure) const;
 
   std::string path_;
-  std::string partial_;  // Empty: it has its name.
+  std::unique_ptr<unfinished_file> partial_;  // None: it has its name. Else `fd_` is its.
   int fd_ = -1;
   bool is_regular_ = false;
   bool is_standard_output_ = false;

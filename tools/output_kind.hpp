@@ -49,6 +49,17 @@ enum class output_kind : std::uint8_t {
 ///   throws   error{errc::usage}: what it is that would be replaced, and what to do
 void check_replaces_own_kind(const std::string& path, output_kind kind, std::string_view option = {});
 
+/// The same of the name that the file has until it is whole: what a killed run has left of its kind is written anew. Of tokens and packed
+/// shards nothing is known.
+///   throws   error{errc::usage}
+void check_partial_is_own(const std::string& path, output_kind kind);
+
+/// gnuplot's SVG with the comment by which leat knows its own.
+[[nodiscard]] std::string marked_plot(std::string svg);
+
+/// The lines of leat check --ids between their heading and a checksum: a list that somebody has edited is not replaced.
+[[nodiscard]] std::string sealed_list(std::string_view lines);
+
 /// The text chunk of PNG by which leat knows its own: all of it, to stand behind the header.
 [[nodiscard]] std::string_view png_software_chunk() noexcept;
 

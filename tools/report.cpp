@@ -73,17 +73,31 @@ double price_of(const std::string& text) {
   return price;
 }
 
-void write_tensorboard(const std::string& folder, const std::vector<recorded_run>& runs) {
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    // TensorBoard takes each folder for a run.
-    const std::string place = runs.size() == 1 ? folder : str_cat(folder, "/", i + 1);
+// TensorBoard takes each folder for a run.
+std::string events_folder(const std::string& folder, std::size_t run, std::size_t runs) {
+  return runs == 1 ? folder : str_cat(folder, "/", run + 1);
+}
+
+std::string events_path(const std::string& folder) { return folder + "/events.out.tfevents.0.leat"; }
+
+// Before the page is written.
+void check_tensorboard(const std::string& folder, std::size_t runs) {
+  for (std::size_t i = 0; i < runs; ++i) {
+    const std::string place = events_folder(folder, i, runs);
     std::error_code failure;
     std::filesystem::create_directories(place, failure);
     if (failure) {
       throw error(errc::io, str_cat("cannot make the directory ", place, ": ", failure.message(),
                                     "; give --tensorboard a directory that you may write"));
     }
-    output_file file(place + "/events.out.tfevents.0.leat", output_kind::events, output_file::appears::when_closed);
+    output_file::check(events_path(place), output_kind::events);
+  }
+}
+
+void write_tensorboard(const std::string& folder, const std::vector<recorded_run>& runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    output_file file(events_path(events_folder(folder, i, runs.size())), output_kind::events,
+                     output_file::appears::when_closed);
     file.write(tensorboard_events(runs[i]));
     file.close();
   }
@@ -144,6 +158,7 @@ int report(const report_arguments& arguments) {
     shown.measures.push_back(measures_of(shown.runs.back(), options));
   }
   shown.limits = hold(limits, shown.measures.front());
+  if (!arguments.tensorboard.empty()) check_tensorboard(arguments.tensorboard, shown.runs.size());
   if (arguments.page == "-") {
     print(shown.as_html());
   } else if (!arguments.page.empty()) {

@@ -1,5 +1,7 @@
 #include "tools/run_watch.hpp"
 
+#include "base/descriptor.hpp"
+#include "base/replaced_place.hpp"
 #include "base/text.hpp"
 #include "base/unfinished_file.hpp"
 #include "stages/device/gpu_activity.hpp"
@@ -23,6 +25,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -32,6 +37,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <thread>
@@ -66,11 +72,33 @@ tcp::endpoint endpoint_of(const std::string& address, std::uint16_t port) {
   return {parsed, port};
 }
 
+[[noreturn]] void refuse(std::string_view option, const std::string& path, int failure) {
+  throw error(errc::io, str_cat("cannot write ", path, ": ", std::strerror(failure), "; give ", option,
+                                " a file in a folder that is there, and that you may write"));
+}
+
+// No reason to end a run, now or later.
+bool is_full_disk(int failure) { return failure == ENOSPC || failure == EDQUOT; }
+
 // "127.0.0.1:9464", "[::1]:9464"
 std::string text_of(const tcp::endpoint& at) {
   std::ostringstream text;
   text << at;
   return text.str();
+}
+
+void listen_on(tcp::acceptor& acceptor, const tcp::endpoint& at) {
+  try {
+    acceptor.open(at.protocol());
+    acceptor.set_option(tcp::acceptor::reuse_address(true));
+    acceptor.bind(at);
+    acceptor.listen();
+  } catch (const boost::system::system_error& refused) {
+    throw error(errc::io, str_cat("cannot listen on ", text_of(at), ": ", refused.code().message(),
+                                  refused.code() == asio::error::address_in_use
+                                      ? "; give --metrics-port another one, or 0 for any"
+                                      : "; give --metrics-address one of this machine's, or 0.0.0.0 for all of them"));
+  }
 }
 
 /// What the trainer waited in the time of a line.
@@ -181,6 +209,26 @@ int write_beside_and_rename(const std::string& path, std::string_view bytes) {
   return write_whole(path, std::as_bytes(std::span(bytes)));
 }
 
+void check_watch(const run_watch_options& options) {
+  if (options.metrics_port) {
+    asio::io_context here(1);
+    tcp::acceptor tried(here);
+    listen_on(tried, endpoint_of(options.metrics_address, *options.metrics_port));
+  }
+  if (!options.metrics.empty()) {
+    check_replaces_own_kind(options.metrics, output_kind::metrics, "--metrics");
+    check_partial_is_own(options.metrics, output_kind::metrics);
+    const int failure = can_write_whole(options.metrics);
+    if (failure != 0 && !is_full_disk(failure)) refuse("--metrics", options.metrics, failure);
+  }
+  if (!options.windows.empty()) {
+    check_replaces_own_kind(options.windows, output_kind::progress, "--progress");
+    if (const int failure = can_write_in_place(options.windows); failure != 0) {
+      refuse("--progress", options.windows, failure);
+    }
+  }
+}
+
 void watch_gpu_of(const loader& train, run_watch_options& options) {
   const device which = train.options().device;
   const fallback used = train.stats().device.use;
@@ -212,8 +260,7 @@ class run_watch::files {
     if (!metrics_.empty()) {
       check_replaces_own_kind(metrics_, output_kind::metrics, "--metrics");
       const int failure = write_metrics_file();
-      const bool is_full = failure == ENOSPC || failure == EDQUOT;  // no reason to end a run, now or later
-      if (is_full) {
+      if (is_full_disk(failure)) {
         tell_once(told_of_metrics_, "--metrics", metrics_, failure);
       } else if (failure != 0) {
         refuse("--metrics", metrics_, failure);
@@ -221,8 +268,8 @@ class run_watch::files {
     }
     if (!windows_.empty()) {
       check_replaces_own_kind(windows_, output_kind::progress, "--progress");
-      lines_ = std::fopen(windows_.c_str(), "we");
-      if (lines_ == nullptr) refuse("--progress", windows_, errno);
+      lines_.emplace(::open(windows_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+      if (lines_->get() < 0) refuse("--progress", windows_, errno);
     }
     thread_ = std::thread([this] { run(); });
   }
@@ -235,11 +282,11 @@ class run_watch::files {
     }
     ended_changed_.notify_one();
     thread_.join();
-    if (lines_ != nullptr && std::fclose(lines_) != 0) tell_once(told_of_lines_, "--progress", windows_, errno);
+    if (lines_ && ::close(lines_->release()) != 0) tell_once(told_of_lines_, "--progress", windows_, errno);
   }
 
   void waited(std::uint32_t epoch, std::uint64_t batch, double seconds) {
-    if (lines_ == nullptr) return;
+    if (!lines_) return;
     const std::lock_guard lock(waits_mutex_);
     const auto wait = static_cast<float>(seconds);
     if (waits_.seconds.empty() || wait > waits_.slowest) {
@@ -251,11 +298,6 @@ class run_watch::files {
   }
 
  private:
-  [[noreturn]] static void refuse(std::string_view option, const std::string& path, int failure) {
-    throw error(errc::io, str_cat("cannot write ", path, ": ", std::strerror(failure), "; give ", option,
-                                  " a file in a folder that is there, and that you may write"));
-  }
-
   // At least once, however short the run was.
   void run() {
     std::unique_lock lock(mutex_);
@@ -282,7 +324,7 @@ class run_watch::files {
   [[nodiscard]] int write_metrics_file() { return write_(metrics_, metrics_of(train_, labels_)); }
 
   void write_line() {
-    if (lines_ == nullptr) return;
+    if (!lines_) return;
     loader_stats now = train_.stats();
     json line = line_of(now, before_);
     const double cpu_s = cpu_seconds();
@@ -298,8 +340,23 @@ class run_watch::files {
     // What may be there of a line that was not written whole is a line of its own.
     const std::string text = str_cat(is_torn_ ? "\n" : "", json_text(line), "\n");
     before_ = std::move(now);
-    is_torn_ = std::fputs(text.c_str(), lines_) < 0 || std::fflush(lines_) != 0;
-    if (is_torn_) tell_once(told_of_lines_, "--progress", windows_, errno);
+    if (const int failure = write_text(text); failure != 0) {
+      tell_once(told_of_lines_, "--progress", windows_, failure);
+    }
+  }
+
+  // 0 or the errno.
+  int write_text(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(lines_->get(), text.data(), text.size());
+      if (written > 0) {
+        is_torn_ = text[static_cast<std::size_t>(written) - 1] != '\n';
+        text.remove_prefix(static_cast<std::size_t>(written));
+      } else if (written == 0 || errno != EINTR) {
+        return written == 0 ? EIO : errno;
+      }
+    }
+    return 0;
   }
 
   static void tell_once(bool& told, std::string_view option, const std::string& path, int failure) {
@@ -316,13 +373,13 @@ class run_watch::files {
   const std::shared_ptr<stages::gpu_activity> gpu_;
   const std::string why_no_gpu_;
   const std::function<int(const std::string&, std::string_view)> write_;
-  std::FILE* lines_ = nullptr;
+  std::optional<descriptor> lines_;
   loader_stats before_;
   double cpu_s_before_ = cpu_seconds();
   std::mutex waits_mutex_;
   waits waits_;
   bool told_of_metrics_ = false;
-  bool is_torn_ = false;
+  bool is_torn_ = false;  // the last line in the file has no end
   bool told_of_lines_ = false;
   std::mutex mutex_;
   std::condition_variable ended_changed_;
@@ -335,18 +392,7 @@ class run_watch::server {
  public:
   server(const loader& train, const tcp::endpoint& at, std::vector<metric_label> labels)
       : train_(train), labels_(std::move(labels)) {
-    try {
-      acceptor_.open(at.protocol());
-      acceptor_.set_option(tcp::acceptor::reuse_address(true));
-      acceptor_.bind(at);
-      acceptor_.listen();
-    } catch (const boost::system::system_error& refused) {
-      throw error(errc::io,
-                  str_cat("cannot listen on ", text_of(at), ": ", refused.code().message(),
-                          refused.code() == asio::error::address_in_use
-                              ? "; give --metrics-port another one, or 0 for any"
-                              : "; give --metrics-address one of this machine's, or 0.0.0.0 for all of them"));
-    }
+    listen_on(acceptor_, at);
     asio::co_spawn(context_, serve(), asio::bind_cancellation_slot(end_.slot(), [this](std::exception_ptr failed) {
                      if (failed && !ended_) tell(failed);
                    }));

@@ -43,6 +43,10 @@ struct run_watch_options {
   std::function<int(const std::string& path, std::string_view bytes)> write = write_beside_and_rename;
 };
 
+/// Whether a run can be watched so: before anything is written.
+///   throws   as run_watch; error{errc::usage}: another file would be replaced
+void check_watch(const run_watch_options& options);
+
 /// Sets `gpu`, or why there is none.
 void watch_gpu_of(const loader& train, run_watch_options& options);
 

@@ -614,11 +614,20 @@ TEST(check, writes_the_samples_to_leave_out_with_their_reasons) {
   const std::string path = set.beside("ids");
   EXPECT_EQ(run({"check", set.path().string(), "--ids", path}).exit_code, 1);
   const std::vector<std::string> lines = lines_of(text_of(path));
-  ASSERT_EQ(lines.size(), 5U) << text_of(path);
+  ASSERT_EQ(lines.size(), 6U) << text_of(path);
   EXPECT_THAT(lines[0], HasSubstr("# "));
   EXPECT_THAT(lines[1], HasSubstr("# leat dataset: 10 samples, "));
   EXPECT_THAT(lines[2], AllOf(HasSubstr("4  # a/bad\\n.jpg: "), HasSubstr("unknown format")));
   EXPECT_THAT(lines[4], HasSubstr("# 9  # b/written anew.jpg: resembles sample 6"));
+  EXPECT_THAT(lines[5], HasSubstr("# Written by leat check, which replaces it as long as it is not edited: "));
+  EXPECT_EQ(run({"check", set.path().string(), "--ids", path}).exit_code, 1) << "it is replaced";
+  const std::string edited = text_of(path).replace(text_of(path).find("# 9"), 2, "");
+  write_file(path, edited);
+  const ended refused = run({"check", set.path().string(), "--ids", path});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err,
+              HasSubstr("--ids " + path + " would replace a list that is not as leat check has written it"));
+  EXPECT_EQ(text_of(path), edited);
 }
 
 TEST(check, says_what_is_wrong_with_an_option) {
@@ -666,8 +675,11 @@ TEST(check, no_output_takes_the_place_of_a_sample) {
               "would replace a file that is no");
     }
   }
-  for (const char* const option : {"--journal", "--batches", "--state", "--metrics", "--progress"}) {
-    refused({"epoch", set.path().string(), "--batch-size", "4", option, sample}, option);
+  refused({"epoch", set.path().string(), "--batch-size", "4", "--state", sample}, "--state");
+  refused({"epoch", set.path().string(), "--journal", sample}, "journal", "would replace a file that is none");
+  for (const char* const option : {"--batches", "--metrics", "--progress"}) {
+    refused({"epoch", set.path().string(), "--batch-size", "4", option, sample}, option,
+            "would replace a file that is no");
   }
   refused({"epoch", set.path().string(), "--trace", sample}, "--trace", "would replace a file that is no trace");
   // A sample that is of the kind that is written.
