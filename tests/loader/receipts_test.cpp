@@ -287,5 +287,40 @@ TEST(receipts_of_a_run, that_cannot_be_written_are_an_error_before_a_byte_is_rea
   EXPECT_EQ(testing::whole_file(other), "data");
 }
 
+// One of the three that is refused: the others are as a run before has left them.
+TEST(receipts_of_a_run, journal_and_record_are_looked_at_before_one_is_emptied) {
+  const fake_dataset set(testing::make_samples(1, 4));
+  const testing::temporary_directory root;
+  const std::string other = root.path() / "other";
+  std::ofstream(other) << "data";
+  loader_options options = with_receipts((root.path() / "r").string());
+  options.journal = (root.path() / "j").string();
+  options.record = (root.path() / "e").string();
+  const std::string line = R"({"epoch":0,"batch":0,"sample":3})"
+                           "\n";
+  std::ofstream(options.journal) << line;
+  {
+    loader_options first = options;
+    first.journal.clear();
+    loader train(set, first, testing::label_only());
+    while (train.next_blocking()) {
+    }
+  }
+  const std::string receipts = testing::whole_file(options.receipts);
+  const std::string record = testing::whole_file(options.record);
+  ASSERT_GT(receipts.size(), 128U);
+  for (std::string loader_options::* each :
+       {&loader_options::journal, &loader_options::receipts, &loader_options::record}) {
+    loader_options refused = options;
+    refused.*each = other;
+    EXPECT_THAT(testing::message_of(errc::usage, [&] { loader(set, refused, testing::label_only()); }),
+                HasSubstr("would replace a file that is none"));
+    EXPECT_EQ(testing::whole_file(options.journal), line);
+    EXPECT_EQ(testing::whole_file(options.receipts), receipts);
+    EXPECT_EQ(testing::whole_file(options.record), record);
+    EXPECT_EQ(testing::whole_file(other), "data");
+  }
+}
+
 }  // namespace
 }  // namespace leat
