@@ -574,6 +574,7 @@ int show(const show_arguments& arguments, interruption& stop) {
   }
   const output_kind kind = png ? output_kind::grid : output_kind::page;
   check_replaces_own_kind(arguments.out, kind, "-o");
+  output_file::check(arguments.out, kind);
   const auto leave = [&] { complain("show", str_cat("stopped by ", stop.name(), "; nothing was written")); };
   const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading,
                                       {.tokens = arguments.windows.files(),
@@ -626,7 +627,7 @@ int show(const show_arguments& arguments, interruption& stop) {
       page = sheet_html(shown);
     }
   }
-  output_file file(arguments.out, kind);
+  output_file file(arguments.out, kind, output_file::appears::when_closed);
   if (png) {
     file.write(grid);
   } else {
