@@ -66,8 +66,9 @@ struct cached_reads::cached_read final : read_path {
   struct : read_operation {
     cached_read* of = nullptr;
   } local;
-  bool is_known = false;  // as it is asked for; else by whole pages
-  bool is_local = false;  // under way
+  bool is_known = false;    // as it is asked for; else by whole pages
+  bool is_local = false;    // under way
+  bool has_waited = false;  // for the network, or for another process that fills
 };
 
 struct cached_reads::fill : fetch {
@@ -192,7 +193,7 @@ void cached_reads::have_read(cached_read& read) noexcept {
   transfer_counts::add(around_.counts->bytes_from_cache, asked.bytes);
   asked.failure = 0;
   asked.data = local.data.subspan(asked.offset - local.offset, asked.bytes);
-  end(read, true);
+  end(read, !read.has_waited);
 }
 
 void cached_reads::read_again(cached_read& read) {
@@ -321,7 +322,10 @@ bool cached_reads::turn(std::vector<std::shared_ptr<fill>> ended, const std::vec
   std::vector<cached_read*> settled;
   std::erase_if(waiting_, [&](cached_read* each) {
     each->how = settle(*each, waits_for_others);
-    if (each->how == outcome::waits) return false;
+    if (each->how == outcome::waits) {
+      each->has_waited = true;
+      return false;
+    }
     settled.push_back(each);
     return true;
   });

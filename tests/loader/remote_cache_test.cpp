@@ -181,6 +181,35 @@ TEST_F(remote_cache, has_each_block_that_was_fetched_and_what_was_read_of_the_ca
   }
 }
 
+// Blocks of 64 KiB, and a value that lies in two of them: the read has waited for the server, though it ends by the drive.
+TEST_F(remote_cache, has_a_read_of_several_blocks_that_waited_for_them_as_a_fetch_in_the_timeline) {
+  testing::archive made;
+  made.file("0.bin", std::string(100'000, 'x'));
+  put("wide.tar", std::move(made.end().bytes()));
+  const index_options index = {.use = index_use::check, .directory = (folder_.path() / "kept").string()};
+  static_cast<void>(open(server_.address("wide.tar"), {.index = index, .remote = {.allow_http = true}}));
+  const dataset samples = open(server_.address("wide.tar"), {.index = index, .remote = cached()});
+  server_.set_rule([](const served_request&) {
+    return http_fault{.what = http_fault::kind::late, .wait = std::chrono::milliseconds(50)};
+  });
+  testing::loader_options options = testing::small_options();
+  options.epochs = 1;
+  options.timeline.bytes = std::size_t{1} << 20;
+  testing::loader train(samples, options, {bytes("bin")});
+  while (train.next_blocking()) {
+  }
+  EXPECT_EQ(train.stats().remote.cached_blocks, 2U);
+  const std::string path = (folder_.path() / "t.json").string();
+  train.write_timeline(path);
+  const auto trace = nlohmann::json::parse(std::ifstream(path));
+  std::map<std::string, std::uint64_t> spans;
+  for (const nlohmann::json& each : trace.at("traceEvents")) {
+    if (each.at("ph") == "X") ++spans[each.at("name").get<std::string>()];
+  }
+  EXPECT_EQ(spans["fetch"], 1U);
+  EXPECT_EQ(spans["read of the cache"], 0U);
+}
+
 // It is full, and when a run begins nobody holds what is there: an index that is read then is not to take the place of shards.
 TEST_F(remote_cache, that_is_full_is_not_written_to_by_later_runs_that_open_by_an_index_beside_the_shards) {
   std::vector<std::string> paths;
