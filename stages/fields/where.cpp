@@ -75,8 +75,9 @@ dataset stages::samples_where(const dataset& samples, std::string_view condition
       }
       return found;
     };
-    const kept_numbers kept = keep_numbers(model, index, "sizes of pictures", how.finish(),
-                                           {.samples = asked.size(), .numbers = 2 * asked.size()}, find);
+    const kept_numbers kept =
+        keep_numbers(model, index, "sizes of pictures", how.finish(),
+                     {.samples = asked.size(), .numbers = 2 * asked.size(), .asked = asked}, find);
     return measured ? *std::move(measured) : measured_again(model, asked, kept.numbers);
   };
   return datasets::samples_where(samples, condition, measure_once);

@@ -27,10 +27,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leat {
@@ -255,6 +257,10 @@ TEST(where, reads_the_sizes_of_a_folder_s_pictures_as_they_are_stored) {
   EXPECT_FALSE(one == other);
 }
 
+std::ptrdiff_t files_in(const temporary_directory& folder) {
+  return std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator());
+}
+
 TEST(where, keeps_sizes_of_pictures_for_the_runs_that_follow) {
   const temporary_directory root;
   const temporary_directory kept;
@@ -285,12 +291,14 @@ TEST(where, keeps_sizes_of_pictures_for_the_runs_that_follow) {
   found("width >= 50").model()->describe(one);
   set.where("width >= 50").model()->describe(other);
   EXPECT_TRUE(one == other) << "states and orders are the same";
-  // No file is read: this one's content is another, which neither size nor time tells.
-  put("b.jpg", std::vector<std::byte>(second.size(), std::byte{'x'}), long_ago);
-  EXPECT_THAT(names_of(found("width >= 50")), ElementsAre("b.jpg", "c.jpg"));
-  EXPECT_EQ(told->what, index_report::outcome::used);
   EXPECT_THAT(names_of(found("height < 25 or width > 55")), ElementsAre("b.jpg", "c.jpg")) << "it asks the same";
   EXPECT_EQ(told->what, index_report::outcome::used);
+  // No file is read: this one's content is another.
+  put("b.jpg", std::vector<std::byte>(second.size(), std::byte{'x'}), long_ago);
+  index.use = index_use::trust;
+  EXPECT_THAT(names_of(found("width >= 50")), ElementsAre("b.jpg", "c.jpg")) << "no file is looked at either";
+  EXPECT_EQ(told->what, index_report::outcome::used);
+  index.use = index_use::check;
   EXPECT_THAT(names_of(set.where("width >= 50")), ElementsAre("c.jpg")) << "without an index it is read";
   // Its time tells. What cannot be read is read and told by each run, and the others are kept.
   const auto earlier = long_ago - std::chrono::hours(1);
@@ -302,16 +310,95 @@ TEST(where, keeps_sizes_of_pictures_for_the_runs_that_follow) {
     EXPECT_THAT(some.notes(), ElementsAre(HasSubstr("b.jpg")));
     EXPECT_EQ(told->what, is_first ? index_report::outcome::written : index_report::outcome::used);
   }
+  EXPECT_EQ(files_in(kept), 1) << "it has been replaced";
   put("b.jpg", second, earlier);
   EXPECT_THAT(names_of(found("width >= 50")), ElementsAre("b.jpg", "c.jpg"));
-  EXPECT_EQ(told->what, index_report::outcome::used);
   EXPECT_THAT(found("width >= 50").notes(), ElementsAre());
   // Of other pictures there is another index.
   EXPECT_THAT(names_of(found("name != 'b.jpg' and width >= 50")), ElementsAre("c.jpg"));
   EXPECT_EQ(told->what, index_report::outcome::written);
+  EXPECT_EQ(files_in(kept), 2);
+  // Files that it does not depend on may change.
+  put("b.jpg", second, earlier - std::chrono::hours(1));
+  EXPECT_THAT(names_of(found("name != 'b.jpg' and width >= 50")), ElementsAre("c.jpg"));
+  EXPECT_EQ(told->what, index_report::outcome::used) << told->why;
   index.use = index_use::off;
   EXPECT_THAT(names_of(found("name != 'b.jpg' and width >= 50")), ElementsAre("c.jpg"));
   EXPECT_FALSE(told);
+}
+
+// Where a test stands in another folder, it goes back.
+class standing_in {
+ public:
+  explicit standing_in(const fs::path& folder) : before_(fs::current_path()) { fs::current_path(folder); }
+  standing_in(const standing_in&) = delete;
+  standing_in& operator=(const standing_in&) = delete;
+  ~standing_in() { fs::current_path(before_); }
+
+ private:
+  fs::path before_;
+};
+
+TEST(where, takes_no_sizes_of_another_dataset_of_the_same_relative_names) {
+  const temporary_directory root;
+  const temporary_directory kept;
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  const auto of_one_size = [](std::vector<std::byte> picture) {
+    picture.resize(4'000);
+    return picture;
+  };
+  for (const auto& [site, picture] :
+       {std::pair("a", of_one_size(jpeg_of(40, 30))), {"b", of_one_size(jpeg_of(30, 40))}}) {
+    fs::create_directories(root.path() / site / "data");
+    const fs::path file = root.path() / site / "data" / "0.jpg";
+    write(file, picture);
+    fs::last_write_time(file, long_ago);
+  }
+  std::optional<index_report> told;
+  const index_options index{.use = index_use::check,
+                            .directory = kept.path().string(),
+                            .on_report = [&](const index_report& each) { told = each; }};
+  const auto found_in = [&](const char* site) {
+    const standing_in there(root.path() / site);
+    return stages::samples_where(open_folder("data"), "width >= 35", index).size();
+  };
+  EXPECT_EQ(found_in("a"), 1U);
+  EXPECT_EQ(found_in("b"), 0U);
+  EXPECT_EQ(told->what, index_report::outcome::written);
+  EXPECT_EQ(found_in("a"), 1U);
+  EXPECT_EQ(told->what, index_report::outcome::used);
+  // Another picture of the same size and time takes the place of one, as by mv or cp -p.
+  fs::rename(root.path() / "b" / "data" / "0.jpg", root.path() / "a" / "data" / "0.jpg");
+  EXPECT_EQ(found_in("a"), 0U);
+  EXPECT_EQ(told->what, index_report::outcome::written);
+}
+
+TEST(where, keeps_no_sizes_of_a_shard_that_was_written_since_it_was_opened) {
+  const temporary_directory root;
+  const temporary_directory kept;
+  const fs::path file = root.path() / "t.tar";
+  const auto put_shard = [&](int width) {
+    const std::vector<std::byte> picture = jpeg_of(width, 30);
+    testing::tar_writer shard;
+    shard.add({.name = "0.jpg", .contents = picture});
+    write(file, shard.finish());
+  };
+  std::optional<index_report> told;
+  const index_options index{.use = index_use::check,
+                            .directory = kept.path().string(),
+                            .on_report = [&](const index_report& each) { told = each; }};
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  put_shard(40);
+  fs::last_write_time(file, long_ago);
+  const dataset before = open_tar(file.string());
+  put_shard(60);
+  static_cast<void>(stages::samples_where(before, "width >= 50", index));
+  EXPECT_EQ(told->what, index_report::outcome::none);
+  EXPECT_THAT(told->why, HasSubstr("a file was written since this process began"));
+  EXPECT_EQ(files_in(kept), 0);
+  fs::last_write_time(file, long_ago);
+  EXPECT_EQ(stages::samples_where(open_tar(file.string()), "width >= 50", index).size(), 1U);
+  EXPECT_EQ(told->what, index_report::outcome::written);
 }
 
 TEST(where, leaves_out_and_counts_pictures_whose_header_cannot_be_read) {
