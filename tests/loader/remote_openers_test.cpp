@@ -1,4 +1,5 @@
 // Each function that opens a format, of files, of the same ones over HTTP and in a bucket: one dataset.
+#include "stages/fields/where.hpp"
 #include "tests/loader/remote_shards.hpp"
 #include "tests/loader/running.hpp"
 #include "tests/support/coded_forms.hpp"
@@ -279,6 +280,34 @@ TEST_F(remote_openers, take_a_missing_chunk_for_its_fill_value) {
                   errc::permission,
                   [&] { static_cast<void>(open_zarr(there + "zarr/array.zarr", {.remote = {.allow_http = true}})); }),
               HasSubstr(gone));
+}
+
+// To ask for the versions of pictures takes as many requests as to read their sizes, of which none are kept then.
+TEST_F(remote_openers, ask_for_no_picture_s_version_where_a_condition_reads_its_size) {
+  std::string lines;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = std::to_string(i) + ".jpg";
+    put("sizes/" + name, "picture");
+    lines += "{\"file_name\": \"" + name + "\"}\n";
+  }
+  put("sizes/all.jsonl", lines);
+  table_options options{.path_column = "file_name"};
+  options.remote.allow_http = true;
+  const dataset set = open_jsonl(server_.address("bucket/sizes/all.jsonl"), options);
+  std::string why;
+  const index_options index{.use = index_use::check,
+                            .directory = (folder_.path() / "kept").string(),
+                            .on_report = [&why](const index_report& each) { why = each.why; }};
+  const auto requests_of = [&](const auto& choose) {
+    const std::uint64_t before = server_.requests();
+    EXPECT_EQ(choose().size(), 3U);
+    return server_.requests() - before;
+  };
+  const char* const condition = "sample < 3 and width is null";
+  const std::uint64_t without = requests_of([&] { return set.where(condition); });
+  EXPECT_LT(without, 20U);
+  EXPECT_EQ(requests_of([&] { return stages::samples_where(set, condition, index); }), without);
+  EXPECT_THAT(why, HasSubstr("as many requests as to read them"));
 }
 
 TEST_F(remote_openers, follow_the_paths_of_a_table) {
