@@ -106,12 +106,6 @@ std::vector<double> geometry_probes(const pipeline& steps, bool turns) {
   return all;
 }
 
-pixel_run shown_in_line(const placed_picture& where, int y) noexcept {
-  pixel_run run{0, where.geometry.row_width};
-  for (const placed_picture::bound& each : where.all_bounds()) cut_to_box(each.from_row, each.inside, y, run);
-  return run.begin < run.end ? run : pixel_run{};
-}
-
 bool is_shown(const placed_picture& where, double x, double y) noexcept {
   const auto inside = [](const box& of, double px, double py) {
     return px >= of.left && px <= of.right && py >= of.top && py <= of.bottom;

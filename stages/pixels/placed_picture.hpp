@@ -55,7 +55,11 @@ void place(const pipeline& steps, const draw_key& key, const picture_geometry& o
 [[nodiscard]] std::vector<double> geometry_probes(const pipeline& steps, bool turns);
 
 /// The pixels of line y of the row whose middles show the picture.
-[[nodiscard]] pixel_run shown_in_line(const placed_picture& where, int y) noexcept;
+[[nodiscard]] inline pixel_run shown_in_line(const placed_picture& where, int y) noexcept {
+  pixel_run run{0, where.geometry.row_width};
+  for (const placed_picture::bound& each : where.all_bounds()) cut_to_box(each.from_row, each.inside, y, run);
+  return run.begin < run.end ? run : pixel_run{};
+}
 
 /// The same of a place.
 [[nodiscard]] bool is_shown(const placed_picture& where, double x, double y) noexcept;
