@@ -1196,7 +1196,7 @@ class Gpu(Made):
             batch = next(iter(loader))
             self.assertEqual(batch["npy"].device, "cpu")
             self.assertEqual(numpy.from_dlpack(batch["npy"])[1, 0], 1)
-        with self.assertRaises(leat.DeviceError) as caught:
+        with self.assertRaises(leat.UnsupportedError) as caught:
             self.rows(device="cuda:0", device_required=True)
         self.assertIn("cuda:0", str(caught.exception))
 
