@@ -6,8 +6,11 @@
 #include <Random123/philox.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <utility>
 
 namespace leat {
 
@@ -65,6 +68,12 @@ class random_draws {
   r123::Philox4x32::ctr_type block_{};
   std::size_t used_ = 4;
 };
+
+/// Fisher and Yates: every order is as likely.
+template <class T, std::size_t extent>
+void shuffle(std::span<T, extent> items, random_draws& draws) noexcept {
+  for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[draws.below(i)]);
+}
 
 class draws;  // <leat/draws.hpp>
 

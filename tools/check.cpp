@@ -82,8 +82,7 @@ void check_outputs(const check_arguments& arguments) {
       const output_kind kind = path == &arguments.json  ? output_kind::findings
                                : path == &arguments.ids ? output_kind::ids
                                                         : output_kind::page;
-      check_replaces_own_kind(*path, kind, option);
-      output_file::check(*path, kind);
+      output_file::check(*path, kind, option);
     } else if (!std::exchange(on_standard_output, option).empty()) {
       throw error(errc::usage,
                   str_cat(option, " - and another both write to standard output; give one of them a FILE"));

@@ -357,8 +357,7 @@ void check_outputs(const epoch_arguments& arguments) {
     if (!arguments.journal.empty()) stages::check_journal_replaceable(arguments.journal);
     if (!arguments.receipts.empty()) stages::check_receipts_replaceable(arguments.receipts);
     if (!arguments.batches.empty() && arguments.batches != "-") {
-      check_replaces_own_kind(arguments.batches, output_kind::batches, "--batches");
-      output_file::check(arguments.batches, output_kind::batches, output_file::appears::at_once);
+      output_file::check(arguments.batches, output_kind::batches, "--batches", output_file::appears::at_once);
     }
   }
   if (!arguments.record.empty()) stages::check_record_replaceable(arguments.record);

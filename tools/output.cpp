@@ -130,14 +130,15 @@ output_file output_file::continued(std::string path, output_kind kind, std::uint
   return file;
 }
 
-void output_file::check(const std::string& path, output_kind kind, appears when) {
+void output_file::check(const std::string& path, output_kind kind, std::string_view option, appears when) {
+  check_replaces_own_kind(path, kind, option);
   if (when == appears::when_closed && replaced_place(path)) {
     const output_file tried(path, kind, when);
     return;
   }
   // Not opened: a pipe would wait for its reader, and closing it would end him.
   output_file in_place;
-  in_place.path_ = checked(path, kind);
+  in_place.path_ = path;
   if (const int failure = can_write_in_place(path); failure != 0) in_place.fail(failure);
 }
 

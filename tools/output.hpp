@@ -52,7 +52,8 @@ class output_file {
   [[nodiscard]] static output_file continued(std::string path, output_kind kind, std::uint64_t bytes);
   /// Whether such a file could be made, for who has long to work before it is; leaves nothing behind.
   ///   throws   as the constructor
-  static void check(const std::string& path, output_kind kind, appears when = appears::when_closed);
+  static void check(const std::string& path, output_kind kind, std::string_view option = {},
+                    appears when = appears::when_closed);
   /// Standard output, which stays open.
   [[nodiscard]] static output_file standard_output();
   output_file(output_file&& other) noexcept;

@@ -81,9 +81,8 @@ bool is_page(std::string_view start) {
 }
 
 bool is_grid(std::string_view start) {
-  constexpr std::size_t behind_header = 33;  // signature, and IHDR with its 13 bytes
-  return start.starts_with("\x89PNG\r\n\x1a\n"sv) && start.size() > behind_header &&
-         start.substr(behind_header).starts_with(png_software_chunk());
+  return start.starts_with("\x89PNG\r\n\x1a\n"sv) && start.size() > png_header_bytes &&
+         start.substr(png_header_bytes).starts_with(png_software_chunk());
 }
 
 struct known_output {

@@ -2,6 +2,7 @@
 // or argument it was named by: a mistyped name costs nobody a picture.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -59,6 +60,9 @@ void check_partial_is_own(const std::string& path, output_kind kind);
 
 /// The lines of leat check --ids between their heading and a checksum: a list that somebody has edited is not replaced.
 [[nodiscard]] std::string sealed_list(std::string_view lines);
+
+/// The signature of a PNG, and its IHDR with 13 bytes.
+inline constexpr std::size_t png_header_bytes = 33;
 
 /// The text chunk of PNG by which leat knows its own: all of it, to stand behind the header.
 [[nodiscard]] std::string_view png_software_chunk() noexcept;

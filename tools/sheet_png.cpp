@@ -67,9 +67,8 @@ std::vector<std::byte> sheet_png(const sheet& shown) {
     place(whole, cell.seen ? *cell.seen : crossed_out(cell_width, cell_height), x, y);
   }
   std::vector<std::byte> file = encode_png(whole.rgb, whole.width, whole.height);
-  constexpr std::ptrdiff_t behind_header = 33;  // signature, and IHDR with its 13 bytes
   const auto chunk = std::as_bytes(std::span(png_software_chunk()));
-  file.insert(file.begin() + behind_header, chunk.begin(), chunk.end());
+  file.insert(file.begin() + std::ptrdiff_t{png_header_bytes}, chunk.begin(), chunk.end());
   return file;
 }
 

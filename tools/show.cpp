@@ -573,8 +573,7 @@ int show(const show_arguments& arguments, interruption& stop) {
                 str_cat("-o '", arguments.out, "' is neither .html (a page) nor .png (a plain grid); name it so"));
   }
   const output_kind kind = png ? output_kind::grid : output_kind::page;
-  check_replaces_own_kind(arguments.out, kind, "-o");
-  output_file::check(arguments.out, kind);
+  output_file::check(arguments.out, kind, "-o");
   const auto leave = [&] { complain("show", str_cat("stopped by ", stop.name(), "; nothing was written")); };
   const dataset opened = open_sources(arguments.sources, stop, leave, advise_loading,
                                       {.tokens = arguments.windows.files(),

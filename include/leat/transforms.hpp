@@ -551,9 +551,10 @@ class transform {
 /// What parse_transforms() reads.
 [[nodiscard]] std::string to_string(const transform& step);
 
-/// Mixes the rows of a batch: mixup() and cutmix() here, mosaic() in <leat/mosaic.hpp>, which has rules of its own. By these two row r
-/// is mixed with row r + 1, the last with the first. Only pictures of floats. A batch then also has `cls.partner` for every label `cls`, and `mix.weight` (f32 [rows]), the share of the row's own label. The loss
-/// is weight * loss(cls) + (1 - weight) * loss(cls.partner).
+/// Mixes the rows of a batch: mixup() and cutmix() here, mosaic() in <leat/mosaic.hpp>, which has rules of its own. By these
+/// two row r is mixed with row r + 1, the last with the first. Only pictures of floats. A batch then also has `cls.partner`
+/// for every label `cls`, and `mix.weight` (f32 [rows]), the share of the row's own label. The loss is
+/// weight * loss(cls) + (1 - weight) * loss(cls.partner).
 ///   source   Zhang et al., "mixup", ICLR 2018; Yun et al., "CutMix", ICCV 2019. Each row draws its own weight
 struct batch_mix {
   enum class kind : std::uint8_t { none, mixup, cutmix, mosaic };

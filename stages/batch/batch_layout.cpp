@@ -59,9 +59,7 @@ batch_layout::batch_layout(std::vector<output_spec> outputs, std::uint32_t rows_
     if (spec.ragged) {
       added.ragged_index = ragged_count_++;
     } else if (spec.is_slot()) {
-      const auto whole = std::find_if(outputs_.begin(), outputs_.end(),
-                                      [&](const output_place& each) { return each.spec.name == spec.slot.of; });
-      added.whole = static_cast<std::size_t>(whole - outputs_.begin());
+      added.whole = find(spec.slot.of).value();
     } else {
       added.row_bytes = spec.decoded_row_bytes();
     }
@@ -106,14 +104,20 @@ void batch_layout::add_steps() {
     };
     add(static_cast<std::size_t>(&made - outputs_.data()));
     for (const std::string& name : spec.made_from) {
-      const auto other = std::find_if(outputs_.begin(), outputs_.end(),
-                                      [&](const output_place& each) { return each.spec.name == name; });
-      assert(other != outputs_.end() && !other->spec.ragged);
-      other->hidden = true;
+      const std::size_t other = find(name).value();
+      assert(!outputs_[other].spec.ragged);
+      outputs_[other].hidden = true;
       std::erase(names_, name);
-      add(static_cast<std::size_t>(other - outputs_.begin()));
+      add(other);
     }
   }
+}
+
+std::optional<std::size_t> batch_layout::find(std::string_view name) const noexcept {
+  const auto found =
+      std::find_if(outputs_.begin(), outputs_.end(), [&](const output_place& each) { return each.spec.name == name; });
+  if (found == outputs_.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - outputs_.begin());
 }
 
 std::size_t batch_layout::bytes(std::span<const std::size_t> ragged_bytes) const noexcept {

@@ -10,8 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace leat::stages {
@@ -57,6 +59,8 @@ class batch_layout {
                std::span<const std::size_t> staging_row_bytes = {});
 
   [[nodiscard]] std::span<const output_place> outputs() const noexcept { return outputs_; }
+  /// The output of that name, hidden ones too.
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const noexcept;
   [[nodiscard]] std::uint32_t rows_max() const noexcept { return rows_max_; }
   [[nodiscard]] std::size_t ragged_count() const noexcept { return ragged_count_; }
   [[nodiscard]] std::size_t picture_count() const noexcept { return picture_count_; }

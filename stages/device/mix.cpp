@@ -7,7 +7,6 @@
 
 #include <leat/description.hpp>
 #include <leat/error.hpp>
-#include <leat/mosaic.hpp>
 
 #include <absl/container/inlined_vector.h>
 
@@ -225,10 +224,10 @@ void mixer::mix_rows(batch::state& batch, thread_state& own, const std::atomic<b
   std::byte* const base = batch.memory.data();
   const auto places = layout_.outputs();
   const auto fill = [&](std::string_view name, auto&& row_of) {
-    const auto place =
-        std::find_if(places.begin(), places.end(), [&](const auto& each) { return each.spec.name == name; });
-    if (place == places.end()) return;
-    for (std::uint32_t r = 0; r < rows; ++r) row_of(r, base + place->offset + r * place->row_bytes);
+    const std::optional<std::size_t> output = layout_.find(name);
+    if (!output) return;
+    const batch_layout::output_place& place = places[*output];
+    for (std::uint32_t r = 0; r < rows; ++r) row_of(r, base + place.offset + r * place.row_bytes);
   };
 
   for (std::uint32_t r = 0; r < rows; ++r) {

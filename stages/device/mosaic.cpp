@@ -5,7 +5,6 @@
 #include "stages/pixels/placed_picture.hpp"
 
 #include <leat/error.hpp>
-#include <leat/mosaic.hpp>
 
 #include <absl/container/inlined_vector.h>
 
@@ -118,11 +117,10 @@ drawn_mosaic draw_mosaic(double probability, std::uint64_t seed, std::uint32_t e
   return {.x = static_cast<int>(x * width), .y = static_cast<int>(y * height), .is_one = true};
 }
 
-// Fisher and Yates.
 void draw_circle(std::uint64_t seed, std::uint32_t epoch, std::uint64_t batch, std::span<std::uint32_t> rows) noexcept {
   std::iota(rows.begin(), rows.end(), 0U);
   random_draws draws(seed, epoch, batch, "mosaic.circle");
-  for (std::size_t left = rows.size(); left > 1; --left) std::swap(rows[left - 1], rows[draws.below(left)]);
+  shuffle(rows, draws);
 }
 
 pixel_box shown_box(const pixels::placed_picture& of) noexcept {
@@ -219,11 +217,7 @@ void add_mosaic_outputs(std::vector<output_spec>& outputs, std::span<const std::
 }
 
 std::optional<std::size_t> output_of_shown(const batch_layout& layout) noexcept {
-  const auto places = layout.outputs();
-  const auto found =
-      std::find_if(places.begin(), places.end(), [](const auto& each) { return each.spec.name == shown_boxes_name; });
-  if (found == places.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - places.begin());
+  return layout.find(shown_boxes_name);
 }
 
 bool is_tiled_ragged(const field_program& program, std::size_t output) noexcept {
@@ -236,15 +230,9 @@ mosaic_maker::mosaic_maker(const batch_layout& layout, std::span<const std::uniq
                            double probability, std::uint64_t seed, std::size_t threads)
     : layout_(layout), probability_(probability), seed_(seed), threads_(threads) {
   const auto places = layout_.outputs();
-  const auto output_of = [&](std::string_view name) {
-    const auto found =
-        std::find_if(places.begin(), places.end(), [&](const auto& each) { return each.spec.name == name; });
-    assert(found != places.end());
-    return static_cast<std::size_t>(found - places.begin());
-  };
-  tiles_output_ = output_of(tiles_name);
-  center_output_ = output_of(center_name);
-  shown_output_ = output_of(shown_boxes_name);
+  tiles_output_ = layout_.find(tiles_name).value();
+  center_output_ = layout_.find(center_name).value();
+  shown_output_ = layout_.find(shown_boxes_name).value();
   std::size_t output = 0;
   for (const auto& program : programs) {
     const std::size_t begin = output;
@@ -257,7 +245,7 @@ mosaic_maker::mosaic_maker(const batch_layout& layout, std::span<const std::uniq
     }
     const tiled_rows* const rows = tiled(*program);
     if (rows == nullptr || program->facets().following == nullptr) continue;
-    const std::size_t picture = places[output_of(program->facets().following->leader())].picture_index;
+    const std::size_t picture = places[layout_.find(program->facets().following->leader()).value()].picture_index;
     const std::optional<tiled_boxes> rules = rows->boxes_of_tiles();
     if (!rules) {
       pixels_.push_back({.output = begin, .picture = picture, .how = planes_of(places[begin].spec)});

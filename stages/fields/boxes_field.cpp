@@ -239,7 +239,7 @@ class boxes_program final : public following_program, public tiled_rows, boxing_
       std::memcpy(rows[0].bytes.data() + kept * box_bytes_, made->numbers.data(), box_bytes_);
       write(rows[1], kept, static_cast<std::int64_t>(i));
       for (std::size_t list = 0; list < lists_.size(); ++list) {
-        write_beside(rows[2 + list], list, kept, all->beside[list], i);
+        use_beside(list, *all, i, [&](auto number) { write(rows[2 + list], kept, number); });
       }
       if (!settings_.masks.empty()) own.kept.push_back(static_cast<std::int64_t>(i));
       ++kept;
@@ -260,21 +260,16 @@ class boxes_program final : public following_program, public tiled_rows, boxing_
     };
     for (std::size_t n = 0; n < row_numbers(settings_.how); ++n) add(box.numbers[n]);
     add(static_cast<std::int64_t>(i));
-    for (std::size_t list = 0; list < lists_.size(); ++list) {
-      if (lists_[list].type == dtype::f32) {
-        add(static_cast<float>(all.beside[list].real[i]));
-      } else {
-        add(all.beside[list].whole[i]);
-      }
-    }
+    for (std::size_t list = 0; list < lists_.size(); ++list) use_beside(list, all, i, add);
   }
 
-  void write_beside(row_target& row, std::size_t list, std::size_t at, const stored_boxes::list& from,
-                    std::size_t i) const {
+  // Calls use(number) with what box i has in a list, in the list's type.
+  template <class Use>
+  void use_beside(std::size_t list, const stored_boxes& all, std::size_t i, const Use& use) const {
     if (lists_[list].type == dtype::f32) {
-      write(row, at, static_cast<float>(from.real[i]));
+      use(static_cast<float>(all.beside[list].real[i]));
     } else {
-      write(row, at, from.whole[i]);
+      use(all.beside[list].whole[i]);
     }
   }
 

@@ -471,7 +471,7 @@ class colour_drawing {
   }
   void draw(const tr::color_jitter& what, const chain_step& step, random_draws draws) noexcept {
     std::array<int, 4> order = {0, 1, 2, 3};
-    shuffle(order.data(), order.size(), draws);
+    shuffle(std::span(order), draws);
     const auto around_one = [&](double amount) { return draws.uniform(std::max(0.0, 1 - amount), 1 + amount); };
     const std::array<double, 4> drawn = {around_one(what.brightness), around_one(what.contrast),
                                          around_one(what.saturation), draws.uniform(-what.hue, what.hue)};
@@ -813,7 +813,7 @@ class colour_drawing {
     std::array<std::uint8_t, recipe::passes_max> order{};
     const std::size_t count = step.steps.size();
     for (std::size_t i = 0; i < count; ++i) order[i] = static_cast<std::uint8_t>(i);
-    shuffle(order.data(), count, draws);
+    shuffle(std::span(order).first(count), draws);
     for (std::size_t i = 0; i < count; ++i) draw(step.steps[order[i]]);
   }
 
@@ -829,11 +829,6 @@ class colour_drawing {
       left -= weights[i];
     }
     return chosen;
-  }
-
-  template <class Number>
-  static void shuffle(Number* items, std::size_t count, random_draws& draws) noexcept {
-    for (std::size_t i = count; i > 1; --i) std::swap(items[i - 1], items[draws.below(i)]);
   }
 
   recipe& out_;

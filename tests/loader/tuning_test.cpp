@@ -42,15 +42,21 @@ std::ptrdiff_t decode_threads_of(const loader& train) {
                        [](const thread_stats& each) { return each.name.starts_with("decode-"); });
 }
 
-TEST(tuning_of_a_run, gives_cores_back_to_a_slow_trainer_and_says_so) {
-  const watchdog dog("tuning");
-  const fake_dataset set(testing::labels(480));
+// Four decode threads, of which it needs one.
+loader_options for_a_slow_trainer() {
   loader_options options = small_options();
   options.epochs = 1;
   options.digests = false;
   options.decode_threads = 4;
   options.tune = tuning::on;
   options.windows = {.batches = 8, .seconds = 0.02};
+  return options;
+}
+
+TEST(tuning_of_a_run, gives_cores_back_to_a_slow_trainer_and_says_so) {
+  const watchdog dog("tuning");
+  const fake_dataset set(testing::labels(480));
+  const loader_options options = for_a_slow_trainer();
   loader train(set, options, {testing::slow_field(100us, testing::passing::asleep)});
   EXPECT_EQ(train.stats().tuned.decode_threads, 4U);
   while (const auto got = train.next_blocking()) std::this_thread::sleep_for(8ms);  // a trainer's step
@@ -75,13 +81,8 @@ TEST(tuning_of_a_run, gives_cores_back_to_a_slow_trainer_and_says_so) {
 TEST(tuning_of_a_run, has_each_step_in_the_timeline_at_its_time) {
   const watchdog dog("tuning");
   const fake_dataset set(testing::labels(480));
-  loader_options options = small_options();
-  options.epochs = 1;
-  options.digests = false;
-  options.decode_threads = 4;
-  options.tune = tuning::on;
+  loader_options options = for_a_slow_trainer();
   options.timeline.bytes = std::size_t{1} << 20;
-  options.windows = {.batches = 8, .seconds = 0.02};
   loader train(set, options, {testing::slow_field(100us, testing::passing::asleep)});
   while (const auto got = train.next_blocking()) std::this_thread::sleep_for(8ms);  // a trainer's step
   const testing::temporary_directory here;

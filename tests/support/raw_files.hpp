@@ -43,6 +43,9 @@ inline std::string write_file(const std::filesystem::path& path, std::string_vie
   std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
   return path.string();
 }
+inline std::string write_file(const std::filesystem::path& path, const std::vector<std::uint8_t>& bytes) {
+  return write_file(path, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
 
 /// A whole file.
 inline std::string file_text(const std::filesystem::path& path) {

@@ -1,5 +1,6 @@
 // leat pack as a command; what is in its shards is tested in tests/datasets.
 #include "tests/support/photos.hpp"
+#include "tests/support/raw_files.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
 #include "tests/tools/command.hpp"
@@ -175,12 +176,6 @@ std::vector<std::uint8_t> progressive_jpeg(std::uint64_t seed) {
   return photo_jpeg(seed, 96, 64, {.progressive = true});
 }
 
-void write_file(const std::filesystem::path& path, const std::vector<std::uint8_t>& bytes) {
-  std::filesystem::create_directories(path.parent_path());
-  std::ofstream(path, std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-}
-
 // Packed photographs beside what has to stay as it is give the JPEGs' digest, and come back byte for byte: as files, and from shards
 // to shards.
 TEST(pack, photos_become_packs_of_the_same_digest_and_come_back) {
@@ -279,7 +274,7 @@ TEST(pack, pictures_that_are_no_jpegs_stay_as_they_are_and_are_named) {
   write_file(folder / "a" / "1.jpg", photo_jpeg(1, 96, 64));
   write_file(folder / "a" / "2.PNG", {0x89, 'P', 'N', 'G', 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13, 'I', 'H', 'D', 'R'});
   write_file(folder / "a" / "3.jpg", {'n', 'o', ' ', 'J', 'P', 'E', 'G'});
-  write_file(folder / "a" / "4.jpg", {});
+  write_file(folder / "a" / "4.jpg", "");
   const std::string fast = (directory.path() / "fast.tar").string();
   const json done = run({"pack", folder.string(), fast, "--photos", "fast", "--json"}).json().at("photos");
   EXPECT_EQ(done.at("rewritten"), 1);
@@ -415,8 +410,7 @@ TEST(pack, unpack_gives_back_each_file_of_any_tree) {
     seeded_random draw(seed);
     const temporary_directory directory;
     const files_by_name tree = random_tree(draw);
-    for (const auto& [name, content] : tree)
-      write_file(directory.path() / "tree" / name, {content.begin(), content.end()});
+    for (const auto& [name, content] : tree) write_file(directory.path() / "tree" / name, content);
     std::vector<std::string> pack{"pack", (directory.path() / "tree").string(),
                                   (directory.path() / "p-%d.tar").string(), "--samples-per-shard",
                                   std::to_string(1 + draw.below(20))};

@@ -26,8 +26,7 @@ class three_classes {
   three_classes() {
     for (std::uint64_t i = 0; i < 12; ++i) {
       const std::vector<std::uint8_t> file = photo_jpeg(500 + i, 48, 32);
-      write_file(set() + "/" + std::string(1, static_cast<char>('a' + i / 4)) + "/" + std::to_string(i) + ".jpg",
-                 std::string(file.begin(), file.end()));
+      write_file(set() + "/" + std::string(1, static_cast<char>('a' + i / 4)) + "/" + std::to_string(i) + ".jpg", file);
     }
   }
   [[nodiscard]] std::string set() const { return beside("set"); }
@@ -106,7 +105,7 @@ TEST(where_option, takes_no_number_of_a_class_for_one_that_it_is_called_by) {
 TEST(where_option, knows_the_sizes_of_photo_packs) {
   const three_classes photos;
   const std::vector<std::uint8_t> large = photo_jpeg(600, 96, 64);
-  write_file(photos.set() + "/c/large.jpg", std::string(large.begin(), large.end()));
+  write_file(photos.set() + "/c/large.jpg", large);
   const std::string tar = photos.beside("packs.tar");
   ASSERT_EQ(run({"pack", photos.set(), tar, "--photos", "fast"}).exit_code, 0);
   EXPECT_EQ(epoch_of(tar, {"--where", "width >= 50"}).json().at("samples"), 1);
@@ -116,7 +115,7 @@ TEST(where_option, knows_the_sizes_of_photo_packs) {
 TEST(where_option, reads_the_sizes_of_pictures_in_folders_and_shards) {
   const three_classes photos;
   const std::vector<std::uint8_t> large = photo_jpeg(600, 96, 64);
-  write_file(photos.set() + "/c/large.jpg", std::string(large.begin(), large.end()));
+  write_file(photos.set() + "/c/large.jpg", large);
   write_file(photos.set() + "/c/no.jpg", "no picture");
   const std::string tar = photos.beside("all.tar");
   ASSERT_EQ(run({"pack", photos.set(), tar}).exit_code, 0);
@@ -160,7 +159,7 @@ TEST(where_option, is_part_of_a_state_so_that_a_run_goes_on_with_the_same_one_on
 TEST(where_option, goes_together_with_a_list_of_all_samples_or_of_its_own) {
   const three_classes photos;
   const std::vector<std::uint8_t> twice = photo_jpeg(511, 48, 32);
-  write_file(photos.set() + "/c/twice.jpg", std::string(twice.begin(), twice.end()));  // as c/11.jpg
+  write_file(photos.set() + "/c/twice.jpg", twice);  // as c/11.jpg
   const std::string whole = photos.beside("whole.ids");
   const std::string own = photos.beside("own.ids");
   ASSERT_EQ(run({"check", photos.set(), "--ids", whole}).exit_code, 0);
