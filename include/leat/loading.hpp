@@ -215,6 +215,10 @@ struct loader_options {
   /// true (default): float pictures are copied to the device as u8, and a kernel normalises, mirrors and lays them
   /// out. The bits are the same, and a fourth of the bytes are copied (f16, bf16: half).
   bool finish_on_device = true;
+  /// true: batches that stay on the host lie in pinned memory, so that copies that the trainer makes (LibTorch's
+  /// to(device, non_blocking)) go by DMA, beside the CPU. Without CUDA they are pageable, and stats().device.pinned says
+  /// why. Batches that go to a device are always copied from pinned memory. Default: false.
+  bool pinned = false;
   /// Where photo packs (pack_photo()) are decoded: host (default), device, or automatic (the device if there is one).
   /// The bits are the same. For the device, coefficients are copied and kernels make the pixels. The host still
   /// decodes what is no pack, packs that need more room than their row has, and pictures for which an edit was drawn;
