@@ -19,11 +19,12 @@ const char* __ubsan_default_options() { return "print_stacktrace=1"; }
 const char* __tsan_default_options() { return "halt_on_error=1:second_deadlock_stack=1"; }
 
 // An exception's reference count is counted down inside libstdc++.so, which is not instrumented: an exception that
-// was caught on one thread and is freed on another, as with every std::future, looks like a race.
+// was caught on one thread and is freed on another, as with every std::future, looks like a race. So does its text, by its destructor.
 // liburing maps and unmaps its rings by system calls of its own: memory of a ring that one thread has given back and the kernel gives to
 // another thread's ring looks like a race, too. (That one ring has two threads the kernel itself refuses: IORING_SETUP_SINGLE_ISSUER.)
 const char* __tsan_default_suppressions() {
   return "race:std::__exception_ptr::exception_ptr::_M_release\n"
+         "race:std::runtime_error::~runtime_error\n"
          "race:anon_inode:[io_uring]\n";
 }
 
