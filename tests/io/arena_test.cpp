@@ -204,6 +204,28 @@ TEST(arena, takes_small_pages_when_told_to) {
   EXPECT_EQ(got.pages.use, "off");
 }
 
+// Whether the kernel may read a byte there: who asks it does not fault.
+bool is_readable(const std::byte* at) {
+  int ends[2];
+  if (::pipe(ends) != 0) return false;
+  const bool readable = ::write(ends[1], at, 1) == 1;
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return readable;
+}
+
+TEST(arena, lies_between_pages_that_nobody_may_touch) {
+  arena memory({.bytes_max = 64_MiB});
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  for (const std::size_t bytes : {std::size_t{1}, 4_MiB, 4_MiB + 1, 5_MiB - 1, 8_MiB - 4096}) {
+    const arena::region region = memory.reserve(bytes);
+    const std::byte* const begin = region.bytes.data();
+    EXPECT_TRUE(is_readable(begin) && is_readable(begin + bytes - 1)) << bytes;
+    EXPECT_FALSE(is_readable(begin - 1)) << bytes;
+    EXPECT_FALSE(is_readable(begin + (bytes + page - 1) / page * page)) << bytes;
+  }
+}
+
 TEST(arena, populates_a_piece_once_when_several_threads_want_it) {
   arena memory({.bytes_max = 32_MiB});
   const arena::region region = memory.reserve(32_MiB);
