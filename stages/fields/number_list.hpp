@@ -188,8 +188,9 @@ std::optional<std::string> read_stored(std::span<const std::byte> bytes, dtype s
 /// commas, brackets and what else stands there.
 [[nodiscard]] inline std::size_t numbers_max(std::string_view text) noexcept {
   const auto is_between = [](char letter) {
-    return letter <= ' ' || letter == ',' || letter == '[' || letter == ']' || letter == ':' || letter == '{' ||
-           letter == '}';
+    // What is not ASCII is below a blank where char is signed, and above '~' on AArch64.
+    return letter <= ' ' || letter > '~' || letter == ',' || letter == '[' || letter == ']' || letter == ':' ||
+           letter == '{' || letter == '}';
   };
   std::size_t count = 0;
   bool was_between = true;
