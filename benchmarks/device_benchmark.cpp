@@ -975,6 +975,9 @@ constexpr colour_chain colour_chains[] = {{"tables", "solarize(128) posterize(4)
                                           {"sharpness", "sharpness(0..2)", 0},
                                           {"blur of 23", "gaussian_blur(23, 0.1..2)", 0},
                                           {"SimCLR", simclr, 0},
+                                          {"rotation, bilinear", "rotate(-30..30, bilinear)", 0},
+                                          {"perspective, bilinear", "perspective(0.5)", 0},
+                                          {"RandAugment", "rand_augment(2, 9)", 0},
                                           {"erasing", "random_erasing(0.25)", 0}};
 
 class colour_rate {
@@ -995,7 +998,7 @@ class colour_rate {
     pixels::recipe drawn;
     for (std::uint32_t row = 0; row < memory.rows; ++row) {
       chain_.draw_colour({.seed = seed, .epoch = 0, .draw = row}, drawn);
-      stages::write_program(drawn, 0, row % 2 != 0,
+      stages::write_program(layout_, drawn, 0, row % 2 != 0,
                             {records.data() + std::size_t{row} * layout_.record_bytes, layout_.record_bytes});
     }
     check(cudaMemcpy(records_.data(), records.data(), records.size(), cudaMemcpyHostToDevice), "cudaMemcpy");

@@ -20,6 +20,7 @@ namespace leat::stages {
 ///   equalize       a table that follows from the counts of each channel
 ///   sharpen        the difference from the neighbours' mean, times b, added
 ///   blur           `number` neighbours to each side
+///   warp           each pixel is looked up in the picture before it
 enum class step_kind : std::uint8_t {
   map,
   scale,
@@ -31,16 +32,13 @@ enum class step_kind : std::uint8_t {
   autocontrast,
   equalize,
   sharpen,
-  blur
+  blur,
+  warp
 };
-
-/// Whether it follows from the picture before it, and not from a pixel alone.
-[[nodiscard]] constexpr bool looks_at_picture(step_kind what) noexcept { return what >= step_kind::contrast; }
-[[nodiscard]] constexpr bool looks_at_neighbours(step_kind what) noexcept { return what >= step_kind::sharpen; }
 
 /// One step.
 ///   at      in bytes from the record's beginning: of a map its tables of 256 values, of a blur its weights, which are two
-///           i32 (across, down) for the middle and each neighbour of one side
+///           i32 (across, down) for the middle and each neighbour of one side, of a warp its program_warp
 ///   apart   bytes from one channel's table to the next one's: 0 or 256
 struct program_step {
   step_kind what;
@@ -49,6 +47,23 @@ struct program_step {
   std::uint32_t at;
   float a;
   float b;
+};
+
+/// Where a warp looks (pixels/warp.hpp).
+///   fixed       of an affine one: its numbers with 32 binary digits behind the point
+///   matrix      of any other
+///   fill        of what lies outside of the picture
+///   bilinear    0: nearest
+///   is_affine   not 0: it has `fixed`
+struct program_warp {
+  union {
+    std::int64_t fixed[6];
+    double matrix[9];
+  };
+  std::uint8_t fill[3];
+  std::uint8_t bilinear;
+  std::uint8_t is_affine;
+  std::uint8_t padding[3];
 };
 
 /// The box that is erased, in the finished row, of which right and bottom are outside.

@@ -202,6 +202,7 @@ LEAT_OF_PICTURES bool is_inside(const program_step& step, std::uint32_t record_b
   if (step.at > record_bytes) return false;
   const std::uint32_t room = record_bytes - step.at;
   if (step.what == step_kind::map) return step.apart <= 256 && 2U * step.apart + 256 <= room;
+  if (step.what == step_kind::warp) return step.at % 8 == 0 && sizeof(program_warp) <= room;
   return step.what != step_kind::blur ||
          (step.at % 4 == 0 && step.number <= blur_radius_max && (step.number + 1U) * 8 <= room);
 }

@@ -8,6 +8,7 @@
 #include "stages/device/noise_threads.hpp"
 #include "stages/device/picture_threads.hpp"
 #include "stages/device/prepare_pictures.hpp"
+#include "stages/device/warp_threads.hpp"
 
 #include <cstdint>
 
@@ -28,7 +29,7 @@ union picture_memory {
 ///   from       u8 [height, width, 3]
 ///   record     a copy of the host's, of `tables` bytes, and behind it program_tables_bytes for each autocontrast and equalize
 ///   bytes      of both
-///   made       as `from`: the picture, where steps look at neighbours
+///   made       as `from`: the picture, where steps look at neighbours or warp it
 ///   between    [height, width, 3] of 16 bits, likewise
 struct picture_work {
   const std::uint8_t* from;
@@ -421,11 +422,12 @@ LEAT_OF_PICTURES void prepare_picture(Team& team, picture_memory* memory, const 
         tables += program_tables_bytes;
         break;
       case step_kind::blur:
-      case step_kind::sharpen: {
+      case step_kind::sharpen:
+      case step_kind::warp: {
         if (work.made == nullptr) break;
         if (step.number >= work.height || step.number >= work.width) break;  // The mirror image has no more.
         const bool blurs = step.what == step_kind::blur;
-        // A blur reads all before it writes; what is sharpened lies elsewhere.
+        // A blur reads all before it writes; what is sharpened or warped lies elsewhere.
         std::uint8_t* const room = blurs ? work.made : reinterpret_cast<std::uint8_t*>(work.between);
         if (first != number || (!blurs && from == work.made)) {
           move_pixels(team, work, from, first, number, room);
@@ -433,6 +435,9 @@ LEAT_OF_PICTURES void prepare_picture(Team& team, picture_memory* memory, const 
         }
         if (blurs) {
           blur(team, memory, work, from, step);
+        } else if (step.what == step_kind::warp) {
+          const auto* const how = reinterpret_cast<const program_warp*>(work.record + step.at);
+          look_up_pixels(team, from, work.height, work.width, how, work.made);
         } else {
           sharpen(team, work, from, step.b);
         }

@@ -17,7 +17,7 @@ namespace leat::stages {
 ///   from       u8 [rows, height, width, 3]
 ///   programs   records as the host wrote them, `program_bytes` apart
 ///   records    copies, `record_bytes` apart, which is program_bytes and program_tables_bytes for each autocontrast and equalize
-///   made       as `from`: the pictures whose record says `moved`; null where no step looks at neighbours
+///   made       as `from`: the pictures whose record says `moved`; null where no step looks at neighbours or warps
 ///   between    as many numbers of 16 bits; likewise
 ///   noise      `noise_values` for each row, of those that are erased by noise (noise_threads.hpp)
 struct picture_preparation {

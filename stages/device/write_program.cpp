@@ -18,7 +18,8 @@ using pixels::pass_kind;
 using pixels::pass_reach;
 
 static_assert(std::is_trivially_copyable_v<picture_program> && sizeof(picture_program) == 64 &&
-                  sizeof(program_step) == 16 && blur_radius_max == pixels::blur_weights::radius_max,
+                  sizeof(program_step) == 16 && sizeof(program_warp) == 80 &&
+                  blur_radius_max == pixels::blur_weights::radius_max,
               "they are copied to a device by bytes, and read there 16 at a time");
 
 constexpr std::size_t table_bytes = 256;
@@ -99,7 +100,25 @@ void add_blur(const colour_pass& pass, record_writer& to) noexcept {
   to.add(step);
 }
 
-void add_step(const colour_pass& pass, record_writer& to) noexcept {
+void add_warp(const program_layout& rows, const colour_pass& pass, record_writer& to) noexcept {
+  const pixels::warp how = pixels::warp_of(pass);
+  const auto fixed = pixels::fixed_numbers(how, rows.height, rows.width);
+  program_warp made{.matrix = {},
+                    .fill = {how.fill[0], how.fill[1], how.fill[2]},
+                    .bilinear = how.how == filter::bilinear,
+                    .is_affine = fixed.has_value(),
+                    .padding = {}};
+  if (fixed) {
+    std::memcpy(made.fixed, fixed->data(), sizeof made.fixed);
+  } else {
+    std::memcpy(made.matrix, how.from.data(), sizeof made.matrix);
+  }
+  program_step step{.what = step_kind::warp, .number = 0, .apart = 0, .at = 0, .a = 0, .b = 0};
+  std::memcpy(to.take(sizeof made, step.at), &made, sizeof made);
+  to.add(step);
+}
+
+void add_step(const program_layout& rows, const colour_pass& pass, record_writer& to) noexcept {
   // As the host's kernels take them.
   const auto factor = static_cast<float>(pass.value);
   const auto rest = static_cast<float>(1.0 - pass.value);
@@ -125,6 +144,8 @@ void add_step(const colour_pass& pass, record_writer& to) noexcept {
       return plain(step_kind::sharpen, 0, rest);
     case pass_kind::gaussian_blur:
       return add_blur(pass, to);
+    case pass_kind::warp:
+      return add_warp(rows, pass, to);
     case pass_kind::brightness:
     case pass_kind::gamma:
     case pass_kind::invert:
@@ -133,7 +154,6 @@ void add_step(const colour_pass& pass, record_writer& to) noexcept {
     case pass_kind::solarize_add:
     case pass_kind::lookup:
     case pass_kind::edit:
-    case pass_kind::warp:
     case pass_kind::mix_begin:
     case pass_kind::mix_add:
     case pass_kind::operation:
@@ -144,7 +164,7 @@ void add_step(const colour_pass& pass, record_writer& to) noexcept {
 }  // namespace
 
 program_layout layout_of(const pixels::pipeline& steps) {
-  program_layout layout;
+  program_layout layout{.height = steps.out_height(), .width = steps.out_width()};
   const pixels::recipe all = steps.all_passes();
   std::size_t bytes = program_head_bytes + all.count * sizeof(program_step);
   for (const colour_pass& pass : all.drawn()) {
@@ -154,6 +174,10 @@ program_layout layout_of(const pixels::pipeline& steps) {
         break;
       case pass_kind::gaussian_blur:
         bytes += (static_cast<std::size_t>(pass.number) / 2 + 1) * weight_bytes;
+        layout.looks_at_neighbours = true;
+        break;
+      case pass_kind::warp:
+        bytes += sizeof(program_warp);
         layout.looks_at_neighbours = true;
         break;
       case pass_kind::sharpness:
@@ -186,7 +210,8 @@ program_layout layout_of(const pixels::pipeline& steps) {
   return layout;
 }
 
-void write_program(const pixels::recipe& drawn, std::size_t first, bool flip, std::span<std::byte> to) {
+void write_program(const program_layout& rows, const pixels::recipe& drawn, std::size_t first, bool flip,
+                   std::span<std::byte> to) {
   const std::span<const colour_pass> passes = drawn.drawn();
   assert(first <= passes.size());
   record_writer writer(to, passes.size() - first);
@@ -194,7 +219,7 @@ void write_program(const pixels::recipe& drawn, std::size_t first, bool flip, st
     if (passes[i].reach() == pass_reach::table) {
       i = add_tables(drawn, i, writer);
     } else {
-      add_step(passes[i++], writer);
+      add_step(rows, passes[i++], writer);
     }
   }
   picture_program head{};

@@ -12,12 +12,15 @@
 namespace leat::stages {
 
 /// What the records of a chain's rows may need, whatever is drawn.
+///   height, width          of the rows
 ///   record_bytes           of each, a multiple of 16
 ///   tables                 that a device makes of a picture, at most
-///   looks_at_picture ...   whether a step may
+///   looks_at_picture ...   whether a step may; at neighbours also what warps
 ///   erased                 elements of what is erased
 ///   noise_values           at most, where it is erased by noise, which is made by what looks at the picture
 struct program_layout {
+  int height = 0;
+  int width = 0;
   std::uint32_t record_bytes = 0;
   std::uint32_t tables = 0;
   bool looks_at_picture = false;
@@ -29,10 +32,11 @@ struct program_layout {
 [[nodiscard]] program_layout layout_of(const pixels::pipeline& steps);
 
 /// Writes a row's record. Throws what a user's lookup throws.
-///   drawn    of the chain that the layout is of
+///   rows     of the chain that drew
 ///   first    passes before it are the host's
 ///   flip     whether the device has to mirror the row
 ///   to       record_bytes, aligned to 16
-void write_program(const pixels::recipe& drawn, std::size_t first, bool flip, std::span<std::byte> to);
+void write_program(const program_layout& rows, const pixels::recipe& drawn, std::size_t first, bool flip,
+                   std::span<std::byte> to);
 
 }  // namespace leat::stages

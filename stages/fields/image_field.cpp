@@ -157,12 +157,12 @@ class image_program final : public field_program,
     // u8 without colour is what crosses the bus in any case.
     const bool by_device = finished != finished_by::host && (settings.type != dtype::u8 || pipeline_.has_colour());
     if (nvjpeg_ && (edits || pipeline_.is_fused())) {
-      throw error(
-          errc::usage,
-          str_cat("image '", settings.name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
-                  " with an edit, a warp or fused rounding, which are the host's: leave it out, or decode with ",
-                  spelled(option_id::jpeg_decoder, "turbo")),
-          option_id::jpeg_decoder);
+      throw error(errc::usage,
+                  str_cat("image '", settings.name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
+                          " with an edit, a mix, noise or damage, or fused rounding, which are the host's: leave it "
+                          "out, or decode with ",
+                          spelled(option_id::jpeg_decoder, "turbo")),
+                  option_id::jpeg_decoder);
     }
     if (finished == finished_by::host) passes_stay_ = "pictures are finished on the host";
     const bool photos = finished == finished_by::device_decoding;
@@ -386,16 +386,17 @@ class image_program final : public field_program,
         pixels::peek(file, options_.exif_orientation ? pixels::look_for::orientation : pixels::look_for::size);
     if (!info || std::int64_t{info->width} * info->height > options_.pixels_max) return false;
     const auto [width, height] = pixels::orientation(info->orientation).size(info->width, info->height);
-    pixels::geometry drawn = pipeline_.compile(width, height, key_of(input, input.boxes), info->orientation);
+    const pixels::draw_key key = key_of(input, input.boxes);
+    pixels::geometry drawn = pipeline_.compile(width, height, key, info->orientation);
     if (drawn.is_of_host()) return false;
-    const bool to_mirror = options_.leave_flip && drawn.flip;
+    pipeline_.draw_colour(key, own.colour);
+    const bool to_mirror = options_.leave_flip && drawn.flip && !own.colour.sees_sides();
     if (to_mirror) drawn.flip = false;
     const std::optional<photo_plan> plan = plan_jpeg(*info, drawn);
     if (!plan || plan->scratch_bytes > photos_->photo_scratch_bytes() ||
         !write_jpeg_slot(*plan, file, rows.front().bytes)) {
       return false;
     }
-    pipeline_.draw_colour(key_of(input, input.boxes), own.colour);
     leave_steps(own.colour, 0, to_mirror, rows);
     count_steps(own.colour, 0);
     note_geometry(input, *info);
@@ -406,8 +407,10 @@ class image_program final : public field_program,
   bool leave_pack(image_scratch& own, const decode_input& input, std::span<row_target> rows) const {
     const pixels::draw_key key = key_of(input, input.boxes);
     pipeline_.draw_colour(key, own.colour);
+    pixels::decode_options options = options_;
+    options.leave_flip = options_.leave_flip && !own.colour.sees_sides();
     const std::optional<pixels::undecoded_photo> photo =
-        own.colour.host_count() == 0 ? own.decoder.look_at_photo(input.encoded, pipeline_, key, options_, input.stop)
+        own.colour.host_count() == 0 ? own.decoder.look_at_photo(input.encoded, pipeline_, key, options, input.stop)
                                      : std::nullopt;
     const std::optional<photo_plan> plan =
         photo ? plan_photo(photo->layout, photo->info, photo->drawn, photo->decimation) : std::nullopt;
@@ -438,7 +441,7 @@ class image_program final : public field_program,
   // Says what is left to the device. Throws what a user's lookup throws.
   void leave_steps(const pixels::recipe& colour, std::size_t done, bool to_mirror, std::span<row_target> rows) const {
     if (programs_) {
-      write_program(colour, done, to_mirror, rows[1].bytes);
+      write_program(*programs_, colour, done, to_mirror, rows[1].bytes);
     } else if (options_.leave_flip) {
       rows[1].bytes[0] = std::byte{to_mirror};
     }
@@ -462,9 +465,9 @@ class image_program final : public field_program,
   bool keeps_ = false;
   bool leaves_packs_ = false;
   std::string_view passes_stay_ =
-      "an edit or a warp, and what comes before it, is the host's";  // why some are done here
-  std::optional<program_layout> programs_;                           // none: nothing but mirroring is left to a device
-  std::shared_ptr<const photo_operation> photos_;                    // null: all is decoded here
+      "an edit, a mix, noise or damage, and what comes before it, is the host's";  // why some are done here
+  std::optional<program_layout> programs_;         // none: nothing but mirroring is left to a device
+  std::shared_ptr<const photo_operation> photos_;  // null: all is decoded here
   mutable std::atomic<std::uint64_t> passes_left_ = 0;
   mutable std::atomic<std::uint64_t> passes_done_ = 0;
   mutable std::atomic<std::uint64_t> left_ = 0;

@@ -25,11 +25,10 @@
 namespace leat::pixels {
 namespace {
 
-// All passes of colour give the same bits before and after mirroring, but for a user's own and warps. A fused warp has it in its matrix.
+// A fused warp has it in its matrix.
+//   passes   all of the row's, whoever does them
 bool leaves_flip(const decode_options& options, const geometry& drawn, const recipe& passes) noexcept {
-  return options.leave_flip && !drawn.warp &&
-         std::none_of(passes.drawn().begin(), passes.drawn().end(),
-                      [](const colour_pass& pass) { return pass.is_of_host(); });
+  return options.leave_flip && !drawn.warp && !passes.sees_sides();
 }
 
 geometry as_stored(geometry drawn, bool leave_flip) noexcept {
@@ -253,8 +252,9 @@ struct picture_decoder::state {
     return {};
   }
 
-  outcome<decoded> fill_one(const source& from, const geometry& drawn, const recipe& passes, const store& how,
-                            const decode_options& options, std::byte* row);
+  ///   all     of the row; `passes`: those of them that are done here
+  outcome<decoded> fill_one(const source& from, const geometry& drawn, const recipe& all, const recipe& passes,
+                            const store& how, const decode_options& options, std::byte* row);
   /// Returns whether the reader's fast path had given up.
   outcome<bool> fill(source from, std::span<const drawn_row> rows, int decimation);
   outcome<void> fill_once(const source& from, std::span<const drawn_row> rows, int decimation);
@@ -278,10 +278,11 @@ stages::failure out_of_scratch() {
 
 }  // namespace
 
-outcome<decoded> picture_decoder::state::fill_one(const source& from, const geometry& drawn, const recipe& passes,
-                                                  const store& how, const decode_options& options, std::byte* row) {
+outcome<decoded> picture_decoder::state::fill_one(const source& from, const geometry& drawn, const recipe& all,
+                                                  const recipe& passes, const store& how, const decode_options& options,
+                                                  std::byte* row) {
   const int decimation = choose_decimation(drawn, from.reader, options);
-  const bool leave = leaves_flip(options, drawn, passes);
+  const bool leave = leaves_flip(options, drawn, all);
   const drawn_row only{as_stored(drawn, leave), &passes, &how, row};
   const outcome<bool> again = fill(from, {&only, 1}, decimation);
   if (!again) return again.error();
@@ -466,8 +467,8 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
   const geometry drawn = steps.compile(width, height, key, info->orientation);
   state_->want_rows(1);
   const recipe& passes = state_->draw_colour(steps, key, options, 0);
-  outcome<decoded> made =
-      state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, passes, how, options, row);
+  outcome<decoded> made = state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn,
+                                           state_->recipes.front(), passes, how, options, row);
   if (!made) return made;
   made->colour = &state_->recipes.front();
   made->colour_done = passes.count;
@@ -488,8 +489,8 @@ outcome<decoded> picture_decoder::decode(std::span<const std::byte> encoded, con
     return stages::unsupported("a crop that is not inside the picture of " + std::to_string(width) + " x " +
                                std::to_string(height) + " pixels");
   }
-  return state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, passes != nullptr ? *passes : none,
-                          how, options, row);
+  const recipe& all = passes != nullptr ? *passes : none;
+  return state_->fill_one(state_->source_of(encoded, *info, options, stop), drawn, all, all, how, options, row);
 }
 
 std::optional<undecoded_photo> picture_decoder::look_at_photo(std::span<const std::byte> encoded, const pipeline& steps,

@@ -31,7 +31,7 @@ namespace leat::pixels {
 ///   array              how pixels lie in the bytes, which are an array's; none: they are a file's
 ///   decimate           JPEG: let the inverse DCT shrink by 2, 4 or 8 where the box stays at least as large as what it
 ///                      is scaled to. Decided by sizes alone. Never with filter::nearest
-///   leave_flip         rows are stored without mirroring, except for those that a user's edit has seen; to_mirror tells which
+///   leave_flip         rows are stored without mirroring, except for those with a pass that sees their sides; to_mirror tells which
 ///                      of them are to be mirrored later
 ///   leave_colour       passes behind the last that only the host can do, and what is erased, are left to somebody else: `colour` tells
 ///   own_huffman        changes no bit, only the time: false leaves the Huffman stage of baseline JPEG to libjpeg-turbo

@@ -6,6 +6,7 @@
 
 #include <leat/transforms.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -85,11 +86,13 @@ struct colour_pass {
   warp_matrix from = identity_matrix;
 
   [[nodiscard]] pass_reach reach() const noexcept;
-  /// Whether it is the host's, wherever the others are done. What such a pass sees is mirrored already.
+  /// Whether it is the host's, wherever the others are done.
   [[nodiscard]] bool is_of_host() const noexcept {
-    return what == pass_kind::edit || what == pass_kind::warp || what == pass_kind::mix_begin ||
-           what == pass_kind::mix_add || what == pass_kind::operation;
+    return what == pass_kind::edit || what == pass_kind::mix_begin || what == pass_kind::mix_add ||
+           what == pass_kind::operation;
   }
+  /// Whether it tells left from right: what such a pass sees is mirrored already.
+  [[nodiscard]] bool sees_sides() const noexcept { return is_of_host() || what == pass_kind::warp; }
 };
 
 /// What a warp does.
@@ -119,8 +122,13 @@ struct recipe {
   /// Where a place of the row lies in the picture before these passes. What a mix adds to its picture is not looked at.
   [[nodiscard]] warp_matrix from_row() const noexcept;
   void add(const colour_pass& pass) noexcept { passes[count++] = pass; }
-  /// How many passes come before those that another than the host can do: up to the last edit or warp.
+  /// How many passes come before those that another than the host can do: up to the last that is the host's.
   [[nodiscard]] std::size_t host_count() const noexcept;
+  /// Whether a pass does. All others give the same bits before and after mirroring.
+  [[nodiscard]] bool sees_sides() const noexcept {
+    return std::any_of(passes.begin(), passes.begin() + count,
+                       [](const colour_pass& pass) { return pass.sees_sides(); });
+  }
 };
 
 /// Throws error{errc::usage}, which names the step, if its own numbers are out of range. Steps within a group are not checked.

@@ -21,21 +21,22 @@ bool fits(const warp_matrix& m, int height, int width) noexcept {
 
 }  // namespace
 
-warper::warper(const warp& how, const picture& from, int height, int width) noexcept
-    : how_(how),
-      from_(from),
-      width_(width),
-      is_affine_(how.from[6] == 0 && how.from[7] == 0 && how.from[8] == 1 && fits(how.from, height, width)) {
-  if (!is_affine_) return;
-  // The first pixel's middle, and where a bilinear one's upper left neighbour has its own.
+std::optional<std::array<std::int64_t, 6>> fixed_numbers(const warp& how, int height, int width) noexcept {
   const warp_matrix& m = how.from;
+  if (m[6] != 0 || m[7] != 0 || m[8] != 1 || !fits(m, height, width)) return std::nullopt;
+  // The first pixel's middle, and where a bilinear one's upper left neighbour has its own.
   const double shift = how.how == filter::bilinear ? 0.5 : 0;
   const double numbers[] = {m[0], m[1], (m[0] + m[1]) * 0.5 + m[2] - shift,
                             m[3], m[4], (m[3] + m[4]) * 0.5 + m[5] - shift};
-  for (std::size_t i = 0; i < fixed_.size(); ++i) {
-    fixed_[i] = static_cast<std::int64_t>(std::nearbyint(numbers[i] * 4294967296.0));
+  std::array<std::int64_t, 6> fixed{};
+  for (std::size_t i = 0; i < fixed.size(); ++i) {
+    fixed[i] = static_cast<std::int64_t>(std::nearbyint(numbers[i] * 4294967296.0));
   }
+  return fixed;
 }
+
+warper::warper(const warp& how, const picture& from, int height, int width) noexcept
+    : how_(how), from_(from), width_(width), fixed_(fixed_numbers(how, height, width)) {}
 
 void warper::line(int y, std::uint8_t* to) const noexcept {
   const warp_source source{.first = from_.first,
@@ -44,12 +45,9 @@ void warper::line(int y, std::uint8_t* to) const noexcept {
                            .to_width = width_,
                            .bilinear = how_.how == filter::bilinear,
                            .fill = {how_.fill[0], how_.fill[1], how_.fill[2]}};
-  if (is_affine_) {
-    warp_line(
-        source,
-        fixed_places{
-            .x = fixed_[1] * y + fixed_[2], .y = fixed_[4] * y + fixed_[5], .step_x = fixed_[0], .step_y = fixed_[3]},
-        to);
+  if (fixed_) {
+    const std::array<std::int64_t, 6>& n = *fixed_;
+    warp_line(source, fixed_places{.x = n[1] * y + n[2], .y = n[4] * y + n[5], .step_x = n[0], .step_y = n[3]}, to);
     return;
   }
   const warp_matrix& m = how_.from;

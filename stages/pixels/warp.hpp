@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 namespace leat::pixels {
 
@@ -19,6 +20,11 @@ struct warp {
   filter how = filter::nearest;
   std::array<std::uint8_t, 3> fill = {0, 0, 0};
 };
+
+/// An affine matrix with 32 binary digits behind the point: of each axis the steps along a line and from line to line, and where the first
+/// pixel looks. Nothing where it is not affine, or these would not fit.
+///   height, width   of the new picture
+[[nodiscard]] std::optional<std::array<std::int64_t, 6>> fixed_numbers(const warp& how, int height, int width) noexcept;
 
 /// The same bits on every instruction set. Places are numbers with 32 binary digits behind the point: of an affine matrix
 /// sums of integers, else (or where those would not fit) one division for each pixel, in double precision. Weights have 14 digits: of the upper and lower pair
@@ -36,8 +42,7 @@ class warper {
   warp how_;
   picture from_;
   int width_;
-  bool is_affine_;
-  std::array<std::int64_t, 6> fixed_{};  // of an affine one
+  std::optional<std::array<std::int64_t, 6>> fixed_;  // of an affine one
 };
 
 }  // namespace leat::pixels

@@ -825,7 +825,7 @@ void expect_the_bits_of_the_twin(const char* steps, dtype type, layout order, st
     pixels::recipe drawn;
     drawing.draw_colour({.seed = height, .epoch = 0, .draw = row}, drawn);
     stages::write_program(
-        drawn, 0, row % 2 != 0,
+        layout_of_records, drawn, 0, row % 2 != 0,
         std::span(programs).subspan(std::size_t{row} * layout_of_records.record_bytes, layout_of_records.record_bytes));
   }
   const std::vector<stages::mix_row> mixing = some_mixing(rows, height, width);
@@ -877,6 +877,9 @@ TEST_F(kernels_on_a_gpu, steps_of_colour_give_the_bits_of_their_twin) {
       "hue(-0.2..0.2) equalize invert autocontrast random_erasing(0.9)",
       "saturation(0..2) random_erasing(0.9, 0.02..0.9, 0.3..3.3, noise)",
       "sharpness(0..3) sharpness(0..3)",
+      "rotate(-30..30) brightness(0.5..1.5) rotate(-30..30, bilinear) vertical_flip",
+      "perspective(0.7, bilinear) perspective(0.7, nearest) equalize random_erasing(0.9)",
+      "rand_augment(3, 20) random_apply(0.5, gaussian_blur(3, 0.1..2))",
       "gaussian_blur(3, 0.1..2) equalize gaussian_blur(3, 0.5..2) posterize(5)",
       "random_apply(0.8, color_jitter(0.4, 0.4, 0.4, 0.1)) random_apply(0.5, gaussian_blur(3, 0.1..2)) random_erasing"};
   for (const char* const steps : chains) {

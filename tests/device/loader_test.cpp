@@ -395,6 +395,42 @@ TEST(loader_device, decodes_photo_packs_of_any_recipe_with_the_bits_of_the_host)
   }
 }
 
+// Drawn by policies and step by step; rows with a warp are mirrored before it, the others after all steps. Masks, boxes and points that follow
+// are held against the host by the loader's own suites on a device.
+TEST(loader_device, warps_pictures_with_the_bits_of_the_host) {
+  const std::vector<testing::fake_sample> from = packed();
+  namespace tr = transforms;
+  const std::vector<transform> chains[] = {
+      {tr::rand_augment{.ops = 2, .magnitude = 9, .fill = {10, 200, 30}}, tr::random_erasing{0.3}},
+      {tr::trivial_augment{.how = filter::bilinear}, tr::gaussian_blur{3, {0.1, 2}}},
+      {tr::color_jitter{0.4, 0.4, 0.4, 0.1},
+       tr::random_apply{0.5, {tr::rotate{.degrees = {-30, 30}, .how = filter::bilinear}}}, tr::saturation{{0.5, 2}},
+       tr::random_apply{0.3, {tr::perspective{}}}, tr::vertical_flip{}, tr::equalize{}}};
+  for (const std::vector<transform>& chain : chains) {
+    for (const dtype type : {dtype::u8, dtype::f32}) {
+      SCOPED_TRACE(std::string(chain.front().name()) + " to " + std::string(name(type)));
+      const watchdog dog("warps");
+      image all = image("jpg").random_resized_crop(11).random_flip().as(type);
+      for (const transform& each : chain) all = all.apply(each);
+      const std::vector<field> fields = {all, label("cls")};
+      const testing::seen_run wanted = testing::run_all(fake_dataset(from), testing::small_options(), fields);
+      loader_options finishing = testing::small_options();
+      finishing.device_calls = std::make_shared<simulated_device>();
+      for (const loader_options& options : {finishing, photos_on(std::make_shared<simulated_device>())}) {
+        const testing::seen_run got = testing::run_all(fake_dataset(from), options, fields);
+        ASSERT_FALSE(wanted.failed) << wanted.message;
+        ASSERT_FALSE(got.failed) << got.message;
+        EXPECT_EQ(got.batches, wanted.batches);
+        const device_report& told = got.stats.device;
+        EXPECT_EQ(told.photos_decoded != 0, options.decode_on == decode_on::device);
+        EXPECT_EQ(told.passes_on_host, 0U);
+        EXPECT_GT(told.passes_on_device, 0U);
+        EXPECT_EQ(told.passes_on_device, wanted.stats.device.passes_on_host);
+      }
+    }
+  }
+}
+
 // What is edited, and what comes before it, is the host's; what comes behind it is not, and neither are rows without an edit.
 TEST(loader_device, leaves_what_comes_behind_an_edit_to_the_device) {
   const watchdog dog("photo packs with an edit");
@@ -407,8 +443,10 @@ TEST(loader_device, leaves_what_comes_behind_an_edit_to_the_device) {
                                          .random_resized_crop(11)
                                          .random_flip()
                                          .brightness({1.2, 1.2})
+                                         .rotate(-20, 20)
                                          .random_apply(0.5, {transforms::edit{"darker", darker}})
                                          .contrast({0.7, 0.7})
+                                         .rotate(-20, 20)
                                          .hue({0.1, 0.1})};
   const testing::seen_run wanted = testing::run_all(fake_dataset(from), testing::small_options(), fields);
   const testing::seen_run got =

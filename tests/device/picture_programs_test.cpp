@@ -1,4 +1,4 @@
-// Steps of colour on the device: drawn chains, cut at every place between the host and the device, give the bits that the host alone gives, by
+// Steps of colour and warps on the device: drawn chains, cut at every place between the host and the device, give the bits that the host alone gives, by
 // the twin on the host and by the kernels' own source.
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/picture_work.hpp"
@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -133,7 +134,8 @@ struct drawn_rows {
   std::vector<bool> flips;
 };
 
-/// What a device makes of rows of which the host has done the first `done` passes (or all, where there are fewer).
+/// What a device makes of rows of which the host has done the first `done` passes (or all, where there are fewer). Rows with a pass that sees
+/// their sides the host has mirrored before.
 class on_device {
  public:
   on_device(const drawn_rows& of, const pixels::store& how, std::size_t done)
@@ -151,9 +153,11 @@ class on_device {
       pixels::recipe here = of.recipes[row];
       here.count = std::min(done, here.count);
       here.erased.reset();
-      const std::vector<std::byte> pixels = of.on_host(plain, here, of.pixels.data() + row * of.elements(), false);
+      const bool to_mirror = of.flips[row] && !of.recipes[row].sees_sides();
+      const std::vector<std::byte> pixels =
+          of.on_host(plain, here, of.pixels.data() + row * of.elements(), of.flips[row] && !to_mirror);
       std::copy(pixels.begin(), pixels.end(), from_.data() + row * of.elements());
-      write_program(of.recipes[row], here.count, of.flips[row],
+      write_program(layout_, of.recipes[row], here.count, to_mirror,
                     {programs_.data() + std::size_t{row} * layout_.record_bytes, layout_.record_bytes});
     }
   }
@@ -276,12 +280,34 @@ std::vector<transform> every_step() {
                      }}};
 }
 
+std::vector<transform> every_warp() {
+  return {tr::rotate{.degrees = {-180, 180}, .fill = {7, 250, 40}},
+          tr::rotate{.degrees = {-40, 40}, .how = filter::bilinear, .fill = {255, 0, 9}, .center = {0, 1.5}},
+          tr::affine{.degrees = {-90, 90},
+                     .translate = {0.3, 0.4},
+                     .scale = {0.3, 3},
+                     .shear_x = {-30, 30},
+                     .shear_y = {-30, 30},
+                     .how = filter::bilinear},
+          tr::shear{.x = {-60, 60}, .y = {-20, 60}},
+          tr::translate{.x = {-1, 1}, .y = {-0.5, 0.5}, .fill = {1, 2, 3}},
+          tr::perspective{.distortion = 0.9, .how = filter::bilinear, .fill = {90, 0, 255}},
+          tr::perspective{.distortion = 0.6, .how = filter::nearest},
+          tr::vertical_flip{},
+          tr::rand_augment{.ops = 3, .magnitude = 20, .how = filter::bilinear},
+          tr::trivial_augment{},
+          tr::auto_augment{},
+          tr::timm_rand_augment{.ops = 2, .probability = 0.9}};
+}
+
 constexpr dtype types[] = {dtype::f32, dtype::f16, dtype::bf16, dtype::u8};
 constexpr layout orders[] = {layout::nchw, layout::nhwc};
 
 TEST(picture_programs, give_the_hosts_bits_for_each_step_by_itself) {
   std::uint64_t seed = 1;
-  for (const transform& step : every_step()) {
+  std::vector<transform> all = every_step();
+  for (const transform& each : every_warp()) all.push_back(each);
+  for (const transform& step : all) {
     SCOPED_TRACE(std::string(step.name()));
     for (const picture_size size : {picture_size{9, 12}, {7, 5}, {8, 16}}) {
       const drawn_rows rows({step}, size, 3, ++seed);
@@ -290,11 +316,15 @@ TEST(picture_programs, give_the_hosts_bits_for_each_step_by_itself) {
   }
 }
 
-// Several steps of each kind: tables that meet, statistics of what other statistics have made, neighbours of neighbours.
+// Several steps of each kind: tables that meet, statistics of what other statistics have made, neighbours of neighbours, warps of warps.
 TEST(picture_programs, give_the_hosts_bits_for_chains_of_any_steps) {
   testing::for_each_seed(60, [](std::uint64_t seed) {
     testing::seeded_random random(seed);
-    const std::vector<transform> all = every_step();
+    std::vector<transform> all = every_step();
+    if (seed % 2 == 0) {
+      const std::vector<transform> warps = every_warp();
+      all.insert(all.end(), warps.begin(), warps.begin() + 8);
+    }
     std::vector<transform> steps;
     const std::uint64_t count = 1 + random.below(6);
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -316,6 +346,74 @@ TEST(picture_programs, give_the_hosts_bits_for_chains_of_any_steps) {
   });
 }
 
+// Of every width: words of a row begin anywhere, and a bilinear rim is one pixel or all there is.
+TEST(picture_programs, warp_pictures_of_any_width_with_the_hosts_bits) {
+  const std::vector<transform> warps = every_warp();
+  testing::seeded_random random(7);
+  const auto some_warp = [&] { return warps[random.below(8)]; };
+  for (std::uint32_t width = 1; width <= 41; ++width) {
+    const picture_size size{width == 41 ? 56U : static_cast<std::uint32_t>(1 + random.below(12)),
+                            width == 41 ? 224U : width};
+    std::vector<transform> steps = {some_warp(), tr::brightness{{0.5, 1.5}}, some_warp(), some_warp()};
+    if (width % 3 == 0) steps.emplace_back(tr::saturation{{0, 2}});
+    if (width % 4 == 0) steps.emplace_back(tr::random_erasing{.probability = 0.8, .value = {1, 2, 3}});
+    const drawn_rows rows(steps, size, 2, width);
+    expect_the_hosts_bits(rows, types[width % 4], orders[width / 4 % 2], width);
+  }
+}
+
+// What no step draws: horizons, all black, places far outside, numbers too large for integers.
+TEST(picture_programs, warp_by_any_matrix_with_the_hosts_bits) {
+  std::uint64_t horizons = 0;
+  testing::for_each_seed(40, [&](std::uint64_t seed) {
+    testing::seeded_random random(seed);
+    const auto uniform = [&](double from, double to) {
+      return from + (to - from) * static_cast<double>(random.next() >> 11) * 0x1p-53;
+    };
+    const picture_size size{static_cast<std::uint32_t>(1 + random.below(30)),
+                            static_cast<std::uint32_t>(1 + random.below(40))};
+    const filter how = seed % 2 == 0 ? filter::bilinear : filter::nearest;
+    drawn_rows rows({tr::perspective{.how = how, .fill = {200, 3, 77}}}, size, 8, seed);
+    for (std::uint32_t row = 0; row < rows.rows(); ++row) {
+      pixels::warp_matrix& from = rows.recipes[row].passes[0].from;
+      for (double& each : from) each = uniform(-2, 2);
+      from[2] = uniform(-1, 1) * size.width;
+      from[5] = uniform(-1, 1) * size.height;
+      switch (row) {
+        case 0:  // by halves: places and weights at exact bounds
+          for (double& each : from) each = std::nearbyint(2 * each) / 2;
+          from[6] = from[7] = 0;
+          from[8] = 1;
+          break;
+        case 1:  // the horizon crosses it
+          from[6] = uniform(-1, 1) / size.width;
+          from[7] = uniform(-1, 1) / size.height;
+          from[8] = uniform(0, 1);
+          break;
+        case 2:
+          from = {};
+          break;
+        case 3:
+          from = {1e9, 0, 0, 0, -1e9, 5, 0, 0, 1};
+          break;
+        case 4:  // about the first pixel, from below 0
+          from = {1, 0, -1e-20, 0, 1, -1e-17, 1e-20, 0, 1};
+          break;
+        case 5:
+          from = {1e300, 1e300, 0, -1e300, 1, 0, 1e-300, 0, 1e-308};
+          break;
+        default:
+          from[6] = 0;
+          from[7] = row == 6 ? 0 : uniform(0, 0.1);
+          from[8] = 1;
+      }
+      horizons += from[6] != 0 && from[8] + from[6] * size.width < 0 ? 1 : 0;
+    }
+    expect_the_hosts_bits(rows, types[seed % 4], orders[seed / 4 % 2], seed);
+  });
+  EXPECT_GT(horizons, 0U);
+}
+
 // Erased rows are mixed as they are.
 TEST(picture_programs, are_done_before_rows_are_mixed) {
   std::uint64_t seed = 100;
@@ -324,7 +422,8 @@ TEST(picture_programs, are_done_before_rows_are_mixed) {
       for (const picture_size size : {picture_size{9, 12}, {7, 5}}) {
         ++seed;
         const tr::random_erasing erasing{.probability = 0.9, .noise = seed % 2 == 0};
-        const drawn_rows rows({tr::color_jitter{0.4, 0.4, 0.4, 0.1}, erasing}, size, 5, seed);
+        const tr::random_apply turned{0.5, {tr::rotate{.degrees = {-30, 30}, .how = filter::bilinear}}};
+        const drawn_rows rows({tr::color_jitter{0.4, 0.4, 0.4, 0.1}, turned, erasing}, size, 5, seed);
         const pixels::store how = pixels::store::from(type, order, imagenet);
         on_device device(rows, how, 0);
         device.prepare();
@@ -366,19 +465,21 @@ TEST(picture_programs, take_a_fiftieth_of_the_bytes_of_the_pixels_at_most) {
 
 // Numbers that no host writes: whatever a record holds, nothing beside it and the picture is touched.
 TEST(picture_programs, stay_within_their_record_whatever_it_says) {
-  testing::for_each_seed(200, [](std::uint64_t seed) {
+  testing::for_each_seed(300, [](std::uint64_t seed) {
     testing::seeded_random random(seed);
     const picture_size size{6, 8};
-    const drawn_rows rows(
-        {tr::equalize{}, tr::lookup{"t", [](draws&) { return table::of([](int v) { return 255 - v; }); }},
-         tr::gaussian_blur{5, {1, 1}}, tr::autocontrast{}},
-        size, 1, seed);
+    std::vector<transform> steps = {tr::equalize{},
+                                    tr::lookup{"t", [](draws&) { return table::of([](int v) { return 255 - v; }); }},
+                                    tr::gaussian_blur{5, {1, 1}}, tr::autocontrast{}};
+    // Head, steps and the numbers of both: 64, 2 * 16 and 2 * 80 bytes.
+    if (seed % 3 == 0) steps = {tr::rotate{{20, 20}, filter::bilinear}, tr::perspective{0.9}};
+    const drawn_rows rows(steps, size, 1, seed);
     const pixels::store how = pixels::store::from(dtype::f32, layout::nchw, imagenet);
     on_device device(rows, how, 0);
     auto* const record = const_cast<std::uint8_t*>(device.preparation().programs);
     const std::uint32_t bytes = device.preparation().program_bytes;
     for (int i = 0; i < 4; ++i)
-      record[random.below(std::min(bytes, 160U))] = static_cast<std::uint8_t>(random.below(256));
+      record[random.below(std::min(bytes, seed % 3 == 0 ? 256U : 160U))] = static_cast<std::uint8_t>(random.below(256));
     auto& head = *reinterpret_cast<picture_program*>(record);
     head.first = head.moved = 0;
     device.prepare();
