@@ -241,7 +241,11 @@ class four_weights {
   }
   LEAT_OF_PICTURES void add(std::int32_t value, std::int32_t (&sums)[4]) const {
     LEAT_OF_PICTURES_UNROLLED
-    for (std::uint32_t o = 0; o < 4; ++o) sums[o] += value * w_[o];
+    for (std::uint32_t o = 0; o < 4; ++o) {
+      // A damaged record's weights may be any.
+      const std::uint32_t part = static_cast<std::uint32_t>(value) * static_cast<std::uint32_t>(w_[o]);
+      sums[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sums[o]) + part);
+    }
   }
 
  private:
