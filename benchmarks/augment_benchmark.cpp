@@ -1,11 +1,17 @@
-// What does each operation of colour cost on a 224 x 224 picture of u8, beside a plain loop of the same formula?
+// What does each operation of colour cost on a 224 x 224 picture of u8, beside a plain loop of the same formula? And what do policies cost the
+// host where a device does the rest?
 //
 //     augment_benchmark [--pictures=FILE] [--rounds=N] [--json] [--plain=off] [--toy]
+//     augment_benchmark --device [--pictures=FILE] [--rounds=N] [--toy]
 //
 // FILE holds pictures of 224 x 224 x 3 bytes, interleaved (benchmarks/peers/augment.py writes it); without it 64 textures
 // are made. One thread; CPU time of a picture, medians of N rounds over all pictures with the lowest and the highest. A
 // picture is taken line by line, as the resampler gives it, and the row is u8; "nothing" is that without a step, and is in every other
 // figure. Before anything is measured, each operation is compared with its plain loop: within one level.
+//
+// --device: passes of 640 draws, to a row of u8 and, for a device, its record. In turns: all by the host; the host up to the last warp, as it
+// was before devices did them; and as it is. No device is there, and none is needed.
+#include "stages/device/write_program.hpp"
 #include "stages/pixels/row_writer.hpp"
 #include "tests/support/make_picture.hpp"
 #include "tests/support/reference_colour.hpp"
@@ -212,6 +218,89 @@ int run(const std::string& file, std::size_t rounds, bool json, bool with_plain,
   return 0;
 }
 
+/// A chain's rows, of which a device does some passes.
+class shared_rows {
+ public:
+  explicit shared_rows(const char* steps)
+      : chain_(parse_transforms(std::string("center_crop(224) ") + steps)),
+        layout_(stages::layout_of(chain_)),
+        record_(layout_.record_bytes) {
+    row_.resize(picture_bytes);
+  }
+
+  [[nodiscard]] pixels::recipe draw(std::uint64_t number) const {
+    pixels::recipe drawn;
+    chain_.draw_colour({7, 0, number}, drawn);
+    return drawn;
+  }
+  /// The first `here` of its passes, and a record of the others where there is a device.
+  void make(const picture_values& planar, const pixels::recipe& drawn, std::size_t here, bool has_device) {
+    pixels::recipe own = drawn;
+    own.count = here;
+    arena_.end();
+    arena_.begin();
+    pixels::row_writer writer(how_, &own, side, side, row_.data());
+    if (!arena_.reserve(writer.scratch_bytes()) || !writer.start(arena_)) std::exit(1);
+    for (int y = 0; y < side; ++y) writer.take(planar.data() + static_cast<std::size_t>(y) * side * 3, y);
+    if (!writer.finish()) std::exit(1);
+    if (has_device) stages::write_program(layout_, drawn, here, false, record_);
+  }
+
+ private:
+  const pixels::pipeline chain_;
+  const stages::program_layout layout_;
+  const pixels::store how_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
+  pixels::scratch_budget budget_{std::size_t{16} << 20};
+  pixels::scratch_arena arena_{budget_};
+  std::vector<std::byte> row_;
+  std::vector<std::byte> record_;
+};
+
+std::size_t up_to_last_warp(const pixels::recipe& drawn) {
+  std::size_t count = drawn.count;
+  while (count > drawn.host_count() && drawn.passes[count - 1].what != pixels::pass_kind::warp) --count;
+  return count;
+}
+
+int run_beside_device(const std::string& file, std::size_t rounds, bool toy) {
+  std::vector<picture_values> planar;
+  for (const picture_values& each : file.empty() ? make_pictures(toy ? 2 : 64) : read_pictures(file)) {
+    planar.push_back(lines_of(each));
+  }
+  for (const char* const steps : {"rand_augment(2, 9)", "trivial_augment", "auto_augment",
+                                  "timm_rand_augment(9, 2, 0.5)", "rotate(-30..30, bilinear)", "perspective(0.5)"}) {
+    shared_rows rows(steps);
+    const std::size_t draws = toy ? 20 : 640;
+    std::size_t passes = 0;
+    std::size_t on_device[2] = {};
+    std::vector<double> us[3];
+    for (std::size_t round = 0; round <= rounds; ++round) {
+      for (std::size_t way = 0; way < 3; ++way) {
+        const double begin = cpu_s();
+        for (std::size_t i = 0; i < draws; ++i) {
+          const pixels::recipe drawn = rows.draw(i);
+          const std::size_t here = way == 0 ? drawn.count : way == 1 ? up_to_last_warp(drawn) : drawn.host_count();
+          rows.make(planar[i % planar.size()], drawn, here, way != 0);
+          if (round != 0) continue;  // The first one warms up, and counts.
+          (way == 0 ? passes : on_device[way - 1]) += way == 0 ? drawn.count : drawn.count - here;
+        }
+        if (round > 0) us[way].push_back((cpu_s() - begin) * 1e6 / static_cast<double>(draws));
+      }
+    }
+    std::printf("%-28s", steps);
+    for (std::size_t way = 0; way < 3; ++way) {
+      const figure told = figure_of(us[way]);
+      std::printf("  %7.1f us (%.1f to %.1f)", told.median, told.lowest, told.highest);
+      if (way > 0) {
+        std::printf(", %.0f%% of the passes on a device",
+                    100.0 * static_cast<double>(on_device[way - 1]) / static_cast<double>(passes));
+      }
+    }
+    std::printf("\n");
+  }
+  return 0;
+}
+
 }  // namespace
 }  // namespace leat::benchmarks
 
@@ -221,6 +310,7 @@ int main(int count, char** given) {
   bool json = false;
   bool with_plain = true;
   bool toy = false;
+  bool beside_device = false;
   for (int i = 1; i < count; ++i) {
     const std::string_view argument = given[i];
     if (argument.starts_with("--pictures=")) {
@@ -229,6 +319,8 @@ int main(int count, char** given) {
       rounds = std::max<std::size_t>(1, std::strtoul(given[i] + 9, nullptr, 10));
     } else if (argument == "--json") {
       json = true;
+    } else if (argument == "--device") {
+      beside_device = true;
     } else if (argument == "--plain=off") {
       with_plain = false;
     } else if (argument == "--toy") {
@@ -236,10 +328,13 @@ int main(int count, char** given) {
       rounds = 1;
       with_plain = false;
     } else {
-      std::fprintf(stderr, "augment_benchmark: what is '%s'? --pictures=FILE --rounds=N --json --plain=off --toy\n",
+      std::fprintf(stderr,
+                   "augment_benchmark: what is '%s'? --pictures=FILE --rounds=N --json --plain=off --device --toy\n",
                    given[i]);
       return 2;
     }
   }
-  return leat::benchmarks::run(file, rounds, json, with_plain, toy);
+  if (beside_device) return leat::benchmarks::run_beside_device(file, rounds, toy);
+  const int failed = leat::benchmarks::run(file, rounds, json, with_plain, toy);
+  return failed != 0 || !toy ? failed : leat::benchmarks::run_beside_device(file, rounds, toy);
 }
