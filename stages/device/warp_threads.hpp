@@ -118,28 +118,30 @@ LEAT_OF_PICTURES void look_up_pixels(Team& team, const std::uint8_t* from, std::
                                      const program_warp* how, std::uint8_t* to) {
   team.run([=](std::uint32_t thread, std::uint32_t threads) {
     const std::uint32_t pixels = height * width;
+    // A copy: for all that a compiler knows, bytes that are written might be these.
+    const program_warp numbers = *how;
     const auto put = [&](std::uint32_t i, warp_place across, warp_place down) {
-      look_up(from, static_cast<std::int32_t>(height), static_cast<std::int32_t>(width), *how, across, down,
+      look_up(from, static_cast<std::int32_t>(height), static_cast<std::int32_t>(width), numbers, across, down,
               to + std::uint64_t{i} * 3);
     };
-    if (how->is_affine != 0) {
+    if (numbers.is_affine != 0) {
       for (std::uint32_t i = thread; i < pixels; i += threads) {
         const std::uint32_t y = i / width;
         const std::uint32_t x = i - y * width;
-        put(i, fixed_place(how->fixed, x, y), fixed_place(how->fixed + 3, x, y));
+        put(i, fixed_place(numbers.fixed, x, y), fixed_place(numbers.fixed + 3, x, y));
       }
       return;
     }
-    const double shift = how->bilinear != 0 ? 0.5 : 0.0;
+    const double shift = numbers.bilinear != 0 ? 0.5 : 0.0;
     for (std::uint32_t i = thread; i < pixels; i += threads) {
       const std::uint32_t y = i / width;
       const std::uint32_t x = i - y * width;
       const double middle = static_cast<double>(y) + 0.5;
-      const double divisor = along_line(how->matrix + 6, x, middle);
+      const double divisor = along_line(numbers.matrix + 6, x, middle);
       const bool is_seen = divisor > 0;
       const double inverse = divided(1.0, is_seen ? divisor : 1.0);
-      put(i, projected_place(along_line(how->matrix, x, middle), inverse, is_seen, shift),
-          projected_place(along_line(how->matrix + 3, x, middle), inverse, is_seen, shift));
+      put(i, projected_place(along_line(numbers.matrix, x, middle), inverse, is_seen, shift),
+          projected_place(along_line(numbers.matrix + 3, x, middle), inverse, is_seen, shift));
     }
   });
   team.barrier();
