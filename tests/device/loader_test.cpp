@@ -670,6 +670,7 @@ TEST(loader_device, crops_and_resizes_what_nvjpeg_decodes_as_the_host_does) {
         const watchdog dog("nvjpeg");
         const auto fields = [&](jpeg_decoder decoder) {
           image crop = image("jpg").random_resized_crop(25).random_flip().as(type).as(order).exif_orientation();
+          crop = crop.random_apply(0.5, {transforms::rotate{.degrees = {-30, 30}, .how = filter::bilinear}});
           image whole = image("whole").from("jpg").resize(29, 23).as(type);
           if (type != dtype::u8) crop = crop.normalize(imagenet);
           return std::vector<field>{crop.decoder(decoder).decimate(false), whole.decoder(decoder), label("cls")};
@@ -686,6 +687,8 @@ TEST(loader_device, crops_and_resizes_what_nvjpeg_decodes_as_the_host_does) {
         EXPECT_GT(got.stats.device.jpegs_decoded, got.stats.samples) << "two pictures of each, most of them baseline";
         EXPECT_GT(got.stats.device.jpegs_on_host, 0U);
         EXPECT_EQ(device->count().jpegs, got.stats.device.jpegs_decoded);
+        EXPECT_EQ(got.stats.device.passes_on_host, 0U);
+        EXPECT_GT(got.stats.device.passes_on_device, 0U);
         EXPECT_EQ(got.stats.device.photos.use, "host");
         EXPECT_EQ(wanted.stats.device.jpegs_decoded + wanted.stats.device.jpegs_on_host, 0U);
       }
