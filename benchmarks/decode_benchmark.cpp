@@ -15,6 +15,7 @@
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/resample.hpp"
 #include "stages/pixels/row_writer.hpp"
+#include "stages/pixels/vectors/instruction_sets.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tools/make_photos.hpp"
 
@@ -22,7 +23,6 @@
 #include <leat/photo_pack.hpp>
 
 #include <benchmark/benchmark.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <array>
@@ -413,7 +413,8 @@ void make_photographs(std::uint32_t count) {
 // Vectors, and not the loops that stand in for them.
 std::int64_t narrowest_vectors() {
   std::int64_t narrowest = 0;
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+  for (std::int64_t left = pixels::instruction_sets() & HWY_TARGETS; left != 0; left &= left - 1) {
+    const std::int64_t target = left & -left;
     if (target != HWY_EMU128 && target != HWY_SCALAR) narrowest = target;
   }
   return narrowest;
@@ -465,8 +466,8 @@ int main_program(int argc, char** argv) {
       auto* const measured = benchmark::RegisterBenchmark(("leat" + name).c_str(), run<ours>, what);
       measured->Threads(threads)->UseRealTime();
       if (!what.with.wide_vectors) {
-        measured->Setup([](const benchmark::State&) { hwy::SetSupportedTargetsForTest(narrowest_vectors()); });
-        measured->Teardown([](const benchmark::State&) { hwy::SetSupportedTargetsForTest(0); });
+        measured->Setup([](const benchmark::State&) { pixels::use_instruction_sets(narrowest_vectors()); });
+        measured->Teardown([](const benchmark::State&) { pixels::use_instruction_sets(0); });
       }
       // The plain way never decimates, and has none of our parts but the vectors.
       if (&what == &jobs[1] || !what.with.own_huffman || !what.with.wide_vectors) continue;

@@ -16,7 +16,7 @@ list(REMOVE_ITEM leat_public_headers ${PROJECT_SOURCE_DIR}/include/leat/mpi.hpp)
 # The components, so that a program links what it uses: which objects each has, and which of the libraries. leat::core has the rest.
 # Nothing in it may call one of these, but for the door to remote objects, which is weak (io/remote/without_remote.cpp).
 set(leat_components images tables text remote)
-set(leat_links_of_images JPEG::JPEG PNG::PNG WebP::webp ${LEAT_TIFF_LINKS} hwy::hwy)
+set(leat_links_of_images JPEG::JPEG PNG::PNG WebP::webp ${LEAT_TIFF_LINKS} ${LEAT_HWY_LINKS})
 set(leat_links_of_tables LZ4::lz4 Snappy::snappy Blosc::blosc)
 set(leat_links_of_text PCRE2::8bit Utf8proc::utf8proc)
 set(leat_links_of_remote ${LEAT_REMOTE_LINKS})

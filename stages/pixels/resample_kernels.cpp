@@ -220,23 +220,25 @@ void split_line(const std::uint8_t* line, std::size_t count, std::uint8_t* to) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "stages/pixels/vectors/instruction_sets.hpp"
+
 namespace leat::pixels {
 
-HWY_EXPORT(resample_line);
-HWY_EXPORT(resample_lines);
-HWY_EXPORT(split_line);
+LEAT_KERNEL(resample_line);
+LEAT_KERNEL(resample_lines);
+LEAT_KERNEL(split_line);
 
 void resample_line(const std::uint8_t* line, const line_table& table, const line_target& to) noexcept {
-  HWY_DYNAMIC_DISPATCH(resample_line)(line, table, to);
+  LEAT_BEST(resample_line)(line, table, to);
 }
 
 void resample_lines(const std::uint8_t* const* lines, const std::int32_t* weights, int taps, std::size_t bytes,
                     std::uint8_t* to) noexcept {
-  HWY_DYNAMIC_DISPATCH(resample_lines)(lines, weights, taps, bytes, to);
+  LEAT_BEST(resample_lines)(lines, weights, taps, bytes, to);
 }
 
 void split_line(const std::uint8_t* line, std::size_t count, std::uint8_t* to) noexcept {
-  HWY_DYNAMIC_DISPATCH(split_line)(line, count, to);
+  LEAT_BEST(split_line)(line, count, to);
 }
 
 }  // namespace leat::pixels

@@ -225,16 +225,18 @@ void warp_projected(const warp_source& from, const projected_places& places, std
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "stages/pixels/vectors/instruction_sets.hpp"
+
 namespace leat::pixels {
 
-HWY_EXPORT(warp_fixed);
-HWY_EXPORT(warp_projected);
+LEAT_KERNEL(warp_fixed);
+LEAT_KERNEL(warp_projected);
 
 void warp_line(const warp_source& from, const fixed_places& places, std::uint8_t* to) noexcept {
-  HWY_DYNAMIC_DISPATCH(warp_fixed)(from, places, to);
+  LEAT_BEST(warp_fixed)(from, places, to);
 }
 void warp_line(const warp_source& from, const projected_places& places, std::uint8_t* to) noexcept {
-  HWY_DYNAMIC_DISPATCH(warp_projected)(from, places, to);
+  LEAT_BEST(warp_projected)(from, places, to);
 }
 
 }  // namespace leat::pixels

@@ -6,6 +6,7 @@
 #include "stages/pixels/resample.hpp"
 #include "stages/pixels/row_writer.hpp"
 #include "tests/pixels/decode_one.hpp"
+#include "tests/support/each_target.hpp"
 #include "tests/support/make_picture.hpp"
 #include "tests/support/seeds.hpp"
 
@@ -14,7 +15,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <array>
@@ -391,10 +391,10 @@ TEST(fused, gives_the_same_bits_on_every_instruction_set) {
     std::mt19937_64 random(seed);
     const pipeline steps(any_chain(random, 70), pixel_rounding::fused);
     std::optional<rgb_picture> first;
-    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-      hwy::SetSupportedTargetsForTest(target);
+    for (const std::int64_t target : testing::targets_here()) {
+      use_instruction_sets(target);
       const made_row row = made(one, encoded, steps, {seed, 0, 1}, {.decimate = true});
-      hwy::SetSupportedTargetsForTest(0);
+      use_instruction_sets(0);
       if (!first) first = row.pixels;
       ASSERT_EQ(row.pixels, *first) << hwy::TargetName(target);
     }

@@ -46,9 +46,13 @@ std::vector<std::int32_t> random_weights(std::mt19937_64& random, int taps) {
 TEST(resample_kernels, are_several_on_this_processor) {
   // The tests below would prove little where only the plain one was compiled.
 #if defined(__x86_64__) || defined(__aarch64__)
-  EXPECT_GE(hwy::SupportedAndGeneratedTargets().size(), 1U);
-  EXPECT_NE(hwy::SupportedAndGeneratedTargets().front(), HWY_EMU128);
+  EXPECT_GE(testing::targets_here().size(), 1U);
+  EXPECT_NE(testing::targets_here().front(), HWY_EMU128);
 #endif
+}
+
+TEST(instruction_sets, are_those_that_highway_finds) {
+  EXPECT_EQ(instruction_sets() & HWY_TARGETS, hwy::SupportedTargets() & HWY_TARGETS);
 }
 
 TEST(resample_kernels, make_a_line_as_the_plain_sum_does_on_every_instruction_set) {

@@ -4,6 +4,7 @@
 #include "base/portable_math.hpp"
 #include "stages/pixels/policies.hpp"
 #include "stages/pixels/recipe.hpp"
+#include "tests/support/each_target.hpp"
 #include "tests/support/reference_warp.hpp"
 #include "tests/support/seeded_random.hpp"
 #include "tests/support/seeds.hpp"
@@ -12,7 +13,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <array>
@@ -103,10 +103,10 @@ TEST(warp, is_its_definition_within_one_level_on_every_instruction_set) {
     for (const filter how : {filter::nearest, filter::bilinear}) {
       const warp what{.from = any_matrix(random, height, width), .how = how, .fill = {255, 7, 100}};
       std::vector<std::uint8_t> first;
-      for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-        hwy::SetSupportedTargetsForTest(target);
+      for (const std::int64_t target : testing::targets_here()) {
+        use_instruction_sets(target);
         planar made = warped(from, what);
-        hwy::SetSupportedTargetsForTest(0);
+        use_instruction_sets(0);
         if (!first.empty()) {
           ASSERT_EQ(made.bytes, first) << hwy::TargetName(target);
           continue;

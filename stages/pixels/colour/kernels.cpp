@@ -301,29 +301,31 @@ void sharpen_inner(const std::uint8_t* above, const std::uint8_t* middle, const 
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "stages/pixels/vectors/instruction_sets.hpp"
+
 namespace leat::pixels {
 
-HWY_EXPORT(scale_line);
-HWY_EXPORT(to_floats);
-HWY_EXPORT(saturate_line);
-HWY_EXPORT(turn_hue_line);
-HWY_EXPORT(grey_line);
-HWY_EXPORT(sum_grey_line);
-HWY_EXPORT(widen_range);
-HWY_EXPORT(blur_across);
-HWY_EXPORT(blur_down);
-HWY_EXPORT(sharpen_inner);
+LEAT_KERNEL(scale_line);
+LEAT_KERNEL(to_floats);
+LEAT_KERNEL(saturate_line);
+LEAT_KERNEL(turn_hue_line);
+LEAT_KERNEL(grey_line);
+LEAT_KERNEL(sum_grey_line);
+LEAT_KERNEL(widen_range);
+LEAT_KERNEL(blur_across);
+LEAT_KERNEL(blur_down);
+LEAT_KERNEL(sharpen_inner);
 
 void saturate_line(const plane_line& line, double factor) noexcept {
-  HWY_DYNAMIC_DISPATCH(saturate_line)
+  LEAT_BEST(saturate_line)
   (line.first, line.width, static_cast<float>(factor), static_cast<float>(1.0 - factor));
 }
 
 void turn_hue_line(const plane_line& line, double shift) noexcept {
-  HWY_DYNAMIC_DISPATCH(turn_hue_line)(line.first, line.width, static_cast<float>(shift * 6));
+  LEAT_BEST(turn_hue_line)(line.first, line.width, static_cast<float>(shift * 6));
 }
 
-void grey_line(const plane_line& line) noexcept { HWY_DYNAMIC_DISPATCH(grey_line)(line.first, line.width); }
+void grey_line(const plane_line& line) noexcept { LEAT_BEST(grey_line)(line.first, line.width); }
 
 void permute_line(const plane_line& line, int order) noexcept {
   constexpr std::array<std::array<std::uint8_t, 3>, 6> orders = {
@@ -343,7 +345,7 @@ void map_line(const plane_line& line, const table& by) noexcept {
 }
 
 std::uint64_t sum_grey_line(const plane_line& line) noexcept {
-  return HWY_DYNAMIC_DISPATCH(sum_grey_line)(line.first, line.width);
+  return LEAT_BEST(sum_grey_line)(line.first, line.width);
 }
 
 // Four parts, so that equal neighbouring values do not wait for one another.
@@ -367,7 +369,7 @@ void count_line(const plane_line& line, value_counts* counts) noexcept {
 
 void widen_range_line(const plane_line& line, value_range& range) noexcept {
   for (std::size_t c = 0; c < 3; ++c) {
-    HWY_DYNAMIC_DISPATCH(widen_range)(line.plane(c), line.width, range.least[c].data(), range.most[c].data());
+    LEAT_BEST(widen_range)(line.plane(c), line.width, range.least[c].data(), range.most[c].data());
   }
 }
 
@@ -385,25 +387,25 @@ std::uint8_t value_range::most_of(std::size_t channel) const noexcept {
 }
 
 void scale_line(const plane_line& line, float factor, float part) noexcept {
-  HWY_DYNAMIC_DISPATCH(scale_line)(line.first, line.width * 3, factor, part);
+  LEAT_BEST(scale_line)(line.first, line.width * 3, factor, part);
 }
 
 void to_floats(const std::uint8_t* from, std::size_t count, float* to) noexcept {
-  HWY_DYNAMIC_DISPATCH(to_floats)(from, count, to);
+  LEAT_BEST(to_floats)(from, count, to);
 }
 
 void blur_across(const float* from, std::size_t count, const float* weights, int radius, std::uint16_t* to) noexcept {
-  HWY_DYNAMIC_DISPATCH(blur_across)(from, count, weights, radius, to);
+  LEAT_BEST(blur_across)(from, count, weights, radius, to);
 }
 
 void blur_down(const std::uint16_t* const* lines, std::size_t count, const std::int32_t* weights, int radius,
                std::uint8_t* to) noexcept {
-  HWY_DYNAMIC_DISPATCH(blur_down)(lines, count, weights, radius, to);
+  LEAT_BEST(blur_down)(lines, count, weights, radius, to);
 }
 
 void sharpen_inner(const std::uint8_t* above, const std::uint8_t* middle, const std::uint8_t* below, std::size_t count,
                    double factor, std::uint8_t* to) noexcept {
-  HWY_DYNAMIC_DISPATCH(sharpen_inner)(above, middle, below, count, static_cast<float>(1.0 - factor), to);
+  LEAT_BEST(sharpen_inner)(above, middle, below, count, static_cast<float>(1.0 - factor), to);
 }
 
 }  // namespace leat::pixels

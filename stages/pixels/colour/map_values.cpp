@@ -36,12 +36,14 @@ void map_values(const std::uint8_t* from, std::size_t count, const std::uint8_t*
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "stages/pixels/vectors/instruction_sets.hpp"
+
 namespace leat::pixels {
 
-HWY_EXPORT(map_values);
+LEAT_KERNEL(map_values);
 
 void map_values(const std::uint8_t* from, std::size_t count, const std::uint8_t* by, std::uint8_t* to) noexcept {
-  HWY_DYNAMIC_DISPATCH(map_values)(from, count, by, to);
+  LEAT_BEST(map_values)(from, count, by, to);
 }
 
 }  // namespace leat::pixels

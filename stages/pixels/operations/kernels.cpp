@@ -399,19 +399,21 @@ void recode_as_jpeg(const picture& to, const std::array<std::int32_t, 64>& luma,
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include "stages/pixels/vectors/instruction_sets.hpp"
+
 namespace leat::pixels {
 
-HWY_EXPORT(median_of_lines);
-HWY_EXPORT(recode_as_jpeg);
+LEAT_KERNEL(median_of_lines);
+LEAT_KERNEL(recode_as_jpeg);
 
 void median_of_lines(const std::uint8_t* const* lines, int side, std::size_t width, std::uint8_t* scratch,
                      std::uint8_t* to) noexcept {
-  HWY_DYNAMIC_DISPATCH(median_of_lines)(lines, side, width, scratch, to);
+  LEAT_BEST(median_of_lines)(lines, side, width, scratch, to);
 }
 
 void recode_as_jpeg(const picture& to, const std::array<std::int32_t, 64>& luma,
                     const std::array<std::int32_t, 64>& chroma, void* scratch) noexcept {
-  HWY_DYNAMIC_DISPATCH(recode_as_jpeg)(to, luma, chroma, scratch);
+  LEAT_BEST(recode_as_jpeg)(to, luma, chroma, scratch);
 }
 
 }  // namespace leat::pixels
