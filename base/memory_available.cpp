@@ -4,10 +4,11 @@
 #include "base/text.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <fstream>
+#include <initializer_list>
 #include <limits>
 #include <optional>
-#include <sstream>
 #include <string_view>
 
 namespace leat {
@@ -28,17 +29,20 @@ std::optional<std::uint64_t> number_in(const std::string& path) {
   }
 }
 
-/// The number behind `key` in a file of "key number" or "key: number kB" lines; 0 where there is none.
-std::uint64_t number_after(const std::string& path, std::string_view key) {
+/// The sum of the numbers behind `keys` in a file of "key number" or "key: number kB" lines; one that is not there counts as 0.
+std::uint64_t sum_behind(const std::string& path, std::initializer_list<std::string_view> keys) {
   std::ifstream file(path);
+  std::uint64_t sum = 0;
   std::string line;
   while (std::getline(file, line)) {
-    std::istringstream words(line);
-    std::string name;
+    const std::string_view name = std::string_view(line).substr(0, line.find_first_of(" \t"));
+    if (std::find(keys.begin(), keys.end(), name) == keys.end()) continue;
+    const std::size_t first = std::min(line.find_first_not_of(" \t", name.size()), line.size());
     std::uint64_t number = 0;
-    if (words >> name >> number && name == key) return number;
+    std::from_chars(line.data() + first, line.data() + line.size(), number);
+    sum += number;
   }
-  return 0;
+  return sum;
 }
 
 struct group_files {
@@ -55,9 +59,8 @@ void tighten(memory_available& found, const control_group& group, const group_fi
   const auto limit = number_in(directory + names.limit);
   const auto used = number_in(directory + names.used);
   if (!limit || !used || *limit == unlimited) return;
-  const std::string stat = directory + "memory.stat";
-  const std::uint64_t cache = number_after(stat, str_cat(names.stat_prefix, "inactive_file")) +
-                              number_after(stat, str_cat(names.stat_prefix, "active_file"));
+  const std::uint64_t cache = sum_behind(directory + "memory.stat", {str_cat(names.stat_prefix, "inactive_file"),
+                                                                     str_cat(names.stat_prefix, "active_file")});
   const std::uint64_t held = *used - std::min(*used, cache);
   const std::uint64_t left = *limit - std::min(*limit, held);
   if (left < found.bytes) found = {left, str_cat("control group ", group.name)};
@@ -66,7 +69,7 @@ void tighten(memory_available& found, const control_group& group, const group_fi
 }  // namespace
 
 memory_available find_memory_available(const std::string& root) {
-  memory_available found{number_after(root + "/proc/meminfo", "MemAvailable:") * 1024, "MemAvailable"};
+  memory_available found{sum_behind(root + "/proc/meminfo", {"MemAvailable:"}) * 1024, "MemAvailable"};
   if (found.bytes == 0) found.bytes = unlimited;  // a sandbox without /proc/meminfo: the groups may still know
   for (const control_group& group : control_groups(root, "memory")) {
     tighten(found, group, group.is_of_version_1 ? version_1 : version_2);
