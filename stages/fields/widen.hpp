@@ -16,7 +16,7 @@ namespace widen_functions {
 
 // Of any alignment: loops over memcpy become vector loads and stores, as those over pointers do.
 template <class From, class To>
-bool widen(const std::byte* from, std::byte* to, std::size_t count) {
+[[gnu::always_inline]] inline bool widen_each(const std::byte* from, std::byte* to, std::size_t count) {
   To all{};
   for (std::size_t i = 0; i < count; ++i) {
     From value;
@@ -26,6 +26,26 @@ bool widen(const std::byte* from, std::byte* to, std::size_t count) {
     if constexpr (sizeof(From) == sizeof(To)) all |= wide;
   }
   return all >= 0;  // Of u32 in i32: what does not fit has the highest bit.
+}
+
+template <class From, class To>
+bool widen_anywhere(const std::byte* from, std::byte* to, std::size_t count) {
+  return widen_each<From, To>(from, to, count);
+}
+
+#if defined(__x86_64__)
+template <class From, class To>
+[[gnu::target("avx2")]] bool widen_by_avx2(const std::byte* from, std::byte* to, std::size_t count) {
+  return widen_each<From, To>(from, to, count);
+}
+#endif
+
+template <class From, class To>
+widen_function widen() noexcept {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) return &widen_by_avx2<From, To>;
+#endif
+  return &widen_anywhere<From, To>;
 }
 
 template <std::size_t Bytes>
@@ -38,17 +58,17 @@ template <class To>
 widen_function widening_to(dtype from) noexcept {
   switch (from) {
     case dtype::u8:
-      return &widen<std::uint8_t, To>;
+      return widen<std::uint8_t, To>();
     case dtype::i8:
-      return &widen<std::int8_t, To>;
+      return widen<std::int8_t, To>();
     case dtype::u16:
-      return &widen<std::uint16_t, To>;
+      return widen<std::uint16_t, To>();
     case dtype::i16:
-      return &widen<std::int16_t, To>;
+      return widen<std::int16_t, To>();
     case dtype::u32:
-      return &widen<std::uint32_t, To>;
+      return widen<std::uint32_t, To>();
     case dtype::i32:
-      return sizeof(To) > 4 ? &widen<std::int32_t, To> : nullptr;
+      return sizeof(To) > 4 ? widen<std::int32_t, To>() : nullptr;
     default:
       return nullptr;
   }

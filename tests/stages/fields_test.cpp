@@ -1,6 +1,7 @@
 // What a sample's encoded parts become: labels, texts, bytes, one's own; and which members a field finds.
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/field_model.hpp"
+#include "stages/fields/widen.hpp"
 #include "stages/pixels/scratch.hpp"
 #include "tests/support/bound_field.hpp"
 #include "tests/support/fake_dataset.hpp"
@@ -330,6 +331,44 @@ TEST(fields, that_the_dataset_lacks_are_refused_naming_those_it_has) {
                     "'; it has jpg, txt, cls (a column); .from(\"jpg\") reads one under a name of your own");
     }
   }
+}
+
+template <class From, class To>
+void expect_widened(dtype from, dtype to) {
+  const widen_function widen = widening(from, to);
+  ASSERT_NE(widen, nullptr);
+  std::vector<std::byte> stored(80 * sizeof(From) + 3);
+  for (std::size_t i = 0; i < stored.size(); ++i) stored[i] = static_cast<std::byte>(37 * i + 150);
+  for (std::size_t count = 0; count <= 80; ++count) {
+    for (std::size_t offset = 0; offset < 4; ++offset) {
+      std::vector<std::byte> made((count + 2) * sizeof(To), std::byte{0xEE});
+      std::vector<std::byte> wanted = made;
+      bool fits = true;
+      for (std::size_t i = 0; i < count; ++i) {
+        From value;
+        std::memcpy(&value, stored.data() + offset + i * sizeof value, sizeof value);
+        const auto wide = static_cast<To>(value);
+        fits = fits && std::in_range<To>(value);
+        std::memcpy(wanted.data() + sizeof wide + i * sizeof wide, &wide, sizeof wide);
+      }
+      ASSERT_EQ(widen(stored.data() + offset, made.data() + sizeof(To), count), fits) << count << " from " << offset;
+      ASSERT_EQ(made, wanted) << count << " from " << offset;
+    }
+  }
+}
+
+TEST(widening, gives_each_number_at_every_length_and_alignment_and_writes_no_other) {
+  expect_widened<std::uint8_t, std::int32_t>(dtype::u8, dtype::i32);
+  expect_widened<std::int8_t, std::int32_t>(dtype::i8, dtype::i32);
+  expect_widened<std::uint16_t, std::int32_t>(dtype::u16, dtype::i32);
+  expect_widened<std::int16_t, std::int32_t>(dtype::i16, dtype::i32);
+  expect_widened<std::uint32_t, std::int32_t>(dtype::u32, dtype::i32);
+  expect_widened<std::uint8_t, std::int64_t>(dtype::u8, dtype::i64);
+  expect_widened<std::int8_t, std::int64_t>(dtype::i8, dtype::i64);
+  expect_widened<std::uint16_t, std::int64_t>(dtype::u16, dtype::i64);
+  expect_widened<std::int16_t, std::int64_t>(dtype::i16, dtype::i64);
+  expect_widened<std::uint32_t, std::int64_t>(dtype::u32, dtype::i64);
+  expect_widened<std::int32_t, std::int64_t>(dtype::i32, dtype::i64);
 }
 
 }  // namespace
