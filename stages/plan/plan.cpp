@@ -124,6 +124,13 @@ class fields_wanted {
   std::optional<std::uint16_t> picked_;
 };
 
+// All of the stored bytes of the one field that it reads.
+bool takes_whole_values(const field_program& program) {
+  const program_facets& facets = program.facets();
+  return program.reads().size() == 1 && program.facts().crop == nullptr && facets.choosing == nullptr &&
+         facets.fetching == nullptr && facets.picking == nullptr;
+}
+
 row_step step_of(datasets::part_form form) noexcept {
   switch (form) {
     case datasets::part_form::stored:
@@ -370,7 +377,28 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
   needs_of_row needs(needs_.begin(), needs_.end());
   planned_before before(programs_.size());
   absl::InlinedVector<std::size_t, 2> needed;
+  // Short values in order, as windows of tokens, cost more to plan than to read: of what plan_row() looks for there is nothing.
+  const auto plan_whole_value = [&](std::uint32_t row) {
+    datasets::part_list parts;
+    draw(needs, plan.picks[row]);
+    dataset_.parts(plan.picks[row].sample, needs, parts);
+    const std::uint16_t field = programs_.front()->reads().front();
+    if (parts.size() != 1 || parts.front().field != field || parts.front().form != datasets::part_form::stored ||
+        parts.front().where.stored_bytes == 0) {
+      return false;
+    }
+    placed_part placed{.where = parts.front().where};
+    placed.where.decoded_bytes = placed.where.stored_bytes;
+    plan.fields[row] = field;
+    plan.steps[row] = row_step::take;
+    std::uint32_t& known = before.reads.leased;
+    if (!join(plan, row, {&placed, 1}, known)) known = add_leased_reads(plan, row, {&placed, 1});
+    return true;
+  };
+  bool whole_values = programs_.size() == 1 && takes_whole_values(*programs_.front()) && !straight_.front() &&
+                      plan.buffers.empty() && dataset_.defects() == 0 && value_bytes_max_ == no_limit;
   for (std::uint32_t row = first; row < end; ++row) {
+    if (whole_values && (whole_values = plan_whole_value(row))) continue;
     needed.assign(plan.buffers.size(), 0);
     plan_row(plan, row, plan.picks[row], needs, {needed.data(), needed.size()}, before);
     for (std::size_t r = 0; r < plan.buffers.size(); ++r) {

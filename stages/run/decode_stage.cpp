@@ -9,9 +9,19 @@
 
 #include <algorithm>
 #include <exception>
+#include <span>
 #include <utility>
 
 namespace leat::stages {
+namespace {
+
+// Counted together when they are made: for each, that takes longer than to copy a short one.
+bool are_of_one_read(const sample_in_flight& a, const sample_in_flight& b) noexcept {
+  return a.owner == b.owner && a.reads.size() == 1 && b.reads.size() == 1 && a.reads.front() == b.reads.front() &&
+         a.fetched == nullptr && b.fetched == nullptr;
+}
+
+}  // namespace
 
 decode_stage::decode_stage(const datasets::dataset_model& dataset,
                            std::span<const std::unique_ptr<field_program>> programs, const batch_layout& layout,
@@ -83,11 +93,28 @@ void decode_stage::make_ready(turn_of_loop& turn) noexcept {
   if (!turn.jobs.empty()) decoders_.post(std::exchange(turn.jobs, {}));
   if (turn.on_loop.empty()) return;
   const std::uint64_t begin_ns = now_ns();
-  for (sample_in_flight* const each : turn.on_loop) make_on_loop(*each, turn.loop);
+  for (std::span<sample_in_flight* const> left = turn.on_loop; !left.empty();) {
+    const auto end = std::find_if_not(left.begin() + 1, left.end(), [&](const sample_in_flight* each) {
+      return are_of_one_read(*left.front(), *each);
+    });
+    const auto rows = left.first(static_cast<std::size_t>(end - left.begin()));
+    make_on_loop(rows, turn);
+    left = left.subspan(rows.size());
+  }
   const std::uint64_t end_ns = now_ns();
   turn.on_loop_ns.add(end_ns - begin_ns);
   if (turn.track != nullptr) turn.track->add({.of = activity::write, .begin_ns = begin_ns, .end_ns = end_ns});
   turn.on_loop.clear();
+  if (!turn.made.empty()) hand_over_made(turn);
+}
+
+void decode_stage::hand_over_made(turn_of_loop& turn) noexcept {
+  hand_over& to = *turn.made.front()->ended_by;
+  if (turn.loop == 0) {  // its thread
+    to.rows_made(turn.made);
+    return turn.made.clear();
+  }
+  posted_.post(loops_.executor(0), [&to, made = std::exchange(turn.made, {})] { to.rows_made(made); });
 }
 
 void decode_stage::decode(sample_in_flight& sample, std::size_t thread) noexcept {
@@ -110,7 +137,8 @@ void decode_stage::decode(sample_in_flight& sample, std::size_t thread) noexcept
     if (seen.track != nullptr && seen.samples.is_due()) note_way(*seen.track, sample, begin_ns, end_ns);
     if (recorded != nullptr) recorded->took(end_ns - begin_ns);
   }
-  made(sample);
+  batch_in_flight& batch = *sample.owner;
+  if (made(sample)) posted_.post(loops_.executor(0), [&batch] { batch.ended_by->rows_made(batch); });
 }
 
 void decode_stage::note_way(timeline_track& where, const sample_in_flight& sample, std::uint64_t decode_begin_ns,
@@ -133,26 +161,34 @@ void decode_stage::note_way(timeline_track& where, const sample_in_flight& sampl
 }
 
 // What turns out to be corrupt is a decode thread's task after all.
-void decode_stage::make_on_loop(sample_in_flight& sample, std::size_t loop) noexcept {
-  try {
-    if (!sample.read_into && !is_unwanted(*sample.owner) &&
-        !decoder_.make_rows(sample, threads_ + static_cast<std::uint32_t>(loop), flags_.stopping_flag())) {
-      return decoders_.post(sample);
+void decode_stage::make_on_loop(std::span<sample_in_flight* const> rows, turn_of_loop& turn) noexcept {
+  const std::uint32_t thread = threads_ + static_cast<std::uint32_t>(turn.loop);
+  std::uint32_t done = 0;
+  sample_in_flight* last = nullptr;  // of those that are done
+  for (sample_in_flight* const each : rows) {
+    try {
+      if (!each->read_into && !is_unwanted(*each->owner) &&
+          !decoder_.make_rows(*each, thread, flags_.stopping_flag())) {
+        decoders_.post(*each);
+        continue;
+      }
+    } catch (...) {
+      each->in_trouble().failure = std::current_exception();
     }
-  } catch (...) {
-    sample.in_trouble().failure = std::current_exception();
+    ++done;
+    last = each;
   }
-  made(sample);
+  if (last == nullptr) return;
+  batch_in_flight& batch = *last->owner;
+  if (made(*last, done)) turn.made.push_back(&batch);
 }
 
-// The end of a sample's work, on the thread that made its row.
-void decode_stage::made(sample_in_flight& sample) noexcept {
+bool decode_stage::made(sample_in_flight& sample, std::uint32_t rows) noexcept {
   batch_in_flight& batch = *sample.owner;
-  reader_stage::release(sample);
+  reader_stage::release(sample, rows);
   // Before the batch can be handed out: who has all batches sees all samples counted.
-  samples_.fetch_add(1, std::memory_order_relaxed);
-  if (batch.samples_missing.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  posted_.post(loops_.executor(0), [&batch] { batch.ended_by->rows_made(batch); });
+  samples_.fetch_add(rows, std::memory_order_relaxed);
+  return batch.samples_missing.fetch_sub(rows, std::memory_order_acq_rel) == rows;
 }
 
 decode_stage::counters decode_stage::count() const noexcept {

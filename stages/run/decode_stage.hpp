@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace leat::stages {
@@ -74,6 +75,7 @@ class decode_stage {
   struct alignas(64) turn_of_loop {
     async::job_list jobs;
     std::vector<sample_in_flight*> on_loop;
+    std::vector<batch_in_flight*> made;  // all of whose rows are
     bool posted = false;
     std::size_t loop = 0;
     timeline_track* track = nullptr;
@@ -89,8 +91,13 @@ class decode_stage {
   };
 
   void make_ready(turn_of_loop& turn) noexcept;
-  void make_on_loop(sample_in_flight& sample, std::size_t loop) noexcept;
-  void made(sample_in_flight& sample) noexcept;
+  /// Rows of one read, or one row.
+  void make_on_loop(std::span<sample_in_flight* const> rows, turn_of_loop& turn) noexcept;
+  /// The end of a sample's work, and of others of the same read, on the thread that made their rows.
+  ///   rows      how many they are
+  ///   returns   whether the batch has all rows now
+  [[nodiscard]] bool made(sample_in_flight& sample, std::uint32_t rows = 1) noexcept;
+  void hand_over_made(turn_of_loop& turn) noexcept;
   /// Its way from the begin of its reads.
   static void note_way(timeline_track& where, const sample_in_flight& sample, std::uint64_t decode_begin_ns,
                        std::uint64_t decode_end_ns) noexcept;

@@ -28,16 +28,18 @@ delivery_item placeholder_of(const delivery_item& item) {
 }  // namespace
 
 void delivery::put(std::uint64_t sequence, delivery_item item) {
+  put_untold(sequence, std::move(item));
+  tell();
+}
+
+void delivery::put_untold(std::uint64_t sequence, delivery_item item) {
   delivery_item dropped;  // Destroyed outside the lock, with its batch.
-  {
-    const mutex_lock lock(mutex_);
-    if (is_skipped(item)) dropped = std::exchange(item, placeholder_of(item));
-    item.arrived_ns = now_ns();
-    ready_.add(item.arrived_ns);
-    arrived_.emplace(sequence, std::move(item));
-    pass_skipped();
-  }
-  pump();
+  const mutex_lock lock(mutex_);
+  if (is_skipped(item)) dropped = std::exchange(item, placeholder_of(item));
+  item.arrived_ns = now_ns();
+  ready_.add(item.arrived_ns);
+  arrived_.emplace(sequence, std::move(item));
+  pass_skipped();
 }
 
 void delivery::end(std::uint64_t sequence, std::uint64_t empty_epochs) {
@@ -46,7 +48,7 @@ void delivery::end(std::uint64_t sequence, std::uint64_t empty_epochs) {
     end_sequence_ = sequence;
     empty_epochs_ = empty_epochs;
   }
-  pump();
+  tell();
 }
 
 void delivery::fail(std::exception_ptr why) {
@@ -54,7 +56,7 @@ void delivery::fail(std::exception_ptr why) {
     const mutex_lock lock(mutex_);
     if (failure_ == nullptr) failure_ = std::move(why);
   }
-  pump();
+  tell();
 }
 
 void delivery::close(std::exception_ptr why) {
@@ -68,7 +70,7 @@ void delivery::close(std::exception_ptr why) {
     receipts_.close(progress_.epoch);
     if (failure_ == nullptr) failure_ = std::move(why);
   }
-  pump();
+  tell();
 }
 
 void delivery::begin_call(std::uint64_t call) {
@@ -105,7 +107,7 @@ bool delivery::begin(std::uint64_t call, detail::wait_completion done) {
     done.complete(std::current_exception());
     return false;
   }
-  pump();
+  tell();
   return waits_for_consumer;
 }
 
@@ -226,7 +228,7 @@ std::optional<std::uint32_t> delivery::skip_epoch() {
   return skip_before_;
 }
 
-// The caller calls pump() after it, unless no call waits.
+// The caller calls tell() after it, unless no call waits.
 void delivery::pass_skipped() {
   for (auto first = arrived_.find(next_sequence_); first != arrived_.end() && is_skipped(first->second);
        first = arrived_.find(next_sequence_)) {
@@ -278,8 +280,7 @@ bool delivery::has_next() const {
          (end_sequence_ && next_sequence_ >= *end_sequence_);
 }
 
-// Tells the call that waits, if there is one and something for it.
-void delivery::pump() {
+void delivery::tell() {
   detail::wait_completion told;
   {
     const mutex_lock lock(mutex_);

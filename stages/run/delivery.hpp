@@ -67,7 +67,7 @@ struct delivery_limits {
 
 /// One call at a time waits for the next batch, from its begin until it takes it or gives up. It is told once there is something, and
 /// what that is is decided when it takes it.
-/// Thread: put(), fail(), end() and give_up() from any; calls and skip_epoch() from one at a time.
+/// Thread: put(), put_untold(), tell(), fail(), end() and give_up() from any; calls and skip_epoch() from one at a time.
 class delivery final : public detail::turn_giver {
  public:
   /// What next() gives: a batch, the end of an epoch, or why there is none.
@@ -122,6 +122,10 @@ class delivery final : public detail::turn_giver {
 
   /// The item of place `sequence`; places are 0, 1, 2, ... and each is put once.
   void put(std::uint64_t sequence, delivery_item item);
+  /// The same for one of several that come at once: tell() follows the last of them.
+  void put_untold(std::uint64_t sequence, delivery_item item);
+  /// Tells the call that waits, if there is one and something for it.
+  void tell() ABSL_LOCKS_EXCLUDED(mutex_);
   /// Nothing comes at `sequence` or after it: from there on next() says nullopt. The first `empty_epochs` of these are
   /// ends of epochs that have no batch.
   void end(std::uint64_t sequence, std::uint64_t empty_epochs = 0);
@@ -177,7 +181,6 @@ class delivery final : public detail::turn_giver {
     return item.epoch < skip_before_;
   }
   void pass_skipped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void pump() ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] taken hand_out(delivery_item item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(taking_);
   void go_on_after(const delivery_item& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_, taking_);
 

@@ -22,6 +22,9 @@ namespace {
 // A look at a file is a hop to another thread and back: of small batches, which take some 100 us, as much as all the rest.
 constexpr std::uint64_t between_checks_ns = 1'000'000;
 
+// To wake the consumer for each of several small batches takes as long as making them. No batch waits longer for those behind it.
+constexpr std::uint64_t untold_ns_max = 20'000;
+
 // Where those pieces lie whose samples are not corrupt. One that is keeps its number: what follows it is not numbered anew.
 void note_pieces(const batch_in_flight& batch, batch::state& to) {
   const batch_plan& plan = batch.plan;
@@ -96,6 +99,20 @@ void hand_over::rows_made(batch_in_flight& batch) noexcept {
   } catch (...) {
     events_.broken(std::current_exception());
   }
+}
+
+void hand_over::rows_made(std::span<batch_in_flight* const> batches) noexcept {
+  tells_later_ = batches.size() > 1;
+  std::uint64_t told_ns = tells_later_ ? now_ns() : 0;
+  for (batch_in_flight* const each : batches) {
+    rows_made(*each);
+    if (!tells_later_) continue;
+    if (const std::uint64_t now = now_ns(); now - told_ns > untold_ns_max) {
+      told_ns = now;
+      delivery_.tell();
+    }
+  }
+  if (std::exchange(tells_later_, false)) delivery_.tell();
 }
 
 // Rows of substitutes are new ones: it is asked again.
@@ -339,7 +356,12 @@ void hand_over::sent(transfer_operation& operation) noexcept {
   }
   // The batch object is retired on the I/O thread; after the put, the consumer may destroy the loader.
   self.posted_.post(self.loops_.executor(0), [&self, &batch] { self.batches_->retire(batch); });
-  self.delivery_.put(sequence, std::move(item));
+  const bool tells_later = self.loops_.executor(0).running_in_this_thread() && self.tells_later_;
+  if (tells_later) {
+    self.delivery_.put_untold(sequence, std::move(item));
+  } else {
+    self.delivery_.put(sequence, std::move(item));
+  }
 }
 
 // One batch after the other: what comes while another is under way has its turn when that has ended.

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -63,6 +64,8 @@ class hand_over {
 
   /// All rows of the batch are there, or known not to be.
   void rows_made(batch_in_flight& batch) noexcept;
+  /// The same of several batches, whose consumer is woken once for those that can be handed out.
+  void rows_made(std::span<batch_in_flight* const> batches) noexcept;
   /// A batch that nobody wants any more: its place in the order is left.
   void drop(batch_in_flight& batch);
   /// The run ends in the batch's turn; nothing of it is handed out.
@@ -106,6 +109,7 @@ class hand_over {
   decode_stage* rows_ = nullptr;
   batch_table* batches_ = nullptr;
   async::scope* children_ = nullptr;
+  bool tells_later_ = false;  // the consumer; the first I/O thread's
   std::atomic<std::uint64_t> collated_{0};
   std::atomic<std::uint64_t> collated_bytes_{0};
   std::atomic<std::uint64_t> transferred_{0};

@@ -513,16 +513,16 @@ asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_in_flig
   if (is_last(sample)) events_.ready(sample, 0);
 }
 
-void reader_stage::release(sample_in_flight& sample) noexcept {
+void reader_stage::release(sample_in_flight& sample, std::uint32_t rows) noexcept {
   for (const std::uint32_t index : sample.reads) {
     const read_in_flight& read = sample.owner->reads[index];
     if (read.direct_to_row) continue;
     read_in_flight& holder = sample.owner->reads[read.holder];
-    if (holder.users.fetch_sub(1, std::memory_order_acq_rel) == 1) holder.memory = {};
+    if (holder.users.fetch_sub(rows, std::memory_order_acq_rel) == rows) holder.memory = {};
   }
   // The last access to these reads: from here on the planner may reuse them.
   for (const std::uint32_t index : sample.reads) {
-    if (sample.owner->reads[index].rows_left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    if (sample.owner->reads[index].rows_left.fetch_sub(rows, std::memory_order_acq_rel) == rows) {
       sample.owner->reads_idle.fetch_add(1, std::memory_order_release);
     }
   }

@@ -85,8 +85,10 @@ class reader_stage {
   /// The block's boxes lie in their rows, or it is damaged: the rows that waited for it go on. Thread: the loop's that reads the batch.
   void settle_block(block_in_flight& block) noexcept;
 
-  /// The sample's bytes are no longer needed. Thread: any.
-  static void release(sample_in_flight& sample) noexcept;
+  /// The bytes of the sample are no longer needed, and those of other rows of the same read.
+  ///   rows   how many they are in all
+  /// Thread: any.
+  static void release(sample_in_flight& sample, std::uint32_t rows = 1) noexcept;
 
   /// Cancels all reads in flight and all that are started later; each read still completes.
   void cancel() { sources_.cancel(); }

@@ -115,6 +115,24 @@ TEST(delivery, hands_out_in_order_what_arrives_in_any) {
   });
 }
 
+TEST(delivery, tells_once_of_several_that_come_at_once) {
+  const auto from = std::make_shared<delivery>(journal());
+  consumer trainer(from);
+  const auto first = trainer.next();
+  from->put_untold(0, item_of(0));
+  from->put_untold(1, item_of(1));
+  trainer.turn();
+  EXPECT_FALSE(first->completed);
+  from->tell();
+  trainer.turn();
+  ASSERT_TRUE(first->completed && first->got);
+  EXPECT_EQ(first->got->index(), 0U);
+  const auto second = trainer.next();
+  trainer.turn();
+  ASSERT_TRUE(second->completed && second->got) << "it was there already";
+  EXPECT_EQ(second->got->index(), 1U);
+}
+
 TEST(delivery, says_nullopt_at_the_end_of_an_epoch_and_for_ever_at_the_end_of_the_run) {
   const auto from = std::make_shared<delivery>(journal());
   delivery& line = *from;
