@@ -195,7 +195,7 @@ class loader::pipeline final : public line_events {
                  .io_threads = io_threads_at_first(run_, options_),
                  .connections = options_.tune == tuning::on ? stages::connections_at_first : 0},
                 batch_pool_, io_, reads_, rows_),
-        tuner_(options_.tune == tuning::on, depths_, *timeline_),
+        tuner_(options_.tune == tuning::on, depths_, rows_, *timeline_),
         stalls_(options_.timeline, options_.world.rank, *timeline_, delivery_) {
     if (options_.reader.direct == choice::on) reads_.check_first_files();  // before others have been given references
     transfer_->prepare({.batch_bytes_max = memory_.shown.batch_bytes,

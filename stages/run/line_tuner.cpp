@@ -1,20 +1,35 @@
 #include "stages/run/line_tuner.hpp"
 
+#include "async/thread_pool.hpp"
 #include "stages/observe/timeline.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace leat::stages {
 
 void line_tuner::see(const verdict& window, double at_s, std::uint64_t at_ns) {
   if (!on_) return;
-  const std::optional<tuning_change> change = tuner_.see(window);
+  const std::optional<tuning_change> change = tuner_.see(window, decode_on_cores());
   if (change) depths_.set(change->to);
   const mutex_lock lock(mutex_);
   frozen_ = tuner_.is_frozen();
   if (change) remember(*change, window, at_s, at_ns);
+}
+
+double line_tuner::decode_on_cores() {
+  job_time now;
+  for (const async::thread_pool::thread_counters& each : rows_.count_threads()) {
+    now.busy_ns += each.busy_ns;
+    now.cpu_ns += each.cpu_ns;
+  }
+  const job_time before = std::exchange(jobs_before_, now);
+  if (now.busy_ns <= before.busy_ns || now.cpu_ns <= before.cpu_ns) return 1;
+  return std::min(1.0,
+                  static_cast<double>(now.cpu_ns - before.cpu_ns) / static_cast<double>(now.busy_ns - before.busy_ns));
 }
 
 void line_tuner::remember(const tuning_change& change, const verdict& window, double at_s, std::uint64_t at_ns) {

@@ -3,6 +3,7 @@
 
 #include "base/mutex.hpp"
 #include "stages/run/concurrency_limits.hpp"
+#include "stages/run/decode_stage.hpp"
 #include "stages/run/tuner.hpp"
 
 #include <leat/stats.hpp>
@@ -23,8 +24,8 @@ class line_tuner {
 
   ///   on   otherwise it changes nothing
   ///   seen   each step is noted there
-  line_tuner(bool on, depth_control& depths, timeline& seen)
-      : on_(on), depths_(depths), seen_(seen), tuner_(depths.now(), depths.most()) {}
+  line_tuner(bool on, depth_control& depths, const decode_stage& rows, timeline& seen)
+      : on_(on), depths_(depths), rows_(rows), seen_(seen), tuner_(depths.now(), depths.most()) {}
 
   [[nodiscard]] bool on() const noexcept { return on_; }
   /// A window has ended. Thread: the one that hands out batches, one at a time.
@@ -34,13 +35,22 @@ class line_tuner {
   [[nodiscard]] tuning_stats count() const;
 
  private:
+  struct job_time {
+    std::uint64_t busy_ns = 0;
+    std::uint64_t cpu_ns = 0;
+  };
+  /// Of the decode threads' jobs since the last call: the share of their time in which they had a core.
+  double decode_on_cores();
   void remember(const tuning_change& change, const verdict& window, double at_s, std::uint64_t at_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const bool on_;
   depth_control& depths_;
+  const decode_stage& rows_;
   timeline& seen_;
-  tuner tuner_;  // of the thread that hands out
+  // Of the thread that hands out:
+  tuner tuner_;
+  job_time jobs_before_;
   mutable mutex mutex_;
   std::deque<tuning_step> steps_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t steps_in_all_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -11,10 +11,20 @@ constexpr double least_gain = 1.02;
 // Of the threads that the consumer's rate takes, that it gets; so many too many are worth a change.
 constexpr double threads_kept = 1.2;
 constexpr double threads_spare = 1.25;
+// Decode threads that have a core for less of their jobs' time take it from others as well; fewer are tried if, with cores of their own,
+// they would do so much more than is wanted.
+constexpr double crowded = 0.9;
+constexpr double enough = 1.05;
 // Until a setting that gained nothing, or one that was missed when it was given back, is tried again; twice as long each time.
 constexpr std::uint32_t rest_after_growing = 12;
 constexpr std::uint32_t rest_after_giving_back = 16;
 constexpr std::uint32_t doublings_max = 8;
+
+bottleneck slower_part(const verdict& window) {
+  if (!(window.read.per_s > 0)) return bottleneck::decode;
+  const bool reads = !(window.decode.per_s > 0) || window.read.per_s < window.decode.per_s;
+  return reads ? bottleneck::read : bottleneck::decode;
+}
 
 std::uint32_t rounded_up(double value, std::uint32_t least, std::uint32_t most) {
   if (!(value > least)) return least;
@@ -23,43 +33,57 @@ std::uint32_t rounded_up(double value, std::uint32_t least, std::uint32_t most) 
 
 }  // namespace
 
-std::optional<tuning_change> tuner::see(const verdict& window) {
+std::optional<tuning_change> tuner::see(const verdict& window, double decode_on_cores) {
   if (window.who == bottleneck::unknown || !(window.samples_per_s > 0)) return std::nullopt;
   ++window_;
   if (tried_) {
     const tried change = *tried_;
     tried_.reset();
-    if (has_failed(change, window)) {
+    if (has_failed(change, window, decode_on_cores < crowded)) {
       const concurrency_limits failed = now_;
-      if (change.gives_back) too_few_threads_ = failed.decode_threads;
-      let_rest(change.before, change.gives_back ? rest_after_giving_back : rest_after_growing);
+      const bool grew = change.why == reason::grows;
+      if (!grew) too_few_threads_ = failed.decode_threads;
+      let_rest(change.before, grew ? rest_after_growing : rest_after_giving_back);
       now_ = change.before;
       quiet_ = 0;
-      return tuning_change{failed, now_, change.gives_back ? "missed" : "no gain"};
+      return tuning_change{failed, now_, grew ? "no gain" : "missed"};
     }
   }
   const bool stalls = window.stall_share > little_stall;
   stalled_ = window.stall_share > 2 * little_stall ? stalled_ + 1 : 0;
   if (is_frozen() && stalled_ >= stalled_windows) quiet_ = 0;
   std::optional<tuning_change> change;
-  if (!is_frozen()) change = stalls ? grow(window) : give_back(window);
+  reason why = stalls ? reason::grows : reason::gives_back;
+  if (!is_frozen()) {
+    change = stalls ? grow(window) : give_back(window);
+    if (!change) {
+      why = reason::makes_room;
+      change = make_room(window, decode_on_cores);
+    }
+  }
   if (!change) {
     quiet_ = std::min(quiet_ + 1, quiet_windows);
     return std::nullopt;
   }
   quiet_ = 0;
-  tried_ = tried{
-      .before = now_, .samples_per_s = window.samples_per_s, .stall_share = window.stall_share, .gives_back = !stalls};
+  tried_ = tried{.before = now_, .samples_per_s = window.samples_per_s, .why = why};
   now_ = change->to;
   return change;
 }
 
-bool tuner::has_failed(const tried& change, const verdict& window) const noexcept {
-  if (change.gives_back) {
-    return window.stall_share > little_stall || window.samples_per_s * least_gain < change.samples_per_s;
+bool tuner::has_failed(const tried& change, const verdict& window, bool is_crowded) const noexcept {
+  const bool stalls = window.stall_share > little_stall;
+  const bool lost = window.samples_per_s * least_gain < change.samples_per_s;
+  const bool gained = window.samples_per_s >= change.samples_per_s * least_gain;
+  switch (change.why) {
+    case reason::gives_back:
+      return stalls || lost;
+    case reason::makes_room:  // A trainer whose steps take less time may wait now and then.
+      return lost || (stalls && !gained);
+    case reason::grows:  // More threads can end a stall by making the trainer slower.
+      return (stalls && !gained) || (is_crowded && lost);
   }
-  const bool ended_the_stall = window.stall_share <= little_stall;
-  return !ended_the_stall && window.samples_per_s < change.samples_per_s * least_gain;
+  return false;
 }
 
 void tuner::let_rest(const concurrency_limits& other, std::uint32_t windows) noexcept {
@@ -80,6 +104,8 @@ std::optional<tuning_change> tuner::grow(const verdict& window) const {
   if (window.also) grow_for(*window.also, window, to);
   // More batches ahead help whoever is fast enough on average.
   if (to == now_ && window.who != bottleneck::transfer) grow_for(bottleneck::variance, window, to);
+  // Where the counts contradict each other (others take cores, say), what seems to be the slower one is worth a window.
+  if (to == now_ && window.who == bottleneck::unclear) grow_for(slower_part(window), window, to);
   if (to == now_) return std::nullopt;
   return tuning_change{now_, to, name(window.who)};
 }
@@ -130,12 +156,34 @@ std::optional<tuning_change> tuner::give_back(const verdict& window) const {
   const double made = window.decode.per_s;
   if (rests(threads) || now_.decode_threads <= 1 || !(asked > 0) || !(made > 0)) return std::nullopt;
   if (made * (now_.decode_threads - 1) < threads_spare * asked * now_.decode_threads) return std::nullopt;
-  concurrency_limits to = now_;
-  // Where that was too few before, half way there.
-  const std::uint32_t least = too_few_threads_ == 0 ? 1 : (too_few_threads_ + now_.decode_threads + 1) / 2;
+  const std::uint32_t least = least_threads();
   if (least >= now_.decode_threads) return std::nullopt;
+  concurrency_limits to = now_;
   to.decode_threads = rounded_up(threads_kept * now_.decode_threads * asked / made, least, now_.decode_threads - 1);
   return tuning_change{now_, to, "to spare"};
+}
+
+// Where some were too few before, half way there.
+std::uint32_t tuner::least_threads() const noexcept {
+  return too_few_threads_ == 0 ? 1 : (too_few_threads_ + now_.decode_threads + 1) / 2;
+}
+
+// What a job waits for a core looks like work to the verdict: without it a thread makes more. A job may also have waited for something
+// else, so that no more than half of the threads go at once.
+std::optional<tuning_change> tuner::make_room(const verdict& window, double decode_on_cores) const {
+  const double made = window.decode.per_s;
+  const std::uint32_t threads_now = now_.decode_threads;
+  if (rests(threads) || threads_now <= 1 || !(made > 0)) return std::nullopt;
+  if (!(decode_on_cores > 0) || decode_on_cores >= crowded) return std::nullopt;
+  const bool stalls = window.stall_share > little_stall;
+  const double wanted = stalls ? window.samples_per_s : window.consumer.per_s;
+  const double of_one = made / threads_now / decode_on_cores;
+  if (!(wanted > 0) || of_one * (threads_now - 1) < enough * wanted) return std::nullopt;
+  const std::uint32_t least = std::max(least_threads(), (threads_now + 1) / 2);
+  if (least >= threads_now) return std::nullopt;
+  concurrency_limits to = now_;
+  to.decode_threads = rounded_up(threads_kept * wanted / of_one, least, threads_now - 1);
+  return tuning_change{now_, to, stalls ? name(window.who) : "to spare"};
 }
 
 }  // namespace leat::stages

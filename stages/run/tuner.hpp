@@ -21,7 +21,8 @@ struct tuning_change {
 
 /// Looks at one window after the other. While the trainer waits, more is given to the part that the verdict names; the window after it
 /// judges, and what has gained nothing is undone and rests, each time for twice as long. Where the trainer hardly waits, decode threads
-/// are given back. Ten windows without a change end it, until the trainer waits again.
+/// are given back; where decode threads wait for cores, fewer are tried, which leaves cores to the trainer and to I/O threads. Ten windows
+/// without a change end it, until the trainer waits again.
 class tuner {
  public:
   /// Of its time the trainer may wait.
@@ -35,27 +36,30 @@ class tuner {
   tuner(const concurrency_limits& now, const concurrency_limits& most) noexcept : now_(now), most_(most) {}
 
   /// What to set after this window; nothing where all stays as it is. Windows that say nothing are passed over.
-  [[nodiscard]] std::optional<tuning_change> see(const verdict& window);
+  ///   decode_on_cores   share of their jobs' time in which decode threads had a core; 1: all of it, or not known
+  [[nodiscard]] std::optional<tuning_change> see(const verdict& window, double decode_on_cores = 1);
 
   [[nodiscard]] const concurrency_limits& now() const noexcept { return now_; }
   [[nodiscard]] bool is_frozen() const noexcept { return quiet_ >= quiet_windows; }
 
  private:
   enum knob : std::uint8_t { threads, depth, batches, readers, lines, knobs };
+  enum class reason : std::uint8_t { grows, gives_back, makes_room };
   struct tried {
     concurrency_limits before;
     double samples_per_s = 0;
-    double stall_share = 0;
-    bool gives_back = false;
+    reason why = reason::grows;
   };
 
-  [[nodiscard]] bool has_failed(const tried& change, const verdict& window) const noexcept;
+  [[nodiscard]] bool has_failed(const tried& change, const verdict& window, bool is_crowded) const noexcept;
   void let_rest(const concurrency_limits& other, std::uint32_t windows) noexcept;
   [[nodiscard]] bool rests(knob which) const noexcept { return window_ < rests_until_[which]; }
   [[nodiscard]] std::optional<tuning_change> grow(const verdict& window) const;
   void grow_for(bottleneck part, const verdict& window, concurrency_limits& to) const noexcept;
   void grow_io_threads(const verdict& window, concurrency_limits& to) const noexcept;
   [[nodiscard]] std::optional<tuning_change> give_back(const verdict& window) const;
+  [[nodiscard]] std::optional<tuning_change> make_room(const verdict& window, double decode_on_cores) const;
+  [[nodiscard]] std::uint32_t least_threads() const noexcept;
 
   concurrency_limits now_;
   const concurrency_limits most_;

@@ -67,7 +67,7 @@ tuned_run tune(virtual_line_options options, const concurrency_limits& start, st
     const verdict found = judge(counts, line.setting());
     seen.rates.push_back(found.samples_per_s);
     seen.stall_at_the_end = found.stall_share;
-    const std::optional<tuning_change> change = tuned.see(found);
+    const std::optional<tuning_change> change = tuned.see(found, line.decode_on_cores());
     if (!change) continue;
     seen.changes.push_back(window);
     EXPECT_EQ(change->to, tuned.now());
@@ -135,6 +135,20 @@ virtual_line_options draw_machine_with_a_store(std::mt19937_64& random) {
   drawn.channels = static_cast<unsigned>(between(48, 512));
   drawn.batch = 32;
   drawn.step_s *= 2;
+  return drawn;
+}
+
+// Machines of 2 to 8 cores, up to half of which a trainer's steps compute on. Jobs take 0.3 to 1.2 times the cores that are left.
+virtual_line_options draw_machine_with_a_trainer_that_computes(std::mt19937_64& random) {
+  virtual_line_options drawn = draw_machine(random);
+  drawn.cores = std::uniform_int_distribution<unsigned>(2, 8)(random);
+  drawn.step_cores = std::uniform_int_distribution<unsigned>(1, drawn.cores / 2)(random);
+  drawn.step_s = 20e-3;
+  drawn.read_s = 100e-6;
+  drawn.bus_s = 1e-6;
+  drawn.copy_s = 1e-5;
+  const double left = std::uniform_real_distribution<double>(0.3, 1.2)(random) * (drawn.cores - drawn.step_cores);
+  drawn.decode_s = left * drawn.step_s / drawn.batch;
   return drawn;
 }
 
@@ -235,6 +249,52 @@ TEST(tuner, gives_back_the_cores_that_a_slow_trainer_does_not_need) {
   RecordProperty("given_back", given_back);
 }
 
+// As many decode threads as cores take them from a trainer that computes: its steps take longer, and nothing seems to wait.
+TEST(tuner, leaves_cores_to_a_trainer_that_computes_on_100_machines) {
+  std::mt19937_64 random(11);
+  int good = 0;
+  int slow_at_first = 0;
+  int undisturbed = 0;
+  int could_be = 0;
+  std::string missed;
+  for (int i = 0; i < 100; ++i) {
+    virtual_line_options options = draw_machine_with_a_trainer_that_computes(random);
+    const concurrency_limits start = {
+        .batches = 12, .queue_depth = 256, .decode_threads = options.cores, .io_threads = 1};
+    const tuned_run seen = tune(options, start, 40);
+    options.reads_at_a_time = start.queue_depth;
+    options.batches = start.batches;
+    double best = 0;
+    for (unsigned threads = 1; threads <= options.cores; ++threads) {
+      options.decode_threads = threads;
+      best = std::max(best, leat::testing::throughput_of(options));
+    }
+    EXPECT_FALSE(seen.exceeded);
+    const auto late = std::count_if(seen.changes.begin(), seen.changes.end(), [](std::size_t at) { return at >= 30; });
+    EXPECT_LE(late, 4) << "of 10 windows, seed " << options.seed;
+    const double at_the_end = mean_of_last(seen.rates, 10);
+    good += at_the_end >= 0.95 * best ? 1 : 0;
+    slow_at_first += seen.rates.front() < 0.95 * best ? 1 : 0;
+    const double alone = options.batch / options.step_s;
+    could_be += best >= 0.97 * alone ? 1 : 0;
+    undisturbed += best >= 0.97 * alone && at_the_end >= alone / 1.05 ? 1 : 0;
+    if (at_the_end < 0.95 * best) {
+      missed += std::to_string(at_the_end / best) + " of " + std::to_string(best / alone) + ", " +
+                std::to_string(options.cores) + " cores less " + std::to_string(options.step_cores) + ", from " +
+                std::to_string(seen.rates.front() / best) + " with " + std::to_string(seen.at_the_end.decode_threads) +
+                " (seed " + std::to_string(options.seed) + ")\n";
+    }
+  }
+  EXPECT_GE(slow_at_first, 40);
+  EXPECT_GE(good, 95) << missed;
+  EXPECT_GE(could_be, 40);
+  EXPECT_GE(undisturbed, could_be * 95 / 100) << "of " << could_be;
+  RecordProperty("good", good);
+  RecordProperty("slow_at_first", slow_at_first);
+  RecordProperty("undisturbed", undisturbed);
+  RecordProperty("could_be", could_be);
+}
+
 TEST(tuner, is_never_restless_with_tails_bursts_drift_and_neighbours) {
   std::mt19937_64 random(8);
   for (int i = 0; i < 100; ++i) {
@@ -328,6 +388,88 @@ TEST(tuner, gives_what_was_given_back_again_when_it_is_missed) {
   ASSERT_TRUE(taken);
   EXPECT_EQ(taken->to.decode_threads, 12U);
   EXPECT_EQ(taken->why, "missed");
+}
+
+TEST(tuner, tries_fewer_threads_where_they_wait_for_cores_that_the_trainer_computes_on) {
+  const concurrency_limits two = {.batches = 12, .queue_depth = 256, .decode_threads = 2};
+  verdict crowded = window_of(bottleneck::consumer, 1'000, 0);
+  crowded.decode.per_s = 1'600;  // two thirds of what a thread makes that has a core
+  crowded.consumer.per_s = 1'000;
+  tuner tuned(two, most);
+  EXPECT_FALSE(tuned.see(crowded, 1)) << "800 are too few";
+  const auto fewer = tuned.see(crowded, 0.66);
+  ASSERT_TRUE(fewer);
+  EXPECT_EQ(fewer->to.decode_threads, 1U);
+  EXPECT_EQ(fewer->why, "to spare");
+  // Steps take less time by more than the trainer waits.
+  static_cast<void>(tuned.see(window_of(bottleneck::consumer, 1'100, 0.03), 1));
+  EXPECT_EQ(tuned.now().decode_threads, 1U);
+
+  // More of them ended the wait, and made the trainer slower by more than that.
+  tuner grown({.batches = 12, .queue_depth = 256, .decode_threads = 1}, two);
+  ASSERT_TRUE(grown.see(window_of(bottleneck::decode, 1'000, 0.03), 1));
+  EXPECT_EQ(grown.now().decode_threads, 2U);
+  const auto undone = grown.see(window_of(bottleneck::consumer, 900, 0), 0.66);
+  ASSERT_TRUE(undone);
+  EXPECT_EQ(undone->to.decode_threads, 1U);
+  EXPECT_EQ(undone->why, "no gain");
+
+  for (const verdict& worse : {window_of(bottleneck::decode, 1'000, 0.03), window_of(bottleneck::decode, 970, 0)}) {
+    tuner other(two, most);
+    ASSERT_TRUE(other.see(crowded, 0.66));
+    const auto again = other.see(worse, 1);
+    ASSERT_TRUE(again) << worse.samples_per_s;
+    EXPECT_EQ(again->to.decode_threads, 2U);
+    EXPECT_EQ(again->why, "missed");
+    EXPECT_FALSE(other.see(crowded, 0.66)) << "it rests";
+  }
+}
+
+// As of records beside other programs, which stop the one I/O thread now and then.
+TEST(tuner, tries_more_of_the_slower_part_where_the_counts_contradict_each_other) {
+  const concurrency_limits start = {.batches = 12, .queue_depth = 256, .decode_threads = 4, .io_threads = 1};
+  verdict odd = window_of(bottleneck::unclear, 1'000, 0.9);
+  odd.next.reset();
+  odd.read = {.per_s = 1'400};
+  odd.io_threads_limit = true;
+  odd.decode.per_s = 0;  // nothing to do
+  tuner of_reads(start, most);
+  const auto more = of_reads.see(odd);
+  ASSERT_TRUE(more);
+  EXPECT_EQ(more->to.io_threads, 2U);
+  EXPECT_EQ(more->to.decode_threads, 4U);
+  EXPECT_EQ(more->why, "unclear");
+  const auto undone = of_reads.see(odd);
+  ASSERT_TRUE(undone);
+  EXPECT_EQ(undone->to.io_threads, 1U);
+  EXPECT_FALSE(of_reads.see(odd)) << "it rests";
+
+  odd.decode.per_s = 1'300;
+  tuner of_decode(start, most);
+  const auto threads = of_decode.see(odd);
+  ASSERT_TRUE(threads);
+  EXPECT_EQ(threads->to.decode_threads, 8U);
+  EXPECT_EQ(threads->to.io_threads, 1U);
+}
+
+TEST(tuner, gives_an_io_thread_the_core_that_decode_threads_take_from_it) {
+  const concurrency_limits all = {.batches = 12, .queue_depth = 256, .decode_threads = 2, .io_threads = 4};
+  verdict slow = window_of(bottleneck::read, 1'000, 0.9);
+  slow.io_threads_limit = true;
+  slow.decode.per_s = 3'000;
+  tuner tuned(all, most);
+  EXPECT_FALSE(tuned.see(slow, 1));
+  const auto fewer = tuned.see(slow, 0.6);
+  ASSERT_TRUE(fewer);
+  EXPECT_EQ(fewer->to.decode_threads, 1U);
+  EXPECT_EQ(fewer->why, "read");
+  const auto again = tuned.see(slow, 0.6);
+  ASSERT_TRUE(again) << "no gain";
+  EXPECT_EQ(again->to.decode_threads, 2U);
+  // With decode threads that are busy all the time it is the cores that are too few.
+  tuner busy(all, most);
+  slow.decode.per_s = 1'000;
+  EXPECT_FALSE(busy.see(slow, 0.6));
 }
 
 TEST(tuner, asks_a_store_by_twice_as_many_connections_and_undoes_what_gains_nothing) {

@@ -31,10 +31,24 @@ void virtual_line::pass_time() {
   if (!wants_more) batch_wait_s_ += passed;
   read_s_ += passed * reading_;
   decode_s_ += passed * decoding_;
+  decode_cpu_s_ += passed * decoding_ / crowd();
   decode_wait_s_ += passed * static_cast<double>(to_decode_.size());
   ready_s_ += passed * static_cast<double>(ready_.size());
   if (copying_) copy_s_ += passed;
   (stepping_ ? step_s_ : stalled_s_) += passed;
+  if (stepping_) step_left_s_ -= options_.step_cores > 0 ? passed / crowd() : passed;
+}
+
+// With more threads busy than there are cores, all are slower. A step that computes on none is a thread all the same.
+double virtual_line::crowd() const {
+  const double of_trainer = options_.step_cores == 0 ? 1 : stepping_ ? options_.step_cores : 0;
+  return std::max(1.0, (decoding_ + of_trainer) / options_.cores);
+}
+
+// Each time the crowd may be another one.
+void virtual_line::end_step_later() {
+  const double left_s = std::max(0.0, step_left_s_) * (options_.step_cores > 0 ? crowd() : 1);
+  events_.push({now_s_ + left_s, step_ended, ++step_event_});
 }
 
 void virtual_line::start_read() {
@@ -55,18 +69,16 @@ void virtual_line::start_read() {
   ++next_read_;
 }
 
-// With more threads busy than there are cores, all are slower.
 void virtual_line::start_decode() {
   const std::uint64_t sample = to_decode_.front();
   to_decode_.pop_front();
   ++decoding_;
-  const double crowd = std::max(1.0, static_cast<double>(decoding_ + 1) / options_.cores);
   double mean_s = options_.decode_s;
   if (options_.decode_tail > 0) {
     const bool is_long = std::uniform_real_distribution<double>(0, 1)(random_) < options_.decode_tail;
     mean_s *= is_long ? 50 : 1;
   }
-  events_.push({now_s_ + draw(mean_s, options_.decode_sigma) * crowd, decode_ended, sample});
+  events_.push({now_s_ + draw(mean_s, options_.decode_sigma) * crowd(), decode_ended, sample});
 }
 
 void virtual_line::pump() {
@@ -81,10 +93,11 @@ void virtual_line::pump() {
   if (!stepping_ && !ready_.empty()) {
     ready_.pop_front();
     stepping_ = true;
-    double step_s = draw(options_.step_s, 0.05);
-    if (options_.burst_s > 0 && consumed_ % 16 == 15) step_s += options_.burst_s;
-    events_.push({now_s_ + step_s, step_ended, consumed_});
+    step_left_s_ = draw(options_.step_s, 0.05);
+    if (options_.burst_s > 0 && consumed_ % 16 == 15) step_left_s_ += options_.burst_s;
+    if (options_.step_cores == 0) end_step_later();
   }
+  if (stepping_ && options_.step_cores > 0) end_step_later();
 }
 
 void virtual_line::handle(const event& now) {
@@ -109,6 +122,7 @@ void virtual_line::handle(const event& now) {
       ready_.push_back(now.id);
       break;
     default:
+      if (now.id != step_event_) return;
       stepping_ = false;
       ++consumed_;
       missing_.pop_front();
@@ -139,6 +153,8 @@ stages::line_counts virtual_line::run(std::uint64_t batches) {
                                .ready_ns = to_ns(ready_s_)};
   };
   const stages::line_counts before = counts();
+  const double decode_s_before = decode_s_;
+  const double decode_cpu_s_before = decode_cpu_s_;
   const std::uint64_t end = consumed_ + batches;
   pump();
   while (consumed_ < end) {
@@ -146,6 +162,8 @@ stages::line_counts virtual_line::run(std::uint64_t batches) {
     events_.pop();
     handle(next);
   }
+  decode_on_cores_ =
+      decode_s_ > decode_s_before ? (decode_cpu_s_ - decode_cpu_s_before) / (decode_s_ - decode_s_before) : 1;
   return counts() - before;
 }
 

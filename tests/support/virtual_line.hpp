@@ -27,6 +27,7 @@ struct virtual_line_options {
   double decode_tail = 0;  ///< share of jobs that take 50 times as long
   double copy_s = 1e-3;    ///< of a batch
   double step_s = 20e-3;   ///< of a batch
+  double step_cores = 0;   ///< that a step computes on, beside jobs on the same cores
   double burst_s = 0;      ///< every 16th step takes so much more
   double read_drift = 0;   ///< by so much a second all reads become slower
   double read_others = 0;  ///< the bus is taken by others for this share of the time
@@ -46,6 +47,8 @@ class virtual_line {
   /// Until so many more batches were consumed. What was counted meanwhile.
   stages::line_counts run(std::uint64_t batches);
   [[nodiscard]] stages::line_setting setting() const;
+  /// Share of their time in which jobs of the last run() had a core.
+  [[nodiscard]] double decode_on_cores() const { return decode_on_cores_; }
   /// Changes what it works with. What is under way goes on.
   struct depths {
     unsigned decode_threads;
@@ -73,6 +76,8 @@ class virtual_line {
   void start_read();
   void start_decode();
   void handle(const event& now);
+  [[nodiscard]] double crowd() const;
+  void end_step_later();
 
   virtual_line_options options_;
   std::mt19937_64 random_;
@@ -87,6 +92,8 @@ class virtual_line {
   unsigned decoding_ = 0;
   bool copying_ = false;
   bool stepping_ = false;
+  double step_left_s_ = 0;
+  std::uint64_t step_event_ = 0;  // the last one that was made, which ends the step
   std::vector<double> channel_free_s_;
   double bus_free_s_ = 0;
   std::vector<double> io_free_s_;  // by thread
@@ -98,6 +105,8 @@ class virtual_line {
   double held_back_s_ = 0;
   double io_s_ = 0;
   double decode_s_ = 0;
+  double decode_cpu_s_ = 0;
+  double decode_on_cores_ = 1;
   double decode_wait_s_ = 0;
   double batch_wait_s_ = 0;
   double copy_s_ = 0;
