@@ -213,7 +213,7 @@ std::uint32_t io_threads_of(const run_spec& run, const loader_options& options) 
   // A cores_max is divided at the start: threads that may never read would be missed by the decoders.
   const bool may_grow = options.tune == tuning::on && options.reader.io_threads == 0 && options.cores_max == 0 &&
                         reads_files(run.dataset());
-  return may_grow ? std::max(first, io_threads_for_device(cores_of_local_rank(options.world.local_size))) : first;
+  return may_grow ? std::max(first, io_threads_to_try(cores_of_local_rank(options.world.local_size))) : first;
 }
 
 memory_needs needs_of(const run_spec& run, const loader_options& options, const memory_available& available,

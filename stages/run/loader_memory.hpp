@@ -20,6 +20,11 @@ namespace leat::stages {
 [[nodiscard]] constexpr std::uint32_t io_threads_for_device(std::uint32_t cores) noexcept {
   return std::clamp(cores / 4, 1U, 4U);
 }
+/// At most, for a tuner: one thread copies 200,000 rows of 16 KiB a second out of the page cache, and a second one half as many more, also
+/// where there are two cores (benchmarks/results/tune-2026-11-30.md).
+[[nodiscard]] constexpr std::uint32_t io_threads_to_try(std::uint32_t cores) noexcept {
+  return std::max(std::min(cores, 2U), io_threads_for_device(cores));
+}
 /// reader_options::io_threads, or how many are chosen: one where what is read comes over a network.
 [[nodiscard]] std::uint32_t io_threads_at_first(const run_spec& run, const loader_options& options);
 /// How many are started: where a tuner may find that it takes more of them, as many as it may.

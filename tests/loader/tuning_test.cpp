@@ -144,7 +144,7 @@ TEST(tuning_of_a_run, may_take_more_io_threads_than_it_begins_with) {
   };
   loader_options options = small_options();
   options.tune = tuning::on;
-  EXPECT_EQ(io_threads(options), std::pair(1U, std::clamp(working_cores() / 4, 1U, 4U)));
+  EXPECT_EQ(io_threads(options), std::pair(1U, std::clamp(working_cores() / 4, std::min(working_cores(), 2U), 4U)));
   options.reader.io_threads = 3;
   EXPECT_EQ(io_threads(options), std::pair(3U, 3U)) << "as it was given";
   options.reader.io_threads = 0;
