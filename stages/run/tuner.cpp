@@ -66,6 +66,10 @@ std::optional<tuning_change> tuner::see(const verdict& window, double decode_on_
     return std::nullopt;
   }
   quiet_ = 0;
+  // Rare long jobs make a trainer wait some windows after the one that judged what was given back.
+  const bool takes_back = stalls && now_.decode_threads == given_back_to_ && change->to.decode_threads > given_back_to_;
+  if (takes_back) too_few_threads_ = given_back_to_;
+  if (why == reason::gives_back) given_back_to_ = change->to.decode_threads;
   tried_ = tried{.before = now_, .samples_per_s = window.samples_per_s, .why = why};
   now_ = change->to;
   return change;

@@ -68,6 +68,7 @@ class tuner {
   std::uint32_t quiet_ = 0;
   std::uint32_t stalled_ = 0;
   std::uint32_t too_few_threads_ = 0;  // that were too few when the rest was given back
+  std::uint32_t given_back_to_ = 0;    // the last time
   std::array<std::uint32_t, knobs> rests_until_ = {};
   std::array<std::uint32_t, knobs> failures_ = {};
 };

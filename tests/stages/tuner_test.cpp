@@ -425,6 +425,22 @@ TEST(tuner, tries_fewer_threads_where_they_wait_for_cores_that_the_trainer_compu
   }
 }
 
+TEST(tuner, remembers_how_many_were_too_few_some_windows_after_the_rest_was_given_back) {
+  tuner tuned({.batches = 12, .queue_depth = 256, .decode_threads = 12}, most);
+  verdict idle = window_of(bottleneck::consumer, 1'000, 0);
+  idle.decode.per_s = 6'000;
+  idle.consumer.per_s = 1'000;
+  ASSERT_TRUE(tuned.see(idle));
+  EXPECT_EQ(tuned.now().decode_threads, 3U);
+  idle.decode.per_s = 1'500;
+  EXPECT_FALSE(tuned.see(idle));
+  ASSERT_TRUE(tuned.see(window_of(bottleneck::decode, 700, 0.3)));
+  EXPECT_EQ(tuned.now().decode_threads, 6U);
+  idle.decode.per_s = 3'000;
+  ASSERT_TRUE(tuned.see(idle));
+  EXPECT_EQ(tuned.now().decode_threads, 5U) << "half way to the three that were too few";
+}
+
 // As of records beside other programs, which stop the one I/O thread now and then.
 TEST(tuner, tries_more_of_the_slower_part_where_the_counts_contradict_each_other) {
   const concurrency_limits start = {.batches = 12, .queue_depth = 256, .decode_threads = 4, .io_threads = 1};
