@@ -421,6 +421,7 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   alone.timeline = {};
   alone.tune = tuning::off;
   alone.device = host;
+  alone.pinned = false;
   alone.decode_on = decode_on::host;
   alone.numa = numa::off;
   loader_parts parts;

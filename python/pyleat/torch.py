@@ -22,8 +22,7 @@ _without_effect = {
     "persistent_workers": (False, "threads live as long as the loader"),
     "multiprocessing_context": (None, "there are no processes"),
     "timeout": (0, "read_timeout= says how long a read may take"),
-    "pin_memory": (False, "batches are pinned wherever device= is a GPU"),
-    "pin_memory_device": ("", "batches are pinned wherever device= is a GPU"),
+    "pin_memory_device": ("", "memory is pinned for every GPU"),
     "in_order": (True, "batches always come in order"),
 }
 _refused = {
@@ -67,6 +66,8 @@ class DataLoader(Loader):
     remainder = 0
 
     def __init__(self, dataset, fields, batch_size=1, shuffle=None, sampler=None, *, drop_last=False, to="torch", **options):
+        if "pin_memory" in options:
+            options.setdefault("pinned", bool(options.pop("pin_memory")))
         for name, (usual, why) in _without_effect.items():
             if options.pop(name, usual) != usual:
                 warnings.warn(f"DataLoader({name}=) has no effect: {why}", stacklevel=2)

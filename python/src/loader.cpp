@@ -321,6 +321,8 @@ void add_loader(nb::module_& to) {
         made["next_wait_s"] = now.next.wait_s;
         made["placement"] = now.placement.use;
         made["placement_why"] = now.placement.why;
+        made["pinned"] = now.device.pinned.use;
+        made["pinned_why"] = now.device.pinned.why;
         made["bottleneck"] = std::string(leat::name(now.verdict.who));
         return made;
       });

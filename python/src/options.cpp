@@ -123,6 +123,7 @@ constexpr keyword<options> keywords[] = {
     {"device_bytes_max", "bytes",
      [](options& to, nb::handle value) { to.device_bytes_max = nb::cast<std::size_t>(value); }},
     {"finish_on_device", "a bool", [](options& to, nb::handle value) { to.finish_on_device = nb::cast<bool>(value); }},
+    {"pinned", "a bool", [](options& to, nb::handle value) { to.pinned = nb::cast<bool>(value); }},
     {"decode_on", "'host', 'device' or 'automatic'",
      [](options& to, nb::handle value) {
        to.decode_on = to_enum<leat::decode_on>(
@@ -135,7 +136,7 @@ constexpr std::pair<std::string_view, std::string_view> other_words[] = {
     {"num_workers", "decode_threads"},
     {"prefetch_factor", "prefetch_batches"},
     {"sampler", "order"},
-    {"pin_memory", "device"},
+    {"pin_memory", "pinned"},
     {"persistent_workers", "nothing: threads live as long as the loader"},
     {"generator", "seed"},
     {"timeout", "read_timeout"},

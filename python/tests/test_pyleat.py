@@ -1224,7 +1224,18 @@ class OtherLibraries(Made):
             one[0, 0] = 42
             self.assertEqual(other[0, 0].item(), 42)
         with self.rows(shuffle=False, to="torch") as loader:
-            self.assertEqual(next(iter(loader))["npy"][2, 0].item(), 2)
+            tensor = next(iter(loader))["npy"]
+            self.assertEqual((tensor[2, 0].item(), tensor.device.type), (2, "cpu"))
+            self.assertEqual(tensor.is_pinned(), torch.cuda.is_available())
+
+    def test_pinned_is_the_default_of_torch_where_it_has_cuda(self):
+        for has, given, pinned in [(True, {}, True), (False, {}, False), (True, {"pinned": False}, False), (False, {"pinned": True}, True)]:
+            with unittest.mock.patch("pyleat._loader._torch_has_cuda", lambda has=has: has), self.rows(to="torch", **given) as loader:
+                self.assertEqual("device to copy to" not in loader.stats()["pinned_why"], pinned, (has, given))
+        with self.rows() as loader:
+            self.assertEqual(loader.stats()["pinned"], "off")
+        with self.assertRaisesRegex(TypeError, "pinned"):
+            self.rows(pinned=3.5)
 
     def test_the_data_loader_takes_what_pytorch_s_does_or_says_why_not(self):
         from pyleat.torch import DataLoader
@@ -1232,8 +1243,9 @@ class OtherLibraries(Made):
         data = leat.open(self.at / "rows.npy")
         fields = [leat.Array("npy")]
         with self.assertWarnsRegex(UserWarning, "decode_threads="):
-            loader = DataLoader(data, fields, batch_size=8, num_workers=4, drop_last=True, pin_memory=False, to="numpy")
+            loader = DataLoader(data, fields, batch_size=8, num_workers=4, drop_last=True, pin_memory=True, to="numpy")
         with loader:
+            self.assertNotIn("device to copy to", loader.stats()["pinned_why"])
             self.assertEqual((len(loader), loader.batch_size), (12, 8))
             self.assertEqual([float(each["npy"][0, 0]) for each in loader][:2], [0.0, 8.0])
         with DataLoader(data, fields, 4, True, to="numpy") as loader:

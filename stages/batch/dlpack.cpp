@@ -47,6 +47,7 @@ struct exported {
     managed.deleter = [](Managed* self) { delete static_cast<exported*>(self->manager_ctx); };
     DLTensor& to = managed.dl_tensor;
     to.data = view.shape.elements() != 0 ? view.data : nullptr;
+    // Pinned memory too is kDLCPU: PyTorch (2.15), and JAX before May 2026, refuse kDLCUDAHost, and is_pinned() asks the driver.
     to.device = view.where.type == device::kind::cuda ? DLDevice{kDLCUDA, view.where.index} : DLDevice{kDLCPU, 0};
     to.ndim = static_cast<std::int32_t>(view.shape.size());
     to.dtype = dlpack_type(view.type);

@@ -119,7 +119,7 @@ class transfer {
   /// Whether operations can decode JPEG files: empty, or why not, in words for a person. Before prepare().
   [[nodiscard]] virtual std::string prepare_jpegs() { return "batches stay on the host"; }
 
-  /// Whether it pins the memory of batches, each lease when a batch is first copied from it. io_uring registers this memory after
+  /// Whether it pins the memory of batches, each lease when a batch first leaves in it. io_uring registers this memory after
   /// pinning_done() and unregisters it before drain(), which unpins it.
   [[nodiscard]] virtual bool pins() const noexcept { return false; }
 
@@ -137,8 +137,7 @@ class transfer {
   /// Thread: the I/O thread.
   virtual void starve(bool waiting) { static_cast<void>(waiting); }
 
-  /// A batch on the host has ended: its memory returns to its pool.
-  /// Thread: any.
+  /// A batch on the host has ended: its memory returns to its pool, at once or when nobody reads it any more. Thread: any.
   virtual void give_back(io::lease memory) noexcept = 0;
 
   /// Waits until no copy is under way. Operations whose turn has not come are dropped. Called when nothing more is sent.
@@ -157,8 +156,9 @@ class transfer {
 class host_transfer final : public transfer {
  public:
   host_transfer() = default;
-  /// A device was wanted and is not there: why.
-  explicit host_transfer(std::string why) : why_(std::move(why)) {}
+  /// A device was wanted, or pinned memory, and is not there: why.
+  explicit host_transfer(std::string why, std::string why_pageable = {})
+      : why_(std::move(why)), why_pageable_(std::move(why_pageable)) {}
 
   void send(transfer_operation& operation) noexcept override { operation.handed_over(operation); }
   void give_back(io::lease memory) noexcept override { const io::lease home = std::move(memory); }
@@ -166,11 +166,13 @@ class host_transfer final : public transfer {
   [[nodiscard]] device_report report() const override {
     device_report made = transfer::report();
     if (!why_.empty()) made.use.why = why_;
+    if (!why_pageable_.empty()) made.pinned.why = why_pageable_;
     return made;
   }
 
  private:
   std::string why_;
+  std::string why_pageable_;
 };
 
 }  // namespace leat::stages

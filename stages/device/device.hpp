@@ -24,7 +24,7 @@ using device_status = int;
 inline constexpr device_status device_ok = 0;
 /// Of query() alone: what the event was recorded behind has not passed yet.
 inline constexpr device_status device_not_ready = -1;
-/// Of record() alone: nothing can be put into this stream now, as stream_facts::captured_beside says.
+/// Of record() and record_all() alone: nothing can be put into this stream now, as stream_facts::captured_beside says.
 inline constexpr device_status device_captured_beside = -2;
 
 /// A call that failed; its words are made when somebody has to hear them.
@@ -151,6 +151,14 @@ class device_calls {
   virtual device_status wait(stream in, device_event fired) noexcept = 0;
   /// cudaEventRecord: `fires` fires when what `in` holds so far has passed.
   virtual device_status record(device_event fires, stream in) noexcept = 0;
+
+  // --- of all streams ------------------------------------------------------------------------------------------------
+
+  /// Whether record_all() can be asked.
+  [[nodiscard]] virtual bool can_record_all() const noexcept { return false; }
+  /// cuCtxRecordEvent of each GPU's primary context that is in use: `fires` fires when what all their streams hold so far has passed.
+  /// device_captured_beside while one of them is captured, which this breaks: call it again later. One thread at a time.
+  virtual device_status record_all(device_event /*fires*/) noexcept { return device_not_ready; }
 
   // --- of a consumer's stream -----------------------------------------------------------------------------------------
 

@@ -44,6 +44,8 @@ struct driver_calls {
   decltype(&cuDeviceGetAttribute) attribute = nullptr;
   decltype(&cuStreamWriteValue64) write_value = nullptr;
   decltype(&cuMemHostGetFlags) host_flags = nullptr;
+  decltype(&cuDevicePrimaryCtxGetState) primary_state = nullptr;
+  CUresult (*record_context)(CUcontext, CUevent) = nullptr;  // cuCtxRecordEvent, in headers from CUDA 12.5 on
 };
 
 // By the names that the driver exports, where an older function may have the name without a version. All are as old as
@@ -67,9 +69,12 @@ constexpr driver_symbol driver_symbols[] = {{"cuDeviceGet", found_at<&driver_cal
                                             {"cuEventQuery", found_at<&driver_calls::query>}};
 
 // By the name of its second version, which needs no leave of the driver's administrator (CUDA 11.7).
-constexpr driver_symbol newer_driver_symbols[] = {{"cuDeviceGetAttribute", found_at<&driver_calls::attribute>},
-                                                  {"cuStreamWriteValue64_v2", found_at<&driver_calls::write_value>},
-                                                  {"cuMemHostGetFlags", found_at<&driver_calls::host_flags>}};
+constexpr driver_symbol newer_driver_symbols[] = {
+    {"cuDeviceGetAttribute", found_at<&driver_calls::attribute>},
+    {"cuStreamWriteValue64_v2", found_at<&driver_calls::write_value>},
+    {"cuMemHostGetFlags", found_at<&driver_calls::host_flags>},
+    {"cuDevicePrimaryCtxGetState", found_at<&driver_calls::primary_state>},
+    {"cuCtxRecordEvent", found_at<&driver_calls::record_context>}};
 
 /// The first that has to be there and is not; null where all are.
 const char* find(driver_calls& all) noexcept {
@@ -113,6 +118,14 @@ class primary_context {
   cudaError_t status_ = cudaSuccess;
   bool kept_ = false;
 };
+
+bool is_in_use(const driver_calls& driver, int index) noexcept {
+  CUdevice device = 0;
+  unsigned flags = 0;
+  int active = 0;
+  return driver.device_of(&device, index) == CUDA_SUCCESS &&
+         driver.primary_state(device, &flags, &active) == CUDA_SUCCESS && active != 0;
+}
 
 /// A context as the calling thread's for a while. Not by cudaSetDevice(): to go back to "the device before" would make a
 /// context on the first GPU where the thread had none at all, which cudaGetDevice() does not tell, and takes some hundred MB
@@ -334,6 +347,7 @@ class cuda_calls final : public device_calls {
       jpegs_.reset();
     }
     if (pool_ != nullptr) static_cast<void>(here().run([&] { return cudaMemPoolDestroy(pool_); }));
+    if (gathering_ != nullptr) static_cast<void>(here().run([&] { return cudaStreamDestroy(gathering_); }));
   }
 
   [[nodiscard]] device where() const noexcept override { return cuda(index_); }
@@ -517,6 +531,28 @@ class cuda_calls final : public device_calls {
     const device_status status = here().run([&] { return cudaEventRecord(native(fires), in.handle()); });
     return status == cudaErrorStreamCaptureImplicit ? device_captured_beside : status;
   }
+  [[nodiscard]] bool can_record_all() const noexcept override {
+    return driver_.record_context != nullptr && driver_.primary_state != nullptr;
+  }
+  // Where other GPUs are in use, a stream of ours waits for an event of each, and the event is recorded there.
+  device_status record_all(device_event fires) noexcept override {
+    const auto record_here = [&] { return as_runtime(driver_.record_context(context_, native(fires))); };
+    device_status status = here().run(record_here);
+    int count = 0;
+    if (status == device_ok) status = here().run([&] { return cudaGetDeviceCount(&count); });
+    bool gathers = false;
+    for (int i = 0; i < count && status == device_ok; ++i) {
+      if (i == index_ || !is_in_use(driver_, i)) continue;
+      if (!std::exchange(gathers, true)) status = gather(native(fires));
+      if (status == device_ok) status = gather_from(i);
+    }
+    if (gathers && status == device_ok) {
+      status = here().run([&] { return cudaEventRecord(native(fires), gathering_); });
+    }
+    const bool captured = status == cudaErrorStreamCaptureUnsupported || status == cudaErrorStreamCaptureImplicit ||
+                          status == cudaErrorStreamCaptureInvalidated;
+    return captured ? device_captured_beside : status;
+  }
   // By its context: cudaStreamGetDevice() is of CUDA 12.8, and a destroyed stream is undefined for either.
   device_status look_at(stream which, stream_facts& facts) noexcept override {
     return here().run([&] {
@@ -570,6 +606,30 @@ class cuda_calls final : public device_calls {
   // The default streams are those of the thread's device; the others know theirs, which costs nothing to say.
   [[nodiscard]] in_context here() const noexcept { return {driver_, context_}; }
 
+  /// What is put into gathering_ waits for `event`.
+  [[nodiscard]] device_status gather(cudaEvent_t event) noexcept {
+    return here().run([&] {
+      if (gathering_ == nullptr) {
+        const cudaError_t made = cudaStreamCreateWithFlags(&gathering_, cudaStreamNonBlocking);
+        if (made != cudaSuccess) return made;
+      }
+      return cudaStreamWaitEvent(gathering_, event, 0);
+    });
+  }
+  /// And for all that another GPU was asked for.
+  [[nodiscard]] device_status gather_from(int other) noexcept {
+    const primary_context its(driver_, other);
+    if (its.status() != cudaSuccess) return static_cast<device_status>(its.status());
+    const in_context there(driver_, its.get());
+    cudaEvent_t passed = nullptr;
+    device_status status = there.run([&] { return cudaEventCreateWithFlags(&passed, cudaEventDisableTiming); });
+    if (status != device_ok) return status;
+    status = there.run([&] { return as_runtime(driver_.record_context(its.get(), passed)); });
+    if (status == device_ok) status = gather(passed);
+    const device_status freed = there.run([&] { return cudaEventDestroy(passed); });  // who waits for it does so
+    return status == device_ok ? freed : status;
+  }
+
   /// A pool of our own, so that memory comes and goes in the order of a stream: cudaFree() waits for the whole device, and the step of
   /// the trainer with it. Null where the device has none.
   [[nodiscard]] cudaMemPool_t find_pool() noexcept {
@@ -597,6 +657,7 @@ class cuda_calls final : public device_calls {
   mutex mutex_;
   bool pool_sought_ ABSL_GUARDED_BY(mutex_) = false;
   cudaMemPool_t pool_ = nullptr;
+  cudaStream_t gathering_ = nullptr;       // of record_all()
   std::unique_ptr<nvjpeg_decoder> jpegs_;  // null before prepare_jpegs()
 };
 
@@ -610,6 +671,52 @@ int count_devices(std::string& why) {
   return 0;
 }
 
+/// A GPU that is there and cannot be used is as good as none: batches stay on the host, with the reason.
+opened_device open_calls(int index, std::span<const cuda_kernel> kernels) {
+  const auto unusable = [&](std::string_view call, cudaError_t status) {
+    static_cast<void>(cudaGetLastError());
+    return opened_device{.calls = nullptr, .why_not = str_cat(call, " cuda:", index, ": ", in_words(status))};
+  };
+  driver_calls driver;
+  if (const char* const missing = find(driver)) {
+    return unusable(str_cat("looking for ", missing, " in the driver for"), cudaErrorSharedObjectSymbolNotFound);
+  }
+  primary_context context(driver, index);
+  if (context.status() != cudaSuccess) return unusable("making a context on", context.status());
+  const in_context here(driver, context.get());
+  cudaDeviceProp properties{};
+  device_status status = here.run([&] { return cudaGetDeviceProperties(&properties, index); });
+  if (status != device_ok) return unusable("cudaGetDeviceProperties of", static_cast<cudaError_t>(status));
+  for (const cuda_kernel& each : kernels) {
+    status = here.run([&] { return static_cast<cudaError_t>(each.load()); });
+    if (status != device_ok) {
+      return unusable(str_cat("loading ", each.which->name, " onto ", properties.name, ","),
+                      static_cast<cudaError_t>(status));
+    }
+  }
+  auto calls = std::make_shared<cuda_calls>(index, properties.name, driver, context.get());
+  context.keep();
+  return {.calls = std::move(calls), .why_not = {}};
+}
+
+// No context is made on a GPU that the process leaves to others, where one is in use.
+int index_for_pinning(int count) {
+  driver_calls driver;
+  CUcontext current = nullptr;
+  CUdevice device = 0;
+  int index = 0;
+  if (find(driver) != nullptr) return index;
+  if (driver.current(&current) == CUDA_SUCCESS && current != nullptr &&
+      driver.current_device(&device) == CUDA_SUCCESS) {
+    return device;  // as the runtime numbers them
+  }
+  for (int i = 0; i < count && driver.primary_state != nullptr; ++i) {
+    if (is_in_use(driver, i)) return i;
+  }
+  if (cudaGetDevice(&index) != cudaSuccess) static_cast<void>(cudaGetLastError());
+  return index;
+}
+
 }  // namespace
 
 opened_device open_device(device which) {
@@ -620,31 +727,19 @@ opened_device open_device(device which) {
     throw error(errc::not_found, str_cat("there is no cuda:", which.index, " here: GPUs are numbered 0 to ", count - 1,
                                          ", and CUDA_VISIBLE_DEVICES says which of the machine's they are"));
   }
-  // A GPU that is there and cannot be used is as good as none: batches stay on the host, with the reason.
-  const auto unusable = [&](std::string_view call, cudaError_t status) {
-    static_cast<void>(cudaGetLastError());
-    return opened_device{.calls = nullptr, .why_not = str_cat(call, " cuda:", which.index, ": ", in_words(status))};
-  };
-  driver_calls driver;
-  if (const char* const missing = find(driver)) {
-    return unusable(str_cat("looking for ", missing, " in the driver for"), cudaErrorSharedObjectSymbolNotFound);
-  }
-  primary_context context(driver, which.index);
-  if (context.status() != cudaSuccess) return unusable("making a context on", context.status());
-  const in_context here(driver, context.get());
-  cudaDeviceProp properties{};
-  device_status status = here.run([&] { return cudaGetDeviceProperties(&properties, which.index); });
-  if (status != device_ok) return unusable("cudaGetDeviceProperties of", static_cast<cudaError_t>(status));
-  for (const cuda_kernel& each : all_kernels()) {
-    status = here.run([&] { return static_cast<cudaError_t>(each.load()); });
-    if (status != device_ok) {
-      return unusable(str_cat("loading ", each.which->name, " onto ", properties.name, ","),
-                      static_cast<cudaError_t>(status));
-    }
-  }
-  auto calls = std::make_shared<cuda_calls>(which.index, properties.name, driver, context.get());
-  context.keep();
-  return {.calls = std::move(calls), .why_not = {}};
+  return open_calls(which.index, all_kernels());
+}
+
+opened_device open_for_pinning() {
+  std::string why_not;
+  const int count = count_devices(why_not);
+  if (count == 0) return {.calls = nullptr, .why_not = std::move(why_not)};
+  opened_device opened = open_calls(index_for_pinning(count), {});
+  if (opened.calls == nullptr || opened.calls->can_record_all()) return opened;
+  return {.calls = nullptr,
+          .why_not =
+              "the driver has no cuCtxRecordEvent, which tells when copies from a batch have ended; install one "
+              "of CUDA 12.5 or newer"};
 }
 
 device_list list_devices() {

@@ -21,6 +21,10 @@ struct opened_device {
 /// Throws error{errc::not_found} where there are GPUs and `which` is none of them.
 [[nodiscard]] opened_device open_device(device which);
 
+/// A device whose table pins host memory, for copies that the trainer makes: that of the calling thread's context, else the first GPU that
+/// the process uses, else the one that CUDA gives a thread. It loads no kernels. Where the driver lacks record_all() there is none.
+[[nodiscard]] opened_device open_for_pinning();
+
 struct unusable_device {
   device which = host;
   std::string why;

@@ -32,6 +32,15 @@ bool pinned_memory::pin(const io::lease& memory) {
   return false;
 }
 
+void pinned_memory::unpin(std::span<std::byte> memory) noexcept {
+  const auto at = std::find_if(pinned_.begin(), pinned_.end(), [&](std::span<std::byte> known) {
+    return known.data() == memory.data() && known.size() == memory.size();
+  });
+  if (at == pinned_.end()) return;
+  static_cast<void>(calls_.unpin(memory));
+  pinned_.erase(at);
+}
+
 void pinned_memory::unpin_all() noexcept {
   for (const std::span<std::byte> memory : pinned_) static_cast<void>(calls_.unpin(memory));
   pinned_.clear();

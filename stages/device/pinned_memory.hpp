@@ -27,7 +27,8 @@ class pinned_memory {
   /// Returns whether the memory is pinned, after pinning it if it was never seen before. That takes milliseconds.
   /// Thread: one at a time; no I/O thread. Throws std::bad_alloc.
   [[nodiscard]] bool pin(const io::lease& memory);
-  /// Nothing is copied any more.
+  /// Nothing is copied any more: from this lease's memory, or from any.
+  void unpin(std::span<std::byte> memory) noexcept;
   void unpin_all() noexcept;
 
   /// Thread: any.

@@ -7,6 +7,7 @@
 #include "stages/device/device_transfer.hpp"
 #include "stages/device/mosaic.hpp"
 #include "stages/device/open_device.hpp"
+#include "stages/device/pinned_transfer.hpp"
 #include "stages/run/loader_parts.hpp"
 
 #include <leat/error.hpp>
@@ -107,15 +108,20 @@ void add_passes(device_report& to, std::span<const std::unique_ptr<field_program
 }  // namespace
 
 std::shared_ptr<transfer> make_transfer(const loader_options& options, const loader_parts& parts) {
-  const auto on_device = [&](std::shared_ptr<device_calls> calls) {
+  const bool pins_host = options.pinned && options.device.type == device::kind::host;
+  const auto on_device = [&](std::shared_ptr<device_calls> calls) -> std::shared_ptr<transfer> {
+    if (pins_host) return std::make_shared<pinned_transfer>(std::move(calls));
     return std::make_shared<device_transfer>(
         std::move(calls),
         device_transfer_options{.batches = options.device_batches, .bytes_max = options.device_bytes_max});
   };
   if (parts.transfer != nullptr) return parts.transfer;
   if (parts.device_calls != nullptr) return on_device(parts.device_calls);
-  if (options.device.type == device::kind::host) return std::make_shared<host_transfer>();
-  opened_device opened = open_device(options.device);
+  if (options.device.type == device::kind::host && !pins_host) return std::make_shared<host_transfer>();
+  opened_device opened = pins_host ? open_for_pinning() : open_device(options.device);
+  if (opened.calls == nullptr && pins_host) {
+    return std::make_shared<host_transfer>(std::string(), std::move(opened.why_not));
+  }
   if (opened.calls == nullptr && options.device_required) {
     throw error(errc::unsupported,
                 str_cat("batches cannot go to cuda:", options.device.index, ": ", opened.why_not, "; with ",

@@ -325,6 +325,88 @@ TEST_F(cuda_table, leaves_a_trainer_its_own_last_error_where_a_stream_is_being_c
   EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
 }
 
+std::vector<std::string> logged(const char* call) {
+  std::vector<std::string> found;
+  for (const std::string& each : simulated::log()) {
+    if (each.starts_with(call)) found.push_back(each);
+  }
+  return found;
+}
+
+// A trainer's copies from host memory may go to any of them.
+TEST_F(cuda_table, records_an_event_behind_all_that_every_gpu_in_use_was_asked_for) {
+  const std::shared_ptr<device_calls> calls = open(1);
+  device_event event = device_event::none;
+  ASSERT_EQ(calls->make_event(event), device_ok);
+  ASSERT_EQ(calls->record_all(event), device_ok);
+  EXPECT_THAT(logged("cuCtxRecordEvent"), ElementsAre("cuCtxRecordEvent on 1, relaxed"));
+  EXPECT_THAT(logged("cudaEventRecord"), IsEmpty());
+  EXPECT_EQ(simulated::contexts(), std::set<int>{1}) << "the other one is nobody's here";
+
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  ASSERT_EQ(calls->record_all(event), device_ok);
+  EXPECT_THAT(logged("cuCtxRecordEvent"), ElementsAre(HasSubstr("on 1"), HasSubstr("on 1"), HasSubstr("on 0")));
+  EXPECT_EQ(logged("cudaStreamWaitEvent").size(), 2U) << "for both";
+  EXPECT_EQ(logged("cudaEventRecord").size(), 1U) << "behind both";
+  EXPECT_EQ(logged("cudaEventDestroy").size(), 1U);
+  EXPECT_EQ(simulated::retained(0), 0);
+  EXPECT_THAT(simulated::of_this_thread(), ElementsAre(0));
+}
+
+TEST_F(cuda_table, tells_what_of_recording_behind_all_has_failed_and_leaves_the_thread_as_it_was) {
+  const std::shared_ptr<device_calls> calls = open(1);
+  device_event event = device_event::none;
+  ASSERT_EQ(calls->make_event(event), device_ok);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  for (const char* call :
+       {"cuCtxPushCurrent", "cuCtxRecordEvent", "cudaStreamCreateWithFlags", "cuDevicePrimaryCtxRetain",
+        "cudaEventCreateWithFlags", "cudaStreamWaitEvent", "cudaEventRecord", "cudaEventDestroy"}) {
+    simulated::fail_next(call, cudaErrorMemoryAllocation);
+    EXPECT_EQ(calls->record_all(event), static_cast<device_status>(cudaErrorMemoryAllocation)) << call;
+    EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess) << call;
+    EXPECT_THAT(simulated::of_this_thread(), ElementsAre(0)) << call;
+    EXPECT_EQ(simulated::retained(0), 0) << call;
+  }
+  for (const int device : {0, 1}) {
+    const std::shared_ptr<device_calls> its = open(device);
+    stream captured;
+    ASSERT_EQ(its->make_stream(captured), device_ok);
+    simulated::begin_capture(captured.handle());
+    EXPECT_EQ(calls->record_all(event), device_captured_beside) << device;
+    simulated::end_capture(captured.handle());
+    EXPECT_EQ(calls->record_all(event), device_ok) << device;
+  }
+}
+
+TEST_F(cuda_table, pins_in_a_context_that_is_there) {
+  const auto index_there = [] {
+    const opened_device opened = open_for_pinning();
+    EXPECT_NE(opened.calls, nullptr) << opened.why_not;
+    return opened.calls != nullptr ? opened.calls->where().index : -1;
+  };
+  std::thread([&] { EXPECT_EQ(index_there(), 0) << "CUDA's own choice"; }).join();
+  simulated::reset();
+  std::thread([] { EXPECT_EQ(cudaSetDevice(1), cudaSuccess); }).join();
+  EXPECT_EQ(index_there(), 1) << "the one that the process uses";
+  EXPECT_EQ(simulated::contexts(), std::set<int>{1});
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(index_there(), 0) << "the thread's";
+  EXPECT_THAT(logged("load_"), IsEmpty()) << "no kernels";
+}
+
+TEST_F(cuda_table, pins_nothing_where_the_driver_cannot_tell_when_copies_have_ended) {
+  for (const char* missing : {"cuCtxRecordEvent", "cuDevicePrimaryCtxGetState"}) {
+    simulated::hide(missing);
+    const opened_device opened = open_for_pinning();
+    EXPECT_EQ(opened.calls, nullptr) << missing;
+    EXPECT_THAT(opened.why_not, HasSubstr("12.5"));
+    EXPECT_NE(open_device(cuda(0)).calls, nullptr) << "batches may go to it";
+    simulated::reset();
+  }
+  simulated::fail_next("cuDevicePrimaryCtxRetain", cudaErrorMemoryAllocation);
+  EXPECT_THAT(open_for_pinning().why_not, HasSubstr("making a context on cuda:0"));
+}
+
 TEST_F(cuda_table, knows_the_default_stream_of_each_thread) {
   const std::shared_ptr<device_calls> calls = open(0);
   EXPECT_TRUE(calls->is_of_thread(cudaStreamPerThread));

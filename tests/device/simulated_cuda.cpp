@@ -209,6 +209,22 @@ CUresult host_flags(unsigned* flags, void* memory) {
                      static_cast<std::byte*>(memory) < static_cast<std::byte*>(*std::prev(after)) + page_bytes;
   return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
+CUresult primary_state(CUdevice device, unsigned* flags, int* active) {
+  const std::lock_guard lock(all().mutex);
+  *flags = 0;
+  *active = all().contexts[device].active() ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+// "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if the specified context hCtx has a stream in the capture mode."
+CUresult record_context(CUcontext context, CUevent event) {
+  call made("cuCtxRecordEvent");
+  if (made.failure() != cudaSuccess) return static_cast<CUresult>(made.failure());
+  if (!all().events.contains(event) || event->device != context->device) return CUDA_ERROR_INVALID_HANDLE;
+  for (const cudaStream_t each : all().streams) {
+    if (each->capturing && each->device == context->device) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return CUDA_SUCCESS;
+}
 CUresult event_query(CUevent) {
   call made("cuEventQuery");
   return static_cast<CUresult>(made.failure());
@@ -318,6 +334,8 @@ void* find_in_driver(const char* symbol) noexcept {
       {"cuStreamGetCtx", reinterpret_cast<void*>(&context_of)},
       {"cuEventQuery", reinterpret_cast<void*>(&event_query)},
       {"cuMemHostGetFlags", reinterpret_cast<void*>(&host_flags)},
+      {"cuDevicePrimaryCtxGetState", reinterpret_cast<void*>(&primary_state)},
+      {"cuCtxRecordEvent", reinterpret_cast<void*>(&record_context)},
       {"cuDeviceGetAttribute", reinterpret_cast<void*>(&attribute)},
       {"cuStreamWriteValue64_v2", reinterpret_cast<void*>(&write_value)}};
   const std::lock_guard lock(all().mutex);
@@ -477,6 +495,13 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
     return flags == cudaStreamNonBlocking ? cudaSuccess : cudaErrorInvalidValue;
   });
 }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  call made("cudaStreamCreateWithFlags");
+  return made.run([&] {
+    *stream = *all().streams.insert(new CUstream_st{.device = made.device()}).first;
+    return flags == cudaStreamNonBlocking ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
 cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
   call made("cudaStreamGetPriority");
   return made.run([&] {
@@ -521,7 +546,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   call made("cudaEventCreateWithFlags");
   return made.run([&] {
     *event = *all().events.insert(new CUevent_st{.device = made.device(), .timed = flags == cudaEventDefault}).first;
-    return flags == cudaEventDefault || flags == (cudaEventDisableTiming | cudaEventBlockingSync)
+    return flags == cudaEventDefault ||
+                   (flags | cudaEventBlockingSync) == (cudaEventDisableTiming | cudaEventBlockingSync)
                ? cudaSuccess
                : cudaErrorInvalidValue;
   });

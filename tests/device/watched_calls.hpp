@@ -166,6 +166,10 @@ class watched_calls final : public stages::device_calls {
   stages::device_status record(stages::device_event fires, stream in) noexcept override {
     return call("record", " " + number(fires) + " in " + number(in), [&] { return behind_->record(fires, in); });
   }
+  [[nodiscard]] bool can_record_all() const noexcept override { return behind_->can_record_all(); }
+  stages::device_status record_all(stages::device_event fires) noexcept override {
+    return call("record_all", " " + number(fires), [&] { return behind_->record_all(fires); });
+  }
   stages::device_status look_at(stream which, stages::stream_facts& told) noexcept override {
     return call("look_at", " " + number(which), [&] { return behind_->look_at(which, told); });
   }

@@ -294,7 +294,7 @@ simulated_device::counts simulated_device::count() const {
   now.words = words_.size();
   now.streams = static_cast<std::size_t>(std::count_if(streams_.begin(), streams_.end(),
                                                        [](const auto& each) { return !each.second->ended; })) -
-                1 - of_threads_.size();  // the default streams are there always
+                1 - of_threads_.size() - (gathering_ != nullptr ? 1 : 0);  // the default streams are there always
   now.events = events_.size();
   return now;
 }
@@ -659,6 +659,34 @@ device_status simulated_device::record(device_event fires, stream in) noexcept {
             .event = event,
             .target = ++event->recorded,
             .behind = nullptr});
+  return device_ok;
+}
+
+device_status simulated_device::record_all(device_event fires) noexcept {
+  const mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  const bool captured =
+      std::any_of(streams_.begin(), streams_.end(), [](const auto& each) { return each.second->capturing; });
+  if (captured) {
+    ++counts_.captures_broken;
+    return stages::device_captured_beside;
+  }
+  if (gathering_ == nullptr) {
+    gathering_ = &add_queue(reinterpret_cast<CUstream_st*>(next_handle()), options_.loader);
+    gathering_->of_loader = true;
+  }
+  for (const auto& [handle, each] : streams_) {
+    if (each.get() != gathering_) follow(*gathering_, *each);
+  }
+  const std::shared_ptr<event_state>& event = state_of(fires);
+  event->captured = false;
+  event->behind = gathering_;
+  gathering_->operations.push_back({.what = operation::kind::record,
+                                    .function = {},
+                                    .event = event,
+                                    .target = ++event->recorded,
+                                    .behind = nullptr});
+  drift();
   return device_ok;
 }
 

@@ -145,6 +145,8 @@ class simulated_device final : public stages::device_calls {
   stages::device_status write(const std::atomic<std::uint64_t>& word, std::uint64_t value, stream in) noexcept override;
   stages::device_status wait(stream in, stages::device_event fired) noexcept override;
   stages::device_status record(stages::device_event fires, stream in) noexcept override;
+  [[nodiscard]] bool can_record_all() const noexcept override { return true; }
+  stages::device_status record_all(stages::device_event fires) noexcept override;
   stages::device_status look_at(stream which, stages::stream_facts& told) noexcept override;
   /// `which` is a stream of another context of this device from here on.
   void make_foreign(stream which) {
@@ -225,6 +227,7 @@ class simulated_device final : public stages::device_calls {
   std::vector<queue*> drifting_ ABSL_GUARDED_BY(mutex_);
   std::map<stages::device_event, std::shared_ptr<event_state>> events_ ABSL_GUARDED_BY(mutex_);
   std::optional<stream> beside_ ABSL_GUARDED_BY(mutex_);
+  queue* gathering_ ABSL_GUARDED_BY(mutex_) = nullptr;                  // of record_all()
   std::map<std::uint64_t, queue*> of_threads_ ABSL_GUARDED_BY(mutex_);  // by thread_number()
   std::set<CUstream_st*> foreign_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> waiting_threads_ ABSL_GUARDED_BY(mutex_);
