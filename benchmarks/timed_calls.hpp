@@ -124,17 +124,11 @@ class timed_calls final : public stages::device_calls {
   stages::device_status finish(stream in) noexcept override { return behind_->finish(in); }
 
   stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override {
-    const mutex_lock lock(mutex_);
-    if (copies_ == timed_.size()) {
-      last_ = nullptr;
-      return behind_->copy(to, from, bytes, in);
-    }
-    last_ = &timed_[copies_++];
-    last_->bytes = bytes;
-    record(last_->begin, in);
-    const stages::device_status status = behind_->copy(to, from, bytes, in);
-    record(last_->copied, in);
-    return status;
+    return timed_copy(bytes, in, [&] { return behind_->copy(to, from, bytes, in); });
+  }
+  stages::device_status copy_rows(std::byte* to, const std::byte* from, std::size_t stride, std::size_t row_bytes,
+                                  std::uint32_t rows, stream in) noexcept override {
+    return timed_copy(rows * row_bytes, in, [&] { return behind_->copy_rows(to, from, stride, row_bytes, rows, in); });
   }
   [[nodiscard]] std::string prepare_jpegs() override { return behind_->prepare_jpegs(); }
   [[nodiscard]] stages::failed_call decode_jpegs(std::span<const stages::jpeg_on_device> pictures,
@@ -156,6 +150,8 @@ class timed_calls final : public stages::device_calls {
     return behind_->wait(in, fired);
   }
   stages::device_status record(stages::device_event fires, stream in) noexcept override {
+    const mutex_lock lock(mutex_);
+    if (in == copying_in_) copying_in_ = {};  // the batch has been copied
     return behind_->record(fires, in);
   }
   stages::device_status look_at(stream which, stages::stream_facts& told) noexcept override {
@@ -177,6 +173,21 @@ class timed_calls final : public stages::device_calls {
     bool has_kernel = false;
   };
 
+  /// Of a batch several follow one another.
+  template <class Call>
+  stages::device_status timed_copy(std::size_t bytes, stream in, Call&& made) {
+    const mutex_lock lock(mutex_);
+    if (in != copying_in_) {
+      copying_in_ = in;
+      last_ = copies_ == timed_.size() ? nullptr : &timed_[copies_++];
+      if (last_ != nullptr) record(last_->begin, in);
+    }
+    const stages::device_status status = made();
+    if (last_ == nullptr) return status;
+    last_->bytes += bytes;
+    record(last_->copied, in);
+    return status;
+  }
   // One that fails leaves its batch without a time, and the batch as it is.
   static void record(cudaEvent_t fires, stream in) noexcept { static_cast<void>(cudaEventRecord(fires, in.handle())); }
 
@@ -185,6 +196,7 @@ class timed_calls final : public stages::device_calls {
   std::vector<batch_events> timed_ ABSL_GUARDED_BY(mutex_);
   std::size_t copies_ ABSL_GUARDED_BY(mutex_) = 0;
   batch_events* last_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  stream copying_in_ ABSL_GUARDED_BY(mutex_);  // as long as the batch's copies come
   pinning pinning_ ABSL_GUARDED_BY(mutex_);
 };
 

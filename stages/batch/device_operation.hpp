@@ -36,6 +36,12 @@ class device_operation {
 
   /// Bytes of a row as decode() writes it, which is what is copied to the device.
   [[nodiscard]] virtual std::size_t decoded_row_bytes() const noexcept = 0;
+  /// Whether rows are full. Where they are not only used_row_bytes() of each are copied.
+  [[nodiscard]] virtual bool has_full_rows() const noexcept { return true; }
+  /// Of a row as decode() wrote it: bytes from its beginning at which launch() looks on the device.
+  [[nodiscard]] virtual std::size_t used_row_bytes(const std::byte* /*row*/) const noexcept {
+    return decoded_row_bytes();
+  }
   /// Device memory for a batch of so many rows, beside its operands. One piece serves all batches, as they are made one by one.
   [[nodiscard]] virtual std::size_t scratch_bytes(std::uint32_t /*rows*/) const noexcept { return 0; }
   /// Whether what launch() puts into the stream reads operands::on_host when its turn comes: it stays until then.

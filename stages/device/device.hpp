@@ -133,6 +133,9 @@ class device_calls {
   /// What is not pinned goes by way of memory of CUDA's, for which the call may wait for all that `in` holds: never on an
   /// I/O thread.
   virtual device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept = 0;
+  /// cudaMemcpy2DAsync: the same of rows that lie `stride` bytes apart on both sides, `row_bytes` of each.
+  virtual device_status copy_rows(std::byte* to, const std::byte* from, std::size_t stride, std::size_t row_bytes,
+                                  std::uint32_t rows, stream in) noexcept = 0;
   /// cudaLaunchKernelEx. The arguments are copied.
   virtual device_status launch(const device_kernel& kernel, const void* arguments, stream in) noexcept = 0;
   /// nvjpegDecodeBatched, after prepare_jpegs(): parses on the calling thread, and decodes in the order of `in`. May wait for what an earlier

@@ -500,6 +500,12 @@ class cuda_calls final : public device_calls {
   device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override {
     return here().run([&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, in.handle()); });
   }
+  device_status copy_rows(std::byte* to, const std::byte* from, std::size_t stride, std::size_t row_bytes,
+                          std::uint32_t rows, stream in) noexcept override {
+    return here().run([&] {
+      return cudaMemcpy2DAsync(to, stride, from, stride, row_bytes, rows, cudaMemcpyHostToDevice, in.handle());
+    });
+  }
   device_status launch(const device_kernel& kernel, const void* arguments, stream in) noexcept override {
     return here().run([&] {
       for (const cuda_kernel& each : all_kernels()) {

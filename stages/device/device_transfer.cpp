@@ -295,7 +295,7 @@ std::exception_ptr device_transfer::refusal(const failed_call& failed, const tra
 // copy, run them, record. The word says that the host's memory is free, so that it comes behind an operation that reads there. Where a picture
 // is refused, what is queued by then ends as ever.
 failed_call device_transfer::queue(transfer_operation& operation, const device_buffer& to, const copy_in_flight& copy,
-                                   bool& may_be_read) noexcept {
+                                   bool& may_be_read) {
   failed_call failed = buffers_.wait_for_consumers(to, side_);
   // Operations on what lay here, where nobody has waited for them.
   if (failed.status == device_ok && to.operated && to.recorded == 0) {
@@ -304,12 +304,8 @@ failed_call device_transfer::queue(transfer_operation& operation, const device_b
   }
   if (failed.status == device_ok) failed = timing_.record_begun(side_);
   if (failed.status != device_ok) return failed;
-  if (operation.bytes != 0) {
-    failed = {calls_->copy(to.memory + made_bytes_, operation.memory->data(), operation.bytes, side_),
-              "cudaMemcpyAsync", operation.bytes};
-    if (failed.status != device_ok) return failed;
-    may_be_read = true;
-  }
+  failed = this->copy(operation, to.memory + made_bytes_, may_be_read);
+  if (failed.status != device_ok) return failed;
   const bool is_read_later = std::any_of(operation.steps.begin(), operation.steps.end(),
                                          [](const device_step& step) { return step.operation->reads_host(); });
   if (!is_read_later) failed = copies_.mark_read(copy, side_);
@@ -329,6 +325,44 @@ failed_call device_transfer::queue(transfer_operation& operation, const device_b
   if (failed.status == device_ok) failed = timing_.record_arrived(last);
   if (failed.status == device_ok) failed = {calls_->record(copy.arrived, last), "cudaEventRecord", {}};
   return failed.status == device_ok ? refused : failed;
+}
+
+// In one piece, but for rows that are not full: of those what is used, by groups.
+//   may_be_read   set once a copy is queued
+failed_call device_transfer::copy(const transfer_operation& operation, std::byte* to, bool& may_be_read) {
+  const std::byte* const from = operation.memory->data();
+  std::size_t at = 0;
+  const auto copy_until = [&](std::size_t end) {
+    if (at >= end) return failed_call{};
+    const failed_call made{calls_->copy(to + at, from + at, end - at, side_), "cudaMemcpyAsync", end - at};
+    may_be_read = may_be_read || made.status == device_ok;
+    return made;
+  };
+  absl::InlinedVector<const device_step*, 4> partly;  // in the order in which their rows lie
+  for (const device_step& step : operation.steps) {
+    if (operation.rows != 0 && !step.operation->has_full_rows()) partly.push_back(&step);
+  }
+  std::sort(partly.begin(), partly.end(),
+            [](const device_step* a, const device_step* b) { return a->from.front() < b->from.front(); });
+  for (const device_step* const step : partly) {
+    const std::size_t begin = step->from.front();
+    const std::size_t stride = step->operation->decoded_row_bytes();
+    used_.clear();
+    for (std::size_t row = 0; row < operation.rows; ++row) {
+      used_.push_back(step->operation->used_row_bytes(from + begin + row * stride));
+    }
+    plan_copies(used_, groups_, scratch_of_plan_);
+    if (const failed_call failed = copy_until(begin); failed.status != device_ok) return failed;
+    for (const copied_rows& group : groups_) {
+      const std::size_t first = begin + group.first * stride;
+      const device_status status =
+          calls_->copy_rows(to + first, from + first, stride, group.row_bytes, group.count, side_);
+      if (status != device_ok) return {status, "cudaMemcpy2DAsync", group.count * group.row_bytes};
+      may_be_read = true;
+    }
+    at = begin + operation.rows * stride;
+  }
+  return copy_until(operation.bytes);
 }
 
 failed_call device_transfer::run_operations(const transfer_operation& operation, const device_buffer& in) noexcept {

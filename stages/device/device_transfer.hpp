@@ -21,6 +21,7 @@
 #include "base/mutex.hpp"
 #include "stages/batch/transfer.hpp"
 #include "stages/device/copies_in_flight.hpp"
+#include "stages/device/copy_plan.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/device_buffers.hpp"
 #include "stages/device/device_failure.hpp"
@@ -89,7 +90,8 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   void ship(transfer_operation& operation) noexcept;
   [[nodiscard]] std::exception_ptr refusal(const failed_call& failed, const transfer_operation& of) const noexcept;
   [[nodiscard]] failed_call queue(transfer_operation& operation, const device_buffer& to, const copy_in_flight& copy,
-                                  bool& may_be_read) noexcept;
+                                  bool& may_be_read);
+  [[nodiscard]] failed_call copy(const transfer_operation& operation, std::byte* to, bool& may_be_read);
   [[nodiscard]] failed_call run_operations(const transfer_operation& operation, const device_buffer& in) noexcept;
   void release(device_buffer& buffer, copy_in_flight& copy, std::span<const consumer> consumers,
                timed_end* end) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
@@ -121,6 +123,11 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   std::size_t made_bytes_ = 0;    // of a buffer, at its front
   std::byte* scratch_ = nullptr;  // of all operations, which run one by one
   std::size_t scratch_bytes_ = 0;
+
+  // Of the sender.
+  std::vector<std::size_t> used_;
+  std::vector<copied_rows> groups_;
+  std::vector<std::size_t> scratch_of_plan_;
 
   mutable mutex mutex_;
   bool drained_ ABSL_GUARDED_BY(mutex_) = false;

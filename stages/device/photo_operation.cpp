@@ -49,6 +49,16 @@ photo_operation::photo_operation(const picture_batch& how, const std::optional<p
       slot_bytes_(slot_for(pixel_bytes_)),
       photo_scratch_bytes_(jpegs ? scratch_for_jpegs(pixel_bytes_) : scratch_for(pixel_bytes_)) {}
 
+std::size_t photo_operation::used_row_bytes(const std::byte* row) const noexcept {
+  const auto& slot = *reinterpret_cast<const photo_slot*>(row);
+  if (slot.is_pack == 0) return std::min(photo_slot_bytes + pixel_bytes_, slot_bytes_);
+  std::size_t end = slot.rows;
+  if (slot.row_count != 0) {
+    end += reinterpret_cast<const std::uint32_t*>(row + slot.row_ends)[slot.row_count - 1];
+  }
+  return std::min<std::size_t>(device_aligned(end), slot_bytes_);
+}
+
 // Without an engine for JPEG files nvJPEG decodes Huffman codes on the GPU only of more than 50 files at a time (nvjpeg.h).
 std::uint32_t photo_operation::at_once() const noexcept { return jpegs_ ? jpegs_at_once : photos_at_once; }
 

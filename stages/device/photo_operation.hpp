@@ -28,6 +28,9 @@ class photo_operation final : public device_operation {
   /// A slot: room for twice the bytes of the pixels, and 4 KiB. Of photographs of 110 KB one in 80 needs more: it is
   /// decoded on the host.
   [[nodiscard]] std::size_t decoded_row_bytes() const noexcept override { return slot_bytes_; }
+  [[nodiscard]] bool has_full_rows() const noexcept override { return false; }
+  /// Of a JPEG file its tables: nvJPEG reads the file in the host's memory.
+  [[nodiscard]] std::size_t used_row_bytes(const std::byte* row) const noexcept override;
   [[nodiscard]] std::size_t scratch_bytes(std::uint32_t rows) const noexcept override;
   /// The most that a photo's decoding may take of it: photo_plan::scratch_bytes.
   [[nodiscard]] std::uint64_t photo_scratch_bytes() const noexcept { return photo_scratch_bytes_; }

@@ -332,6 +332,39 @@ TEST(loader_device, decodes_photo_packs_with_the_bits_of_the_host) {
   }
 }
 
+// A slot has room for twice its pixels' bytes. The rest of it does not cross the bus.
+TEST(loader_device, copies_what_packs_fill_of_their_slots) {
+  const watchdog dog("what packs fill");
+  std::vector<testing::fake_sample> from(32);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const auto side = static_cast<int>(240 + 16 * (i % 8));
+    const std::vector<std::byte> jpeg = testing::make_jpeg(testing::make_texture(i, side, side), {.quality = 85});
+    from[i].members = {{"fjpg", pack_photo(jpeg)}};
+  }
+  const std::vector<field> fields = {image("jpg").random_resized_crop(224).normalize(imagenet)};
+  loader_options options = testing::small_options();
+  options.device_calls = nullptr;
+  options.batch_size = 16;
+  options.epochs = 1;
+  options.host_bytes_max = std::size_t{256} << 20;
+  const testing::seen_run wanted = testing::run_all(fake_dataset(from), options, fields);
+  const auto device = std::make_shared<simulated_device>();
+  options.device_calls = device;
+  options.decode_on = decode_on::device;
+  const testing::seen_run got = testing::run_all(fake_dataset(from), options, fields);
+  ASSERT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.batches, wanted.batches);
+  EXPECT_EQ(got.stats.device.photos_decoded, from.size());
+  const std::size_t whole = got.stats.transfer.bytes;
+  const simulated_device::counts count = device->count();
+  RecordProperty("whole_bytes", std::to_string(whole));
+  RecordProperty("copied_bytes", std::to_string(count.bytes_copied));
+  RecordProperty("copies", std::to_string(count.copies));
+  EXPECT_GT(whole, from.size() * 2 * 224 * 224 * 3);
+  EXPECT_LT(count.bytes_copied, whole / 3);
+  EXPECT_LE(count.copies, 2 * 10U) << "calls for two batches";
+}
+
 /// A chain of everything that a device does, and one that wants it to look at neighbours.
 image coloured(const std::string& name) {
   return image(name)

@@ -463,16 +463,24 @@ device_status simulated_device::finish(stream in) noexcept {
 }
 
 device_status simulated_device::copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept {
+  return copy_rows(to, from, bytes, bytes, 1, in);
+}
+
+device_status simulated_device::copy_rows(std::byte* to, const std::byte* from, std::size_t stride,
+                                          std::size_t row_bytes, std::uint32_t rows, stream in) noexcept {
   const mutex_lock lock(mutex_);
   if (lost_ != device_ok) return lost_;
+  require(rows != 0 && row_bytes <= stride, "rows that overlap");
   ++counts_.copies;
-  require_mine(to, bytes, "a copy to what is not the device's memory");
+  counts_.bytes_copied += rows * row_bytes;
+  const std::size_t span = (rows - 1) * stride + row_bytes;
+  require_mine(to, span, "a copy to what is not the device's memory");
   const auto source = pinned_.upper_bound(from);
   const bool begins_pinned = source != pinned_.begin() && from < std::prev(source)->first + std::prev(source)->second;
   if (!begins_pinned) {
     ++counts_.copies_pageable;
   } else {
-    require(from + bytes <= std::prev(source)->first + std::prev(source)->second,
+    require(from + span <= std::prev(source)->first + std::prev(source)->second,
             "a copy that crosses the border of pinned memory");
   }
   operation added;
@@ -480,17 +488,19 @@ device_status simulated_device::copy(std::byte* to, const std::byte* from, std::
   if (!begins_pinned) {
     note_wait();
     force_all(queue_of(in));
-    added.function = [to, staged = std::vector<std::byte>(from, from + bytes)] {
-      std::copy(staged.begin(), staged.end(), to);
+    added.function = [=, staged = std::vector<std::byte>(from, from + span)] {
+      for (std::size_t at = 0; at < span; at += stride) std::memcpy(to + at, staged.data() + at, row_bytes);
     };
     push(in, std::move(added));
     return device_ok;
   }
   added.function = [=] {
-    if (unchecked) {
-      copy_unchecked(to, from, bytes);
-    } else {
-      std::memcpy(to, from, bytes);
+    for (std::size_t at = 0; at < span; at += stride) {
+      if (unchecked) {
+        copy_unchecked(to + at, from + at, row_bytes);
+      } else {
+        std::memcpy(to + at, from + at, row_bytes);
+      }
     }
   };
   push(in, std::move(added));

@@ -61,6 +61,10 @@ class timed_device final : public stages::device_calls {
   stages::device_status free_event(stages::device_event /*made*/) noexcept override { return stages::device_ok; }
   stages::device_status finish(stream in) noexcept override;
   stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override;
+  stages::device_status copy_rows(std::byte* to, const std::byte* from, std::size_t /*stride*/, std::size_t row_bytes,
+                                  std::uint32_t rows, stream in) noexcept override {
+    return copy(to, from, rows * row_bytes, in);
+  }
   stages::device_status launch(const stages::device_kernel& kernel, const void* arguments, stream in) noexcept override;
   stages::device_status wait(stream in, stages::device_event fired) noexcept override;
   stages::device_status record(stages::device_event fires, stream in) noexcept override;
