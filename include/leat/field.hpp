@@ -204,7 +204,7 @@ class image {
   ///   decodes    nvjpeg takes baseline files of one scan, grey or YCbCr, that fit the slot of their row. The host
   ///              decodes all others, as turbo: headers and sizes alone decide, and stats().device counts both. nvjpeg
   ///              ignores decimate()
-  ///   needs      nvjpeg needs a loader with a device and finish_on_device, without digests, an edit or a warp
+  ///   needs      nvjpeg needs a loader with a device and finish_on_device, without digests or an edit
   ///   throws     (when the loader is built) error{errc::unsupported} without a GPU or the library (libnvjpeg.so.13 or
   ///              .12, or what the environment's LEAT_NVJPEG names); error{errc::usage} for what does not go with it
   [[nodiscard]] image decoder(jpeg_decoder which) const;

@@ -216,8 +216,10 @@ struct loader_options {
   /// out. The bits are the same, and a fourth of the bytes are copied (f16, bf16: half).
   bool finish_on_device = true;
   /// true: batches that stay on the host lie in pinned memory, so that copies that the trainer makes (LibTorch's
-  /// to(device, non_blocking)) go by DMA, beside the CPU. Without CUDA they are pageable, and stats().device.pinned says
-  /// why. Batches that go to a device are always copied from pinned memory. Default: false.
+  /// to(device, non_blocking)) go by DMA, beside the CPU. Their memory is used again when all GPUs have passed what they
+  /// were asked for before the batch ended; no batch may end while a stream is captured. Without CUDA, and with a driver
+  /// older than CUDA 12.5, they are pageable, and stats().device.pinned says why. Batches that go to a device are always
+  /// copied from pinned memory. Default: false.
   bool pinned = false;
   /// Where photo packs (pack_photo()) are decoded: host (default), device, or automatic (the device if there is one).
   /// The bits are the same. For the device, coefficients are copied and kernels make the pixels. The host still

@@ -16,22 +16,14 @@ def _stop_all():
         each.stop()
 
 
-def _torch_has_cuda():
-    try:
-        import torch
-    except ImportError:
-        return False  # The first batch says so.
-    return torch.cuda.is_available()
-
-
 class Loader(_leat.Loader):
     """Loads batches ahead: Loader(source, *fields, batch_size=64, seed=0, ...).
 
     source     a path, a pattern, an address, a list of them, or a Dataset
     fields     Image, Label, Text ...
     options    every loader option of C++ by its name; durations in seconds. world is what torchrun, MPI or Slurm say
-    to         "numpy", "torch" or "jax": a batch is a dict of that library's own, without a copy. With "torch" pinned=True is the default
-               where torch has CUDA, which takes a context on the GPU that the process uses
+    to         "numpy", "torch" or "jax": a batch is a dict of that library's own, without a copy. For "torch"
+               on a machine with a GPU, pinned=True is PyTorch's pin_memory=True
     map_batch  a function of Python, called once for each batch on a thread of its own, ahead of the loop, which gets
                what it returns. stats() says how often and for how long
     """
@@ -41,8 +33,6 @@ class Loader(_leat.Loader):
             raise ValueError(f"to= is 'numpy', 'torch' or 'jax', and not {to!r}")
         if map_batch is not None and not callable(map_batch):
             raise TypeError(f"map_batch= is a function of a batch, and not {map_batch!r}")
-        if to == "torch" and "pinned" not in options:
-            options["pinned"] = _torch_has_cuda()
         super().__init__(source, *fields, **options)
         self._to = to
         self._epochs_begun = 0
