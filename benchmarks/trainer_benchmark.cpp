@@ -10,8 +10,8 @@
 //
 //     trainer_benchmark [PHOTOS] [--rounds 3] [--seconds 4] [--loads 0.3,0.6,0.9] [--toy]
 //
-// PHOTOS is a folder; else 256 photographs are made in the temporary directory. Figures are medians of the rounds with the lowest and the
-// highest: of each, the mean step, and what the trainer waited in next().
+// PHOTOS is a folder; else 256 photographs are made in the temporary directory. Figures are medians of the rounds: of the mean step, with the
+// lowest and the highest, and of what the trainer waited in next().
 #include "base/text.hpp"
 #include "benchmarks/arguments.hpp"
 #include "benchmarks/measure.hpp"

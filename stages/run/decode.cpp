@@ -340,13 +340,12 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
   if (!make_following(sample, own, stop)) return;
   if (shown_) note_shown(sample, own, stop);
   for (std::size_t p = 0; p < programs_.size(); ++p) {
-    if (programs_[p]->facets().checking == nullptr) {
-      note_used(batch, sample.row, p, own);
-      continue;
+    std::optional<std::string> wrong;
+    if (programs_[p]->facets().checking != nullptr) {
+      decode_input input = input_of(sample, p, own, stop);
+      if (pictures_[p] != p) input.geometry = geometry_of(*sample.owner, sample.row, pictures_[p]);
+      wrong = programs_[p]->check(input, std::span(own.rows).subspan(first_output_[p]));
     }
-    decode_input input = input_of(sample, p, own, stop);
-    if (pictures_[p] != p) input.geometry = geometry_of(*sample.owner, sample.row, pictures_[p]);
-    std::optional<std::string> wrong = programs_[p]->check(input, std::span(own.rows).subspan(first_output_[p]));
     if (!wrong) {
       note_used(batch, sample.row, p, own);
       continue;

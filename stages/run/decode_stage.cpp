@@ -93,6 +93,7 @@ void decode_stage::make_ready(turn_of_loop& turn) noexcept {
   if (!turn.jobs.empty()) decoders_.post(std::exchange(turn.jobs, {}));
   if (turn.on_loop.empty()) return;
   const std::uint64_t begin_ns = now_ns();
+  std::uint64_t handed_over_ns = begin_ns;
   for (std::span<sample_in_flight* const> left = turn.on_loop; !left.empty();) {
     const auto end = std::find_if_not(left.begin() + 1, left.end(), [&](const sample_in_flight* each) {
       return are_of_one_read(*left.front(), *each);
@@ -100,6 +101,12 @@ void decode_stage::make_ready(turn_of_loop& turn) noexcept {
     const auto rows = left.first(static_cast<std::size_t>(end - left.begin()));
     make_on_loop(rows, turn);
     left = left.subspan(rows.size());
+    if (turn.loop == 0 || turn.made.empty()) continue;
+    // Another thread hands over, while this one goes on.
+    if (const std::uint64_t now = now_ns(); now - handed_over_ns > hand_over::untold_ns_max) {
+      handed_over_ns = now;
+      hand_over_made(turn);
+    }
   }
   const std::uint64_t end_ns = now_ns();
   turn.on_loop_ns.add(end_ns - begin_ns);

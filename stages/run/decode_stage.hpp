@@ -75,7 +75,7 @@ class decode_stage {
   struct alignas(64) turn_of_loop {
     async::job_list jobs;
     std::vector<sample_in_flight*> on_loop;
-    std::vector<batch_in_flight*> made;  // all of whose rows are
+    std::vector<batch_in_flight*> made;  // their last row was, in this turn; not handed over yet
     bool posted = false;
     std::size_t loop = 0;
     timeline_track* track = nullptr;

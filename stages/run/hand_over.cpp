@@ -22,9 +22,6 @@ namespace {
 // A look at a file is a hop to another thread and back: of small batches, which take some 100 us, as much as all the rest.
 constexpr std::uint64_t between_checks_ns = 1'000'000;
 
-// To wake the consumer for each of several small batches takes as long as making them. No batch waits longer for those behind it.
-constexpr std::uint64_t untold_ns_max = 20'000;
-
 // Where those pieces lie whose samples are not corrupt. One that is keeps its number: what follows it is not numbered anew.
 void note_pieces(const batch_in_flight& batch, batch::state& to) {
   const batch_plan& plan = batch.plan;
@@ -105,9 +102,11 @@ void hand_over::rows_made(std::span<batch_in_flight* const> batches) noexcept {
   tells_later_ = batches.size() > 1;
   std::uint64_t told_ns = tells_later_ ? now_ns() : 0;
   for (batch_in_flight* const each : batches) {
+    const std::uint64_t begin_ns = tells_later_ ? now_ns() : 0;
     rows_made(*each);
     if (!tells_later_) continue;
-    if (const std::uint64_t now = now_ns(); now - told_ns > untold_ns_max) {
+    const std::uint64_t now = now_ns();
+    if (now - told_ns + (now - begin_ns) > untold_ns_max) {
       told_ns = now;
       delivery_.tell();
     }

@@ -44,7 +44,7 @@ class hand_over {
   };
   struct counters {
     std::uint64_t collated = 0;        ///< batches
-    std::uint64_t collated_bytes = 0;  ///< of blocks, as they are copied
+    std::uint64_t collated_bytes = 0;  ///< of blocks, whole: of slots less is copied
     std::uint64_t transferred = 0;     ///< batches
     std::uint64_t transferred_rows = 0;
     std::uint64_t transfer_ns = 0;
@@ -53,6 +53,10 @@ class hand_over {
     std::uint64_t dealt_batches = 0;  ///< whose rows are dealt to ranks by what they cost
     double slowest_rank_cost = 0;     ///< over the mean: the sum of these batches
   };
+
+  /// To wake the consumer for each of several small batches takes as long as making them. No batch waits longer for those that come with it,
+  /// if each takes as long as the one before.
+  static constexpr std::uint64_t untold_ns_max = 20'000;
 
   explicit hand_over(const parts& given);
   hand_over(const hand_over&) = delete;
@@ -109,7 +113,7 @@ class hand_over {
   decode_stage* rows_ = nullptr;
   batch_table* batches_ = nullptr;
   async::scope* children_ = nullptr;
-  bool tells_later_ = false;  // the consumer; the first I/O thread's
+  bool tells_later_ = false;  // the consumer is told by rows_made(), not by sent(). Used on the first I/O thread only
   std::atomic<std::uint64_t> collated_{0};
   std::atomic<std::uint64_t> collated_bytes_{0};
   std::atomic<std::uint64_t> transferred_{0};

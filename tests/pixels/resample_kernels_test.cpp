@@ -52,7 +52,13 @@ TEST(resample_kernels, are_several_on_this_processor) {
 }
 
 TEST(instruction_sets, are_those_that_highway_finds) {
-  EXPECT_EQ(instruction_sets() & HWY_TARGETS, hwy::SupportedTargets() & HWY_TARGETS);
+#if defined(__x86_64__)
+  // Sets that later Highways know have lower bits. They are not chosen.
+  constexpr std::int64_t known = HWY_TARGETS & -static_cast<std::int64_t>(HWY_AVX3_DL);
+#else
+  constexpr std::int64_t known = HWY_TARGETS;
+#endif
+  EXPECT_EQ(instruction_sets() & known, hwy::SupportedTargets() & known);
 }
 
 TEST(resample_kernels, make_a_line_as_the_plain_sum_does_on_every_instruction_set) {
