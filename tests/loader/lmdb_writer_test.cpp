@@ -146,16 +146,22 @@ TEST(lmdb_writer, that_commits_while_a_database_is_packed_ends_it_and_no_changed
     // More than is read at once.
     const dataset once = open_lmdb(folder.path().string());
     const dataset all = concat({once, once, once, once, once, once, once, once});
-    const std::uint64_t begin_after = random.below(all.size());
+    const std::uint64_t begin_after = random.below(all.size() / 2);
     std::atomic<std::uint64_t> packed{0};
     std::atomic<std::uint64_t> commits{0};
     std::atomic<bool> ended{false};
     std::thread other([&] {
       while (packed < begin_after && !ended) std::this_thread::yield();
-      while (!ended) database.write(random.below(value_count), 1 + random.below(20), ++commits);
+      while (!ended) {
+        database.write(random.below(value_count), 1 + random.below(20), commits + 1);
+        ++commits;
+      }
     });
     datasets::pack_options options{.samples_per_shard = 200 + random.below(400)};
-    options.progress = [&](const datasets::pack_progress& done) { packed = done.samples; };
+    options.progress = [&](const datasets::pack_progress& done) {
+      packed = done.samples;
+      while (packed >= begin_after && commits == 0) std::this_thread::yield();
+    };
     std::string said;
     try {
       datasets::pack(all, (shards.path() / "p-%04d.tar").string(), options);
