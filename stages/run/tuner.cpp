@@ -79,13 +79,16 @@ bool tuner::has_failed(const tried& change, const verdict& window, bool is_crowd
   const bool stalls = window.stall_share > little_stall;
   const bool lost = window.samples_per_s * least_gain < change.samples_per_s;
   const bool gained = window.samples_per_s >= change.samples_per_s * least_gain;
+  // Other limits take no cores from the trainer.
+  const bool more_threads =
+      now_.decode_threads != change.before.decode_threads || now_.io_threads != change.before.io_threads;
   switch (change.why) {
     case reason::gives_back:
       return stalls || lost;
     case reason::makes_room:  // A trainer whose steps take less time may wait now and then.
       return lost || (stalls && !gained);
     case reason::grows:  // More threads can end a stall by making the trainer slower.
-      return (stalls && !gained) || (is_crowded && lost);
+      return (stalls && !gained) || (more_threads && is_crowded && lost);
   }
   return false;
 }

@@ -425,6 +425,20 @@ TEST(tuner, tries_fewer_threads_where_they_wait_for_cores_that_the_trainer_compu
   }
 }
 
+TEST(tuner, keeps_what_ended_a_stall_and_takes_no_cores_though_the_rate_is_a_little_lower) {
+  const concurrency_limits start = {.batches = 4, .queue_depth = 32, .decode_threads = 4, .connections = 32};
+  concurrency_limits allowed = most;
+  allowed.connections = 64;
+  for (const bottleneck part : {bottleneck::variance, bottleneck::read}) {
+    tuner tuned(start, allowed);
+    ASSERT_TRUE(tuned.see(window_of(part, 1'000, 0.03), 0.66));
+    const concurrency_limits grown = tuned.now();
+    EXPECT_EQ(grown.decode_threads, 4U);
+    EXPECT_FALSE(tuned.see(window_of(bottleneck::consumer, 970, 0), 0.66)) << name(part);
+    EXPECT_EQ(tuned.now(), grown);
+  }
+}
+
 TEST(tuner, remembers_how_many_were_too_few_some_windows_after_the_rest_was_given_back) {
   tuner tuned({.batches = 12, .queue_depth = 256, .decode_threads = 12}, most);
   verdict idle = window_of(bottleneck::consumer, 1'000, 0);
