@@ -48,6 +48,7 @@ std::optional<tuning_change> tuner::see(const verdict& window, double decode_on_
       quiet_ = 0;
       return tuning_change{failed, now_, grew ? "no gain" : "missed"};
     }
+    if (change.takes_back) too_few_threads_ = change.before.decode_threads;
   }
   const bool stalls = window.stall_share > little_stall;
   stalled_ = window.stall_share > 2 * little_stall ? stalled_ + 1 : 0;
@@ -66,11 +67,11 @@ std::optional<tuning_change> tuner::see(const verdict& window, double decode_on_
     return std::nullopt;
   }
   quiet_ = 0;
-  // Rare long jobs make a trainer wait some windows after the one that judged what was given back.
+  // Rare long jobs make a trainer wait some windows after the one that judged what was given back. The next window says whether more
+  // threads were the help.
   const bool takes_back = stalls && now_.decode_threads == given_back_to_ && change->to.decode_threads > given_back_to_;
-  if (takes_back) too_few_threads_ = given_back_to_;
-  if (why == reason::gives_back) given_back_to_ = change->to.decode_threads;
-  tried_ = tried{.before = now_, .samples_per_s = window.samples_per_s, .why = why};
+  if (why != reason::grows) given_back_to_ = change->to.decode_threads;
+  tried_ = tried{.before = now_, .samples_per_s = window.samples_per_s, .why = why, .takes_back = takes_back};
   now_ = change->to;
   return change;
 }

@@ -49,6 +49,7 @@ class tuner {
     concurrency_limits before;
     double samples_per_s = 0;
     reason why = reason::grows;
+    bool takes_back = false;  // decode threads that were given back
   };
 
   [[nodiscard]] bool has_failed(const tried& change, const verdict& window, bool is_crowded) const noexcept;

@@ -455,6 +455,45 @@ TEST(tuner, remembers_how_many_were_too_few_some_windows_after_the_rest_was_give
   EXPECT_EQ(tuned.now().decode_threads, 5U) << "half way to the three that were too few";
 }
 
+TEST(tuner, gives_back_to_as_few_again_where_more_were_no_help) {
+  tuner tuned({.batches = 4, .queue_depth = 256, .decode_threads = 12}, most);
+  verdict idle = window_of(bottleneck::consumer, 1'000, 0);
+  idle.decode.per_s = 6'000;
+  idle.consumer.per_s = 1'000;
+  ASSERT_TRUE(tuned.see(idle));
+  EXPECT_EQ(tuned.now().decode_threads, 3U);
+  idle.decode.per_s = 1'500;
+  EXPECT_FALSE(tuned.see(idle));
+  // A neighbour slows the line for two windows.
+  const verdict slow = window_of(bottleneck::decode, 700, 0.3);
+  ASSERT_TRUE(tuned.see(slow));
+  EXPECT_EQ(tuned.now().decode_threads, 6U);
+  const auto undone = tuned.see(slow);
+  ASSERT_TRUE(undone);
+  EXPECT_EQ(undone->why, "no gain");
+  EXPECT_EQ(tuned.now().decode_threads, 3U);
+  // Threads rest; another setting changes meanwhile, so that it is not frozen.
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(tuned.see(idle));
+  ASSERT_TRUE(tuned.see(window_of(bottleneck::variance, 1'000, 0.03)));
+  idle.decode.per_s = 6'000;
+  for (int i = 0; i < 8; ++i) static_cast<void>(tuned.see(idle));
+  EXPECT_EQ(tuned.now().decode_threads, 1U) << "three were not too few";
+}
+
+TEST(tuner, remembers_how_many_were_too_few_some_windows_after_it_made_room) {
+  const concurrency_limits two = {.batches = 12, .queue_depth = 256, .decode_threads = 2};
+  verdict crowded = window_of(bottleneck::consumer, 1'000, 0);
+  crowded.decode.per_s = 1'600;
+  crowded.consumer.per_s = 1'000;
+  tuner tuned(two, two);
+  ASSERT_TRUE(tuned.see(crowded, 0.66));
+  EXPECT_EQ(tuned.now().decode_threads, 1U);
+  EXPECT_FALSE(tuned.see(window_of(bottleneck::consumer, 1'000, 0), 1));
+  ASSERT_TRUE(tuned.see(window_of(bottleneck::decode, 900, 0.1), 1));
+  EXPECT_EQ(tuned.now().decode_threads, 2U);
+  EXPECT_FALSE(tuned.see(crowded, 0.66)) << "one was too few";
+}
+
 // As of records beside other programs, which stop the one I/O thread now and then.
 TEST(tuner, tries_more_of_the_slower_part_where_the_counts_contradict_each_other) {
   const concurrency_limits start = {.batches = 12, .queue_depth = 256, .decode_threads = 4, .io_threads = 1};
