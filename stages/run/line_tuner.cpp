@@ -3,7 +3,6 @@
 #include "async/thread_pool.hpp"
 #include "stages/observe/timeline.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,15 +20,12 @@ void line_tuner::see(const verdict& window, double at_s, std::uint64_t at_ns) {
 }
 
 double line_tuner::decode_on_cores() {
-  job_time now;
+  decode_work now{.jobs = rows_.count().pool.job_count, .threads = rows_.decode_threads()};
   for (const async::thread_pool::thread_counters& each : rows_.count_threads()) {
     now.busy_ns += each.busy_ns;
     now.cpu_ns += each.cpu_ns;
   }
-  const job_time before = std::exchange(jobs_before_, now);
-  if (now.busy_ns <= before.busy_ns || now.cpu_ns <= before.cpu_ns) return 1;
-  return std::min(1.0,
-                  static_cast<double>(now.cpu_ns - before.cpu_ns) / static_cast<double>(now.busy_ns - before.busy_ns));
+  return share_on_cores(std::exchange(work_before_, now), now);
 }
 
 void line_tuner::remember(const tuning_change& change, const verdict& window, double at_s, std::uint64_t at_ns) {

@@ -35,11 +35,7 @@ class line_tuner {
   [[nodiscard]] tuning_stats count() const;
 
  private:
-  struct job_time {
-    std::uint64_t busy_ns = 0;
-    std::uint64_t cpu_ns = 0;
-  };
-  /// Of the decode threads' jobs since the last call: the share of their time in which they had a core.
+  /// As share_on_cores, since the last call.
   double decode_on_cores();
   void remember(const tuning_change& change, const verdict& window, double at_s, std::uint64_t at_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -50,7 +46,7 @@ class line_tuner {
   timeline& seen_;
   // Of the thread that hands out:
   tuner tuner_;
-  job_time jobs_before_;
+  decode_work work_before_;
   mutable mutex mutex_;
   std::deque<tuning_step> steps_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t steps_in_all_ ABSL_GUARDED_BY(mutex_) = 0;

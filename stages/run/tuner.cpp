@@ -15,6 +15,8 @@ constexpr double threads_spare = 1.25;
 // they would do so much more than is wanted.
 constexpr double crowded = 0.9;
 constexpr double enough = 1.05;
+// Each thread may have begun one job before the window, or have one under way: an error of 5 % with so many of a thread.
+constexpr std::uint64_t jobs_of_a_thread = 20;
 // Until a setting that gained nothing, or one that was missed when it was given back, is tried again; twice as long each time.
 constexpr std::uint32_t rest_after_growing = 12;
 constexpr std::uint32_t rest_after_giving_back = 16;
@@ -32,6 +34,14 @@ std::uint32_t rounded_up(double value, std::uint32_t least, std::uint32_t most) 
 }
 
 }  // namespace
+
+double share_on_cores(const decode_work& before, const decode_work& now) noexcept {
+  // Threads that were given back ended their last jobs in this window.
+  if (now.jobs - before.jobs < jobs_of_a_thread * std::max(before.threads, now.threads)) return 1;
+  if (now.busy_ns <= before.busy_ns || now.cpu_ns <= before.cpu_ns) return 1;
+  return std::min(1.0,
+                  static_cast<double>(now.cpu_ns - before.cpu_ns) / static_cast<double>(now.busy_ns - before.busy_ns));
+}
 
 std::optional<tuning_change> tuner::see(const verdict& window, double decode_on_cores) {
   if (window.who == bottleneck::unknown || !(window.samples_per_s > 0)) return std::nullopt;

@@ -19,6 +19,19 @@ struct tuning_change {
   std::string_view why;
 };
 
+/// What decode threads have done since the loader began. A job counts when it ends, but its CPU time as it passes.
+///   threads   that take jobs
+struct decode_work {
+  std::uint64_t jobs = 0;
+  std::uint64_t busy_ns = 0;
+  std::uint64_t cpu_ns = 0;
+  std::uint32_t threads = 1;
+};
+
+/// Of the jobs between the two: the share of their time in which they had a core. 1 where it is not known: nothing was done, or so few jobs
+/// that those at the edges of the window decide it.
+[[nodiscard]] double share_on_cores(const decode_work& before, const decode_work& now) noexcept;
+
 /// Looks at one window after the other. While the trainer waits, more is given to the part that the verdict names; the window after it
 /// judges, and what has gained nothing is undone and rests, each time for twice as long. Where the trainer hardly waits, decode threads
 /// are given back; where decode threads wait for cores, fewer are tried, which leaves cores to the trainer and to I/O threads. Ten windows

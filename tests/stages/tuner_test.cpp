@@ -439,6 +439,18 @@ TEST(tuner, keeps_what_ended_a_stall_and_takes_no_cores_though_the_rate_is_a_lit
   }
 }
 
+TEST(tuner, knows_the_share_on_cores_only_of_windows_with_many_jobs) {
+  constexpr std::uint64_t ms = 1'000'000;
+  const decode_work none{.threads = 2};
+  // Jobs of 1.5 s in windows of 2 s: three ended, of which one began before, and the threads never waited.
+  EXPECT_EQ(share_on_cores(none, {.jobs = 3, .busy_ns = 4'500 * ms, .cpu_ns = 4'000 * ms, .threads = 2}), 1);
+  EXPECT_EQ(share_on_cores(none, {.jobs = 40, .busy_ns = 4'000 * ms, .cpu_ns = 2'400 * ms, .threads = 2}), 0.6);
+  EXPECT_EQ(share_on_cores(none, {.jobs = 40, .busy_ns = 4'000 * ms, .cpu_ns = 4'100 * ms, .threads = 2}), 1);
+  EXPECT_EQ(share_on_cores({.threads = 12}, {.jobs = 40, .busy_ns = 4'000 * ms, .cpu_ns = 2'400 * ms, .threads = 2}), 1)
+      << "ten threads ended jobs that they had begun before";
+  EXPECT_EQ(share_on_cores(none, none), 1);
+}
+
 TEST(tuner, remembers_how_many_were_too_few_some_windows_after_the_rest_was_given_back) {
   tuner tuned({.batches = 12, .queue_depth = 256, .decode_threads = 12}, most);
   verdict idle = window_of(bottleneck::consumer, 1'000, 0);
