@@ -149,7 +149,9 @@ class watched_transfer final : public stages::transfer {
     starving_ = waiting;
     changed_.notify_one();
   }
-  void give_back(io::lease memory) noexcept override { behind_->give_back(std::move(memory)); }
+  void give_back(io::lease memory, bool was_handed_out) noexcept override {
+    behind_->give_back(std::move(memory), was_handed_out);
+  }
   void drain() noexcept override {
     end_timer();
     behind_->drain();

@@ -62,7 +62,7 @@ void batch::release_on(stream consumer) {
   if (hold.on_device == nullptr) {
     state_->released = true;
     // On the host what the trainer has called has been done.
-    if (hold.returns_to != nullptr) hold.returns_to->give_back(std::move(hold.memory));
+    if (hold.returns_to != nullptr) hold.returns_to->give_back(std::move(hold.memory), true);
     return;
   }
   try {

@@ -31,7 +31,7 @@ struct batch_hold {
   batch_hold& operator=(batch_hold&&) = delete;
   ~batch_hold() {
     on_device.reset();
-    if (returns_to != nullptr && memory) returns_to->give_back(std::move(memory));
+    if (returns_to != nullptr && memory) returns_to->give_back(std::move(memory), batches_out != nullptr);
     if (batches_out != nullptr) batches_out->remove(now_ns(), out_slot);
   }
 
@@ -43,7 +43,7 @@ struct batch_hold {
   std::unique_ptr<stages::device_batch> on_device;  ///< set if the batch is on a device
   // Takes the memory back. Shared with the loader, since a batch may outlive it.
   std::shared_ptr<stages::transfer> returns_to;
-  // Counts the batches in the consumer's hands, for stats(); shared for the same reason.
+  // Counts the batches in the consumer's hands, for stats(); shared for the same reason. Set when the batch is handed out, not before.
   std::shared_ptr<stages::batches_out> batches_out;
   std::size_t out_slot = 0;
 };

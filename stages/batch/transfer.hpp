@@ -138,7 +138,8 @@ class transfer {
   virtual void starve(bool waiting) { static_cast<void>(waiting); }
 
   /// A batch on the host has ended: its memory returns to its pool, at once or when nobody reads it any more. Thread: any.
-  virtual void give_back(io::lease memory) noexcept = 0;
+  ///   was_handed_out   the trainer has had it. Of another batch nobody reads anything
+  virtual void give_back(io::lease memory, bool was_handed_out) noexcept = 0;
 
   /// Waits until no copy is under way. Operations whose turn has not come are dropped. Called when nothing more is sent.
   virtual void drain() noexcept = 0;
@@ -161,7 +162,7 @@ class host_transfer final : public transfer {
       : why_(std::move(why)), why_pageable_(std::move(why_pageable)) {}
 
   void send(transfer_operation& operation) noexcept override { operation.handed_over(operation); }
-  void give_back(io::lease memory) noexcept override { const io::lease home = std::move(memory); }
+  void give_back(io::lease memory, bool /*was_handed_out*/) noexcept override { const io::lease home = std::move(memory); }
   void drain() noexcept override {}
   [[nodiscard]] device_report report() const override {
     device_report made = transfer::report();

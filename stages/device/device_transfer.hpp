@@ -75,7 +75,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   void send(transfer_operation& operation) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
   void collect() noexcept override { copies_.collect(); }
   void starve(bool waiting) override { copies_.starve(waiting); }
-  void give_back(io::lease memory) noexcept override { const io::lease home = std::move(memory); }
+  void give_back(io::lease memory, bool /*was_handed_out*/) noexcept override { const io::lease home = std::move(memory); }
   void drain() noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] device_times times() const override { return timing_.times(); }
   [[nodiscard]] device_report report() const override;

@@ -84,7 +84,7 @@ void pinned_transfer::pin_and_hand_over(transfer_operation& operation) noexcept 
 
 // --- and come back ----------------------------------------------------------------------------------------------------------
 
-void pinned_transfer::give_back(io::lease memory) noexcept {
+void pinned_transfer::give_back(io::lease memory, bool was_handed_out) noexcept {
   if (forked_.in_child()) return;
   bool waits = false;
   {
@@ -94,6 +94,7 @@ void pinned_transfer::give_back(io::lease memory) noexcept {
     waits = drained_;
   }
   returning its{.memory = std::move(memory)};
+  if (!was_handed_out) return go_home(its);
   if (waits) {
     if (wait_until_passed(its)) go_home(its);
     return;
@@ -194,14 +195,16 @@ failed_call pinned_transfer::record(returning& each) noexcept {
 }
 
 void pinned_transfer::go_home(returning& each) noexcept {
-  {
+  if (each.passed != device_event::none) {
     const mutex_lock lock(events_mutex_);
     free_events_.push_back(each.passed);
   }
   bool was_last = false;
   {
     const mutex_lock lock(mutex_);
-    if (drained_) {
+    if (failure_.happened()) {
+      // It stays pinned. This lease nobody reads, or it would not be here.
+    } else if (drained_) {
       pinned_.unpin(each.memory.bytes());
       std::erase_if(places_, [&](const place& known) { return known.memory.data() == each.memory.data(); });
       was_last = places_.empty();

@@ -25,7 +25,7 @@ namespace leat::stages {
 
 ///   pinning    each lease once, when a batch first leaves in it; where that fails it stays pageable, which report() tells
 ///   threads    one thread pins, and returns memory. Who ends a batch records an event, so that what is put into streams later does not
-///              count. The I/O thread makes no call to the device
+///              count. A batch that was never handed out returns at once, without an event. The I/O thread makes no call to the device
 ///   the end    drain() waits for what the GPUs were asked for, and unpins. What a batch holds that outlives the loader is waited for and
 ///              unpinned where that batch ends, on its thread
 ///   fork()     in the child no call is made
@@ -39,7 +39,7 @@ class pinned_transfer final : public transfer {
   [[nodiscard]] bool pins() const noexcept override { return true; }
   void prepare(transfer_needs needs) override;
   void send(transfer_operation& operation) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
-  void give_back(io::lease memory) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
+  void give_back(io::lease memory, bool was_handed_out) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
   void drain() noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] device_report report() const override;
 

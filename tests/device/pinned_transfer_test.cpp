@@ -20,12 +20,15 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -227,6 +230,29 @@ TEST(pinned_batches, whose_end_falls_into_a_capture_are_returned_after_it) {
   EXPECT_GE(with.device->count().captures_broken, 1U);
   with.device->end_capture(side);
   EXPECT_EQ(testing::run_epochs(train, 2).size(), 2 * train.batches() - 1);
+}
+
+// An event of leat's, on a thread of leat's, would break a capture that the trainer has begun.
+TEST(pinned_batches, that_nobody_was_handed_are_returned_without_an_event) {
+  const watchdog dog("dropped");
+  pinned_host with;
+  with.options.epochs = 6;
+  std::size_t handed_out = 0;
+  {
+    loader train(fake_dataset(pictures()), with.options, testing::all_fields());
+    for (std::uint32_t epoch = 0; epoch + 1 < with.options.epochs; ++epoch) {
+      if (std::optional<batch> got = train.next_blocking()) ++handed_out;
+      train.skip_epoch();
+    }
+    while (train.stats().batches_ready == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    train.stop();
+  }
+  EXPECT_EQ(with.calls->counts()["record_all"], handed_out);
+  char here[16] = {};
+  ::pthread_getname_np(::pthread_self(), here, sizeof here);
+  EXPECT_EQ(with.calls->threads_of("record_all"), std::set<std::string>{here});
+  EXPECT_EQ(with.device->count().pinned, 0U);
+  EXPECT_EQ(with.device->count().events, 0U);
 }
 
 // Nobody knows then who still reads them.

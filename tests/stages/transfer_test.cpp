@@ -37,7 +37,7 @@ TEST(host_transfer, fires_both_events_at_once) {
   auto pool = std::make_unique<io::lease_pool>(
       std::make_shared<io::arena>(io::arena_options{.bytes_max = 1 << 16, .pages = io::huge_pages::off}),
       io::lease_pool_options{.bytes_max = 1 << 16, .name = "batches"});
-  here.give_back(std::move(*pool->try_lease(1 << 16)));
+  here.give_back(std::move(*pool->try_lease(1 << 16)), true);
   EXPECT_EQ(pool->count().leases_out, 0U);
 }
 
@@ -65,15 +65,15 @@ TEST(delayed_transfer, keeps_memory_until_its_event) {
   auto memory = std::make_shared<io::arena>(io::arena_options{.bytes_max = 1 << 16, .pages = io::huge_pages::off});
   io::lease_pool pool(memory, {.bytes_max = 1 << 16, .name = "batches"});
   delayed_transfer later;
-  later.give_back(std::move(*pool.try_lease(4096)));
-  later.give_back(std::move(*pool.try_lease(8192)));
+  later.give_back(std::move(*pool.try_lease(4096)), true);
+  later.give_back(std::move(*pool.try_lease(8192)), true);
   EXPECT_EQ(later.returns_pending(), 2U);
   EXPECT_EQ(pool.count().leases_out, 2U);
   EXPECT_TRUE(later.fire_return(1));
   EXPECT_EQ(pool.count().bytes_used, 4096U);
   later.release_all();
   EXPECT_EQ(pool.count().leases_out, 0U);
-  later.give_back(std::move(*pool.try_lease(4096)));
+  later.give_back(std::move(*pool.try_lease(4096)), true);
   EXPECT_EQ(pool.count().leases_out, 0U);
 }
 

@@ -27,7 +27,7 @@ void delayed_transfer::fire(stages::transfer_operation& operation) noexcept {
   fired_.notify_all();
 }
 
-void delayed_transfer::give_back(io::lease memory) noexcept {
+void delayed_transfer::give_back(io::lease memory, bool /*was_handed_out*/) noexcept {
   const mutex_lock lock(mutex_);
   if (!open_) returns_.push_back(std::move(memory));
 }

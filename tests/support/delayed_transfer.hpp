@@ -16,7 +16,7 @@ class delayed_transfer final : public stages::transfer {
  public:
   ~delayed_transfer() override;
   void send(stages::transfer_operation& operation) noexcept override;
-  void give_back(io::lease memory) noexcept override;
+  void give_back(io::lease memory, bool was_handed_out) noexcept override;
   void drain() noexcept override;
 
   /// Events that have not fired.
