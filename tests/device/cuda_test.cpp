@@ -1,4 +1,6 @@
 // What the simulated device promises, on a real one. Needs a GPU; skips where there is none and says why.
+#include "io/arena/arena.hpp"
+#include "io/arena/lease_pool.hpp"
 #include "stages/device/decode_photos.hpp"
 #include "stages/device/device_transfer.hpp"
 #include "stages/device/driver_cuda.hpp"
@@ -8,6 +10,7 @@
 #include "stages/device/photo_operation.hpp"
 #include "stages/device/photo_plan.hpp"
 #include "stages/device/picture_operation.hpp"
+#include "stages/device/pinned_transfer.hpp"
 #include "stages/device/write_program.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 #include "stages/pixels/recipe.hpp"
@@ -530,6 +533,64 @@ TEST_F(loader_on_a_gpu, fails_in_words_when_a_batch_ends_inside_a_capture) {
     while (train.next_blocking()) continue;
   });
   EXPECT_NE(message.find("was being captured into a graph"), std::string::npos) << message;
+}
+
+/// A batch of the host's own, in memory that a transfer has pinned.
+struct pinned_batch final : stages::transfer_operation {
+  explicit pinned_batch(io::lease from) : lease(std::move(from)) {
+    memory = &lease;
+    handed_over = [](stages::transfer_operation& self) noexcept {
+      static_cast<pinned_batch&>(self).pinned.set_value();
+    };
+  }
+  io::lease lease;
+  std::promise<void> pinned;
+};
+
+using pinned_batches_on_a_gpu = on_a_gpu;
+
+TEST_F(pinned_batches_on_a_gpu, keep_their_memory_until_every_kind_of_stream_has_passed) {
+  const watchdog dog("gpu, pinned batches");
+  if (!calls->can_record_all()) GTEST_SKIP() << "the driver has no cuCtxRecordEvent";
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  io::lease_pool pool(std::make_shared<io::arena>(io::arena_options{.bytes_max = bytes, .pages = io::huge_pages::off}),
+                      {.bytes_max = bytes, .name = "batches"});
+  const auto pins = std::make_shared<stages::pinned_transfer>(calls);
+  pins->prepare({.host_batches = 1, .failed = {}});
+  cudaStream_t apart = nullptr;
+  EXPECT_CUDA(cudaStreamCreateWithFlags(&apart, cudaStreamNonBlocking));
+  for (const cudaStream_t each : {cudaStreamLegacy, cudaStreamPerThread, apart}) {
+    pinned_batch one(std::move(*pool.try_lease(bytes)));
+    pins->send(one);
+    one.pinned.get_future().wait();
+    ASSERT_EQ(one.failure, nullptr);
+    gate closed{stream(each)};
+    pins->give_back(std::move(one.lease), true);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(pool.count().leases_out, 1U);
+    closed.open();
+    while (pool.count().leases_out != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_CUDA(cudaStreamDestroy(apart));
+  pins->drain();
+}
+
+TEST_F(pinned_batches_on_a_gpu, have_no_event_while_a_stream_is_captured) {
+  if (!calls->can_record_all()) GTEST_SKIP() << "the driver has no cuCtxRecordEvent";
+  stages::device_event event = stages::device_event::none;
+  ASSERT_EQ(calls->make_event(event), stages::device_ok);
+  cudaStream_t captured = nullptr;
+  EXPECT_CUDA(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking));
+  EXPECT_CUDA(cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal));
+  EXPECT_EQ(calls->record_all(event), stages::device_captured_beside);
+  cudaGraph_t graph = nullptr;
+  static_cast<void>(cudaStreamEndCapture(captured, &graph));  // it is broken
+  if (graph != nullptr) EXPECT_CUDA(cudaGraphDestroy(graph));
+  static_cast<void>(cudaGetLastError());
+  EXPECT_EQ(calls->record_all(event), stages::device_ok);
+  EXPECT_EQ(calls->synchronize(event), stages::device_ok);
+  EXPECT_CUDA(cudaStreamDestroy(captured));
+  EXPECT_EQ(calls->free_event(event), stages::device_ok);
 }
 
 TEST_F(loader_on_a_gpu, has_its_like_on_a_second_one) {
