@@ -162,7 +162,9 @@ class host_transfer final : public transfer {
       : why_(std::move(why)), why_pageable_(std::move(why_pageable)) {}
 
   void send(transfer_operation& operation) noexcept override { operation.handed_over(operation); }
-  void give_back(io::lease memory, bool /*was_handed_out*/) noexcept override { const io::lease home = std::move(memory); }
+  void give_back(io::lease memory, bool /*was_handed_out*/) noexcept override {
+    const io::lease home = std::move(memory);
+  }
   void drain() noexcept override {}
   [[nodiscard]] device_report report() const override {
     device_report made = transfer::report();

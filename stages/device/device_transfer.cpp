@@ -327,7 +327,8 @@ failed_call device_transfer::queue(transfer_operation& operation, const device_b
   return failed.status == device_ok ? refused : failed;
 }
 
-// In one piece, but for rows that are not full: of those what is used, by groups.
+// In one piece, but for rows that are not full: of those what is used, by groups. All of it is planned before the first copy: from there on
+// nothing may throw, since the memory would return to its pool while it is read.
 //   may_be_read   set once a copy is queued
 failed_call device_transfer::copy(const transfer_operation& operation, std::byte* to, bool& may_be_read) {
   const std::byte* const from = operation.memory->data();
@@ -344,16 +345,20 @@ failed_call device_transfer::copy(const transfer_operation& operation, std::byte
   }
   std::sort(partly.begin(), partly.end(),
             [](const device_step* a, const device_step* b) { return a->from.front() < b->from.front(); });
-  for (const device_step* const step : partly) {
-    const std::size_t begin = step->from.front();
-    const std::size_t stride = step->operation->decoded_row_bytes();
+  if (plans_.size() < partly.size()) plans_.resize(partly.size());
+  for (std::size_t i = 0; i < partly.size(); ++i) {
+    const std::size_t stride = partly[i]->operation->decoded_row_bytes();
     used_.clear();
     for (std::size_t row = 0; row < operation.rows; ++row) {
-      used_.push_back(step->operation->used_row_bytes(from + begin + row * stride));
+      used_.push_back(partly[i]->operation->used_row_bytes(from + partly[i]->from.front() + row * stride));
     }
-    plan_copies(used_, groups_, scratch_of_plan_);
+    plan_copies(used_, plans_[i], scratch_of_plan_);
+  }
+  for (std::size_t i = 0; i < partly.size(); ++i) {
+    const std::size_t begin = partly[i]->from.front();
+    const std::size_t stride = partly[i]->operation->decoded_row_bytes();
     if (const failed_call failed = copy_until(begin); failed.status != device_ok) return failed;
-    for (const copied_rows& group : groups_) {
+    for (const copied_rows& group : plans_[i]) {
       const std::size_t first = begin + group.first * stride;
       const device_status status =
           calls_->copy_rows(to + first, from + first, stride, group.row_bytes, group.count, side_);

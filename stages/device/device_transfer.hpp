@@ -75,7 +75,9 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   void send(transfer_operation& operation) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
   void collect() noexcept override { copies_.collect(); }
   void starve(bool waiting) override { copies_.starve(waiting); }
-  void give_back(io::lease memory, bool /*was_handed_out*/) noexcept override { const io::lease home = std::move(memory); }
+  void give_back(io::lease memory, bool /*was_handed_out*/) noexcept override {
+    const io::lease home = std::move(memory);
+  }
   void drain() noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] device_times times() const override { return timing_.times(); }
   [[nodiscard]] device_report report() const override;
@@ -126,7 +128,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
 
   // Of the sender.
   std::vector<std::size_t> used_;
-  std::vector<copied_rows> groups_;
+  std::vector<std::vector<copied_rows>> plans_;  // of the steps whose rows are not full
   std::vector<std::size_t> scratch_of_plan_;
 
   mutable mutex mutex_;
