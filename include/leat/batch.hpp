@@ -40,7 +40,8 @@ class completion;  // <leat/completion.hpp>
 ///     step((*batch)["jpg"], (*batch)["cls"], stream);
 ///                                                      // the batch ends: the next copy there waits for the stream
 ///
-/// On the host the same calls do nothing. Thread: one at a time.
+/// On the host no stream waits, and release_on() returns the memory: at once, or pinned memory when all GPUs have passed what they were
+/// asked for before. Thread: one at a time.
 class batch {
  public:
   struct state;  // stages/batch/batch_state.hpp
@@ -66,7 +67,8 @@ class batch {
   /// the same for the streams of wait_on(). After it operator[] and bytes() throw. If dlpack() gave tensors away, the
   /// memory is returned with the last of them. What fails then fails the loader.
   ///   captures   not while one of those streams is being captured into a graph, since no event says what a graph
-  ///              reads, and when. A batch that ends during a capture makes the loader fail, with the reason
+  ///              reads, and when. A batch that ends during a capture makes the loader fail, with the reason.
+  ///              Pinned on the host it breaks the capture of any stream, and the loader goes on
   ///   throws     error{errc::usage}: as wait_on(), and the batch is held as before. error{errc::device}: the memory is
   ///              never used again, and the loader fails
   void release_on(stream consumer);
@@ -137,7 +139,7 @@ class batch_tensor : public tensor {
   ///              aligned to 256 bytes, null if there are no elements; writable, so no flags
   ///   deleter    on any thread, in any order, also after the batch and the loader have ended. By then all work that
   ///              reads the tensor is in its streams, which still exist. It waits for the device only if it is the last
-  ///              that holds anything of a loader that has ended
+  ///              that holds anything of a loader that has ended, and not for pinned memory on the host
   ///   throws     error{errc::device}; error{errc::usage} after release_on(). Then nothing was given away
   ///   thread     one at a time, as the batch
   ///   source     dmlc.github.io/dlpack; the stream rule is the array API's, data-apis.org, __dlpack__

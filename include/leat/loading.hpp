@@ -223,7 +223,7 @@ struct loader_options {
   bool pinned = false;
   /// Where photo packs (pack_photo()) are decoded: host (default), device, or automatic (the device if there is one).
   /// The bits are the same. For the device, coefficients are copied and kernels make the pixels. The host still
-  /// decodes what is no pack, packs that need more room than their row has, and pictures for which an edit was drawn;
+  /// decodes what is no pack, packs that need more room than their row has, and pictures with an edit, mix, noise, damage;
   /// stats().device counts them. `device` needs finish_on_device and a device: otherwise the constructor throws
   /// error{errc::unsupported}.
   leat::decode_on decode_on = leat::decode_on::host;

@@ -23,7 +23,7 @@ struct duration_counts {
 /// One stage of the line, all its threads together.
 ///   count     items: reads, samples, batches, calls of next()
 ///   bytes     read: as bytes_read. next: as bytes_delivered. Others: of whole batches, with the gaps between their
-///             tensors
+///             tensors, of which less is copied where slots are not full
 ///   busy_s    seconds of work. read: time that reads were in the kernel. transfer to a device: time of all copies,
 ///             estimated from the one batch in 16 that is timed. next: time from a batch to the next call
 ///   wait_s    seconds that somebody waited at this stage

@@ -61,7 +61,7 @@ void batch::release_on(stream consumer) {
   batch_hold& hold = state_->held();
   if (hold.on_device == nullptr) {
     state_->released = true;
-    // On the host what the trainer has called has been done.
+    // What it called on the CPU has been done; the transfer waits for copies from pinned memory.
     if (hold.returns_to != nullptr) hold.returns_to->give_back(std::move(hold.memory), true);
     return;
   }

@@ -44,7 +44,7 @@ class hand_over {
   };
   struct counters {
     std::uint64_t collated = 0;        ///< batches
-    std::uint64_t collated_bytes = 0;  ///< of blocks, whole: of slots less is copied
+    std::uint64_t collated_bytes = 0;  ///< of blocks, whole; of slots less is copied
     std::uint64_t transferred = 0;     ///< batches
     std::uint64_t transferred_rows = 0;
     std::uint64_t transfer_ns = 0;
