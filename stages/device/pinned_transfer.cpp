@@ -14,6 +14,8 @@ namespace {
 // How soon it is looked whether memory is free, and how often at the most: nothing tells. A look takes a few microseconds.
 constexpr std::chrono::microseconds pause_least{50};
 constexpr std::chrono::microseconds pause_most{1000};
+// How soon an event is recorded again that a capture was in the way of. Each attempt breaks what is captured then.
+constexpr std::chrono::milliseconds pause_after_capture{100};
 
 constexpr const char* recording = "cuCtxRecordEvent behind a batch that has ended";
 constexpr const char* making_event = "cudaEventCreateWithFlags";
@@ -26,7 +28,14 @@ pinned_transfer::pinned_transfer(std::shared_ptr<device_calls> calls)
     : calls_(std::move(calls)), failure_(*calls_), pinned_(*calls_) {}
 
 pinned_transfer::~pinned_transfer() {
-  if (!forked_.in_child()) drain();
+  if (forked_.in_child()) {
+    // Its end would call the device, and the thread is not there to be joined.
+    static_cast<void>(new std::shared_ptr<device_calls>(calls_));
+    if (thread_.joinable()) static_cast<void>(new std::thread(std::move(thread_)));
+    return;
+  }
+  drain();
+  if (failure_.happened()) keep_for_good(calls_);
 }
 
 void pinned_transfer::prepare(transfer_needs needs) {
@@ -86,32 +95,40 @@ void pinned_transfer::pin_and_hand_over(transfer_operation& operation) noexcept 
 
 void pinned_transfer::give_back(io::lease memory, bool was_handed_out) noexcept {
   if (forked_.in_child()) return;
-  bool waits = false;
   {
     const mutex_lock lock(mutex_);
     const place* const at = find(memory);
     if (at == nullptr || !at->pinned || !at->lent) return;  // which gives it back, with nothing locked
-    waits = drained_;
   }
   returning its{.memory = std::move(memory)};
-  if (!was_handed_out) return go_home(its);
-  if (waits) {
-    if (wait_until_passed(its)) go_home(its);
-    return;
-  }
+  if (!was_handed_out) return return_to_pool(its);
   // Here and not on the thread: a capture that the caller begins next would be broken there.
   failed_call failed = record(its);
   if (failed.status == device_ok) failed = {calls_->query(its.passed), looking, {}};
-  if (failed.status == device_ok) return go_home(its);
+  if (failed.status == device_ok) return return_to_pool(its);
   {
     const mutex_lock lock(mutex_);
-    waits = drained_;
-    if (!waits) {
+    if (!drained_) {
       returned_.push_back(std::move(its));
-      something_to_do_.notify_one();
+      return something_to_do_.notify_one();
     }
   }
-  if (waits && wait_until_passed(its)) go_home(its);
+  // Later somebody else's capture would be broken.
+  if (its.in_capture) return keep_for_good(std::move(its.memory));
+  return_later(std::move(its));
+}
+
+// Where leat-pin has ended. Not on this thread: in Python it holds the GIL, for which a host function that is queued may wait.
+void pinned_transfer::return_later(returning its) noexcept {
+  const auto waiting = std::make_shared<returning>(std::move(its));
+  try {
+    start_thread({.what = "the thread that returns a batch"}, [self = shared_from_this(), waiting] {
+      ::pthread_setname_np(::pthread_self(), "leat-pin-last");
+      if (self->wait_until_passed(*waiting)) self->return_to_pool(*waiting);
+    }).detach();
+  } catch (...) {
+    if (wait_until_passed(*waiting)) return_to_pool(*waiting);
+  }
 }
 
 void pinned_transfer::run() noexcept {
@@ -136,7 +153,9 @@ void pinned_transfer::run() noexcept {
     if (in_flight_.empty()) {
       something_to_do_.wait(mutex_);
     } else {
-      static_cast<void>(something_to_do_.wait_until(mutex_, std::chrono::steady_clock::now() + pause));
+      const bool lacks_event = in_flight_.front().passed == device_event::none;  // nothing behind it is looked at
+      const auto next_look = lacks_event ? record_again_at_ : std::chrono::steady_clock::now() + pause;
+      static_cast<void>(something_to_do_.wait_until(mutex_, next_look));
       pause = std::min(2 * pause, pause_most);
     }
   }
@@ -144,17 +163,25 @@ void pinned_transfer::run() noexcept {
 
 bool pinned_transfer::take_returned() {
   const bool came = !returned_.empty();
-  for (returning& each : returned_) in_flight_.push_back(std::move(each));
+  for (returning& each : returned_) {
+    // A capture was in the way just now, or is over.
+    record_again_at_ = std::chrono::steady_clock::time_point();
+    if (each.in_capture) record_again_at_ = std::chrono::steady_clock::now() + pause_after_capture;
+    in_flight_.push_back(std::move(each));
+  }
   returned_.clear();
   return came;
 }
 
-// Returns whether any went home.
+// Returns whether any was returned to its pool.
 bool pinned_transfer::return_passed() noexcept {
   failed_call failed;
+  const auto now = std::chrono::steady_clock::now();
   for (returning& each : in_flight_) {
+    if (now < record_again_at_) break;
     if (each.passed != device_event::none) continue;
     failed = record(each);
+    if (each.in_capture) record_again_at_ = now + pause_after_capture;
     if (failed.status != device_ok) break;
   }
   std::size_t passed = 0;
@@ -165,7 +192,7 @@ bool pinned_transfer::return_passed() noexcept {
       if (status == device_not_ready) break;
       failed = {status, looking, {}};
       if (status != device_ok) break;
-      go_home(in_flight_[passed++]);
+      return_to_pool(in_flight_[passed++]);
     }
     in_flight_.erase(in_flight_.begin(), in_flight_.begin() + static_cast<std::ptrdiff_t>(passed));
   }
@@ -180,21 +207,34 @@ bool pinned_transfer::return_passed() noexcept {
 // Behind all that the GPUs were asked for by now.
 failed_call pinned_transfer::record(returning& each) noexcept {
   if (failure_.happened()) return {device_not_ready, recording, {}};
-  const mutex_lock lock(events_mutex_);
   device_event event = device_event::none;
-  if (free_events_.empty()) {
+  {
+    const mutex_lock lock(events_mutex_);
+    if (!free_events_.empty()) {
+      event = free_events_.back();
+      free_events_.pop_back();
+    }
+  }
+  if (event == device_event::none) {
     const device_status made = calls_->make_event(event);
     if (made != device_ok) return {made, making_event, {}};
-  } else {
-    event = free_events_.back();
-    free_events_.pop_back();
   }
-  const device_status recorded = calls_->record_all(event);
-  (recorded == device_ok ? each.passed : free_events_.emplace_back()) = event;
+  device_status recorded = device_ok;
+  {
+    const mutex_lock lock(recording_);
+    recorded = calls_->record_all(event);
+  }
+  each.in_capture = recorded == device_captured_beside;
+  if (recorded == device_ok) {
+    each.passed = event;
+  } else {
+    const mutex_lock lock(events_mutex_);
+    free_events_.push_back(event);
+  }
   return {recorded, recording, {}};
 }
 
-void pinned_transfer::go_home(returning& each) noexcept {
+void pinned_transfer::return_to_pool(returning& each) noexcept {
   if (each.passed != device_event::none) {
     const mutex_lock lock(events_mutex_);
     free_events_.push_back(each.passed);
@@ -238,8 +278,9 @@ bool pinned_transfer::wait_until_passed(returning& each) noexcept {
     if (failed.status == device_ok) failed = {calls_->synchronize(each.passed), waiting, {}};
     if (failed.status == device_ok) return true;
   }
-  if (failed.status != device_captured_beside) static_cast<void>(failure_.note(failed));
   keep_for_good(std::move(each.memory));
+  if (failed.status == device_captured_beside) return false;
+  static_cast<void>(failure_.note(failed));
   if (host_memory_ != nullptr) keep_for_good(host_memory_);
   return false;
 }
@@ -266,21 +307,21 @@ void pinned_transfer::drain() noexcept {
       const mutex_lock lock(mutex_);
       if (!take_returned() && in_flight_.empty()) {
         drained_ = true;
-        if (!failure_.happened()) unpin_what_is_home();
+        if (!failure_.happened()) unpin_what_is_not_lent();
         is_last = places_.empty();
         break;
       }
     }
     std::vector<returning> last = std::exchange(in_flight_, {});
     for (returning& each : last) {
-      if (wait_until_passed(each)) go_home(each);
+      if (wait_until_passed(each)) return_to_pool(each);
     }
   }
   if (is_last) free_events();
 }
 
 // What is out is unpinned when it comes back.
-void pinned_transfer::unpin_what_is_home() noexcept {
+void pinned_transfer::unpin_what_is_not_lent() noexcept {
   std::erase_if(places_, [this](const place& each) {
     if (each.pinned && !each.lent) pinned_.unpin(each.memory);
     return !each.pinned || !each.lent;

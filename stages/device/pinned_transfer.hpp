@@ -13,6 +13,7 @@
 #include "stages/device/device_failure.hpp"
 #include "stages/device/pinned_memory.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -26,12 +27,14 @@ namespace leat::stages {
 ///   pinning    each lease once, when a batch first leaves in it; where that fails it stays pageable, which report() tells
 ///   threads    one thread pins, and returns memory. Who ends a batch records an event, so that what is put into streams later does not
 ///              count. A batch that was never handed out returns at once, without an event. The I/O thread makes no call to the device
-///   the end    drain() waits for what the GPUs were asked for, and unpins. What a batch holds that outlives the loader is waited for and
-///              unpinned where that batch ends, on its thread
+///   captures   a batch that ends while a stream is captured breaks that capture. Its memory stays out, and an event is recorded again when
+///              the next batch ends, or every 100 ms, which breaks what is captured then
+///   the end    drain() waits for what the GPUs were asked for, and unpins. What a batch holds that outlives the loader is unpinned where
+///              that batch ends; where the GPUs are not done then, by a thread that is made for it and that nobody joins
 ///   fork()     in the child no call is made
 ///   errors     the first call that fails ends the loader: nobody knows then who still reads. All memory stays pinned and mapped until the
 ///              process ends, and none is used again
-class pinned_transfer final : public transfer {
+class pinned_transfer final : public transfer, public std::enable_shared_from_this<pinned_transfer> {
  public:
   explicit pinned_transfer(std::shared_ptr<device_calls> calls);
   ~pinned_transfer() override;
@@ -53,6 +56,7 @@ class pinned_transfer final : public transfer {
   struct returning {
     io::lease memory;
     device_event passed = device_event::none;  ///< none: not recorded yet
+    bool in_capture = false;                   ///< for that reason
   };
 
   [[nodiscard]] place* find(const io::lease& memory) noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -60,11 +64,12 @@ class pinned_transfer final : public transfer {
   void pin_and_hand_over(transfer_operation& operation) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   bool take_returned() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool return_passed() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
-  [[nodiscard]] failed_call record(returning& each) noexcept ABSL_LOCKS_EXCLUDED(events_mutex_);
+  [[nodiscard]] failed_call record(returning& each) noexcept ABSL_LOCKS_EXCLUDED(recording_, events_mutex_);
   [[nodiscard]] bool wait_until_passed(returning& each) noexcept;
-  void go_home(returning& each) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  void return_later(returning its) noexcept;
+  void return_to_pool(returning& each) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   void free_events() noexcept ABSL_LOCKS_EXCLUDED(events_mutex_);
-  void unpin_what_is_home() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void unpin_what_is_not_lent() noexcept ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void fail(const failed_call& failed) noexcept;
 
   const fork_guard forked_;
@@ -77,8 +82,10 @@ class pinned_transfer final : public transfer {
   std::shared_ptr<const void> host_memory_;
 
   // Of the thread, and of drain() after it.
-  std::vector<returning> in_flight_;  // in the order in which they came back
+  std::vector<returning> in_flight_;                       // in the order in which they came back
+  std::chrono::steady_clock::time_point record_again_at_;  // those that have no event; not before
 
+  mutex recording_;  // record_all() is one thread's at a time; CUDA may make it wait, so that nobody else needs this
   mutex events_mutex_;
   std::vector<device_event> free_events_ ABSL_GUARDED_BY(events_mutex_);
 
