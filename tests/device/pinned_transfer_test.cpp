@@ -67,6 +67,13 @@ struct pinned_host {
   loader_options options;
 };
 
+/// What outlives its loader is unpinned by a thread that nobody joins.
+void wait_until_unpinned(const pinned_host& with) {
+  while (with.device->count().pinned != 0 || with.device->count().events != 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 struct two_runs {
   digests seen;    ///< by the trainer's copies
   digests stated;  ///< by the batches
@@ -105,8 +112,7 @@ TEST(pinned_batches, copies_that_are_queued_when_a_batch_ends_find_its_bytes) {
     pinned_host with({.seed = seed, .loader = execution::random, .consumer = execution::random});
     const two_runs both = run(with, seed);
     EXPECT_EQ(both.seen, both.stated);
-    EXPECT_EQ(with.device->count().pinned, 0U);
-    EXPECT_EQ(with.device->count().events, 0U);
+    wait_until_unpinned(with);
   });
 }
 
@@ -159,7 +165,7 @@ TEST(pinned_batches, stay_pageable_with_the_reason_where_pinning_is_refused) {
   EXPECT_THAT(train.stats().device.pinned.why, HasSubstr("error 999"));
 }
 
-TEST(pinned_batches, that_outlive_their_loader_are_waited_for_and_unpinned_where_they_end) {
+TEST(pinned_batches, that_outlive_their_loader_are_unpinned_behind_their_copies_and_make_nobody_wait) {
   const watchdog dog("outlive");
   pinned_host with({.loader = execution::late, .consumer = execution::late});
   const stream side = with.device->make_consumer();
@@ -174,10 +180,14 @@ TEST(pinned_batches, that_outlive_their_loader_are_waited_for_and_unpinned_where
   const std::string stated = kept->content_digest()->hex();
   reader.read(*kept, side);
   EXPECT_NE(reader.seen(), digests{stated});
-  kept.reset();
+  with.calls->hold("synchronize");
+  kept.reset();  // in Python this thread holds the GIL
+  with.calls->wait_until_held();
+  EXPECT_EQ(with.device->count().pinned, 1U);
+  with.calls->let_go();
+  wait_until_unpinned(with);
   EXPECT_EQ(reader.seen(), digests{stated}) << "memory is unpinned and unmapped behind the copy";
-  EXPECT_EQ(with.device->count().pinned, 0U);
-  EXPECT_EQ(with.device->count().events, 0U);
+  EXPECT_EQ(with.calls->threads_of("synchronize"), std::set<std::string>{"leat-pin-last"});
 }
 
 TEST(pinned_batches, are_of_several_loaders_and_each_unpins_its_own) {
@@ -228,6 +238,8 @@ TEST(pinned_batches, whose_end_falls_into_a_capture_are_returned_after_it) {
   with.device->begin_capture(side);
   static_cast<void>(train.next_blocking());
   EXPECT_GE(with.device->count().captures_broken, 1U);
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  EXPECT_LE(with.device->count().captures_broken, 4U) << "each attempt breaks what is captured then";
   with.device->end_capture(side);
   EXPECT_EQ(testing::run_epochs(train, 2).size(), 2 * train.batches() - 1);
 }
@@ -258,20 +270,28 @@ TEST(pinned_batches, that_nobody_was_handed_are_returned_without_an_event) {
 // Nobody knows then who still reads them.
 TEST(pinned_batches, end_the_loader_where_nobody_can_tell_when_copies_have_passed) {
   const watchdog dog("lost");
-  pinned_host with;
-  std::string message;
-  {
-    loader train(fake_dataset(pictures()), with.options, testing::all_fields());
-    std::optional<batch> got = train.next_blocking();
-    with.calls->refuse("record_all", 999);
-    got.reset();
-    message = testing::message_of(errc::device, [&] {
-      for (;;) static_cast<void>(train.next_blocking());
-    });
+  const std::pair<const char*, const char*> calls[] = {
+      {"record_all", "cuCtxRecordEvent"}, {"make_event", "cudaEventCreateWithFlags"}, {"query", "cudaEventQuery"}};
+  for (const auto& [refused, named] : calls) {
+    pinned_host with;
+    std::string message;
+    {
+      loader train(fake_dataset(pictures()), with.options, testing::all_fields());
+      std::optional<batch> got = train.next_blocking();
+      with.calls->refuse(refused, 999);
+      got.reset();
+      message = testing::message_of(errc::device, [&] {
+        for (;;) static_cast<void>(train.next_blocking());
+      });
+    }
+    EXPECT_THAT(message, HasSubstr(named));
+    EXPECT_THAT(message, HasSubstr("error 999"));
+    EXPECT_EQ(with.calls->counts()["unpin"], 0U) << "it stays pinned, and mapped, until the process ends";
+    const std::weak_ptr<testing::watched_calls> kept = with.calls;
+    with.options.device_calls.reset();
+    with.calls.reset();
+    EXPECT_FALSE(kept.expired()) << "its end would call the device";
   }
-  EXPECT_THAT(message, HasSubstr("cuCtxRecordEvent"));
-  EXPECT_THAT(message, HasSubstr("error 999"));
-  EXPECT_EQ(with.calls->counts()["unpin"], 0U) << "it stays pinned, and mapped, until the process ends";
 }
 
 TEST(pinned_batches, are_tensors_of_the_cpu_to_dlpack) {
