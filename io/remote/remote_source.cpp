@@ -425,7 +425,7 @@ source_memory remote_description::memory() const {
   source_memory all{.bytes_least = connection_bytes(std::min(connections_max(), connections_least)),
                     .bytes_wanted = connection_bytes(connections_max()),
                     .what = str_cat(connections_max(), " connections; patience with a store that is away: ",
-                                    options_.patience.count() / 1'000.0, " s")};
+                                    static_cast<double>(options_.patience.count()) / 1'000, " s")};
   if (cache_ == nullptr || cache_->is_off()) return all;
   const std::uint32_t fills = blocks_at_a_time();
   all.bytes_least += options_.cache_block_bytes;
