@@ -120,14 +120,16 @@ void pinned_transfer::give_back(io::lease memory, bool was_handed_out) noexcept 
 
 // Where leat-pin has ended. Not on this thread: in Python it holds the GIL, for which a host function that is queued may wait.
 void pinned_transfer::return_later(returning its) noexcept {
-  const auto waiting = std::make_shared<returning>(std::move(its));
+  std::shared_ptr<returning> last;
   try {
-    start_thread({.what = "the thread that returns a batch"}, [self = shared_from_this(), waiting] {
+    last = std::make_shared<returning>(std::move(its));
+    start_thread({.what = "the thread that returns a batch"}, [self = shared_from_this(), last] {
       ::pthread_setname_np(::pthread_self(), "leat-pin-last");
-      if (self->wait_until_passed(*waiting)) self->return_to_pool(*waiting);
+      if (self->wait_until_passed(*last)) self->return_to_pool(*last);
     }).detach();
-  } catch (...) {
-    if (wait_until_passed(*waiting)) return_to_pool(*waiting);
+  } catch (...) {  // Then here.
+    returning& left = last != nullptr ? *last : its;
+    if (wait_until_passed(left)) return_to_pool(left);
   }
 }
 
