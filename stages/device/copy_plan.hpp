@@ -17,7 +17,8 @@ struct copied_rows {
   friend bool operator==(const copied_rows&, const copied_rows&) = default;
 };
 
-/// What a PCIe 5 bus (50 GB/s) copies while the CPU makes one more call (2.5 us).
+/// What a bus of 55 GB/s (benchmarks/results/gpu-nvidia-h200-2026-11-26.md) copies while the CPU makes one more call, which is taken for 2.4 us:
+/// that was not measured.
 inline constexpr std::size_t bytes_of_a_call = 128 * 1024;
 
 /// Rows as groups of 64 at the most, so that the sum of what is copied, and of bytes_of_a_call for each group, is the least.

@@ -451,15 +451,22 @@ TEST(tuner, knows_the_share_on_cores_only_of_windows_with_many_jobs) {
   EXPECT_EQ(share_on_cores(none, none), 1);
 }
 
-TEST(tuner, remembers_how_many_were_too_few_some_windows_after_the_rest_was_given_back) {
-  tuner tuned({.batches = 12, .queue_depth = 256, .decode_threads = 12}, most);
-  verdict idle = window_of(bottleneck::consumer, 1'000, 0);
+// Of twelve decode threads three are enough for a trainer that hardly waits.
+//   idle   a window of those three
+void give_back_to_three(tuner& tuned, verdict& idle) {
+  idle = window_of(bottleneck::consumer, 1'000, 0);
   idle.decode.per_s = 6'000;
   idle.consumer.per_s = 1'000;
   ASSERT_TRUE(tuned.see(idle));
   EXPECT_EQ(tuned.now().decode_threads, 3U);
   idle.decode.per_s = 1'500;
   EXPECT_FALSE(tuned.see(idle));
+}
+
+TEST(tuner, remembers_how_many_were_too_few_some_windows_after_the_rest_was_given_back) {
+  tuner tuned({.batches = 12, .queue_depth = 256, .decode_threads = 12}, most);
+  verdict idle;
+  ASSERT_NO_FATAL_FAILURE(give_back_to_three(tuned, idle));
   ASSERT_TRUE(tuned.see(window_of(bottleneck::decode, 700, 0.3)));
   EXPECT_EQ(tuned.now().decode_threads, 6U);
   idle.decode.per_s = 3'000;
@@ -469,13 +476,8 @@ TEST(tuner, remembers_how_many_were_too_few_some_windows_after_the_rest_was_give
 
 TEST(tuner, gives_back_to_as_few_again_where_more_were_no_help) {
   tuner tuned({.batches = 4, .queue_depth = 256, .decode_threads = 12}, most);
-  verdict idle = window_of(bottleneck::consumer, 1'000, 0);
-  idle.decode.per_s = 6'000;
-  idle.consumer.per_s = 1'000;
-  ASSERT_TRUE(tuned.see(idle));
-  EXPECT_EQ(tuned.now().decode_threads, 3U);
-  idle.decode.per_s = 1'500;
-  EXPECT_FALSE(tuned.see(idle));
+  verdict idle;
+  ASSERT_NO_FATAL_FAILURE(give_back_to_three(tuned, idle));
   // A neighbour slows the line for two windows.
   const verdict slow = window_of(bottleneck::decode, 700, 0.3);
   ASSERT_TRUE(tuned.see(slow));
