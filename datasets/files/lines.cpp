@@ -23,12 +23,53 @@ namespace {
 // A file of its own is opened for each.
 constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
 
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool is_blank(std::string_view line) { return std::all_of(line.begin(), line.end(), is_space); }
 
 std::uint64_t mark_bytes(std::string_view start) { return start.starts_with("\xEF\xBB\xBF") ? 3 : 0; }
 std::uint64_t mark_bytes(const file_bytes& file) {
   const std::vector<std::byte> start = file.read(0, 3);
   return mark_bytes({reinterpret_cast<const char*>(start.data()), start.size()});
+}
+
+// So many bytes are compared at once.
+constexpr std::size_t block_bytes = 64;
+
+/// Bit i: byte i of a block is this one.
+std::uint64_t places_of(char wanted, const char* block) noexcept {
+  std::uint64_t found = 0;
+#ifdef __SSE2__
+  const __m128i all = _mm_set1_epi8(wanted);
+  for (int i = 0; i < 4; ++i) {
+    const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(block + 16 * i));
+    const int equal = _mm_movemask_epi8(_mm_cmpeq_epi8(part, all));
+    found |= std::uint64_t{static_cast<std::uint32_t>(equal)} << (16 * i);
+  }
+#else
+  for (std::size_t i = 0; i < block_bytes; ++i) found |= std::uint64_t{block[i] == wanted} << i;
+#endif
+  return found;
+}
+
+/// Bit i: the number of bits up to this one, and with it, is odd.
+std::uint64_t odd_so_far(std::uint64_t bits) noexcept {
+  for (int by = 1; by < 64; by *= 2) bits ^= bits << by;
+  return bits;
+}
+
+/// Calls each(place) for the ends of lines of a text, as long as it says that it goes on. Whether it did to the last
+template <class Each>
+bool for_each_feed(std::string_view text, const Each& each) {
+  for (std::size_t at = 0; at < text.size(); at += block_bytes) {
+    char rest[block_bytes] = {};
+    const bool is_whole = at + block_bytes <= text.size();
+    if (!is_whole) std::copy(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), rest);
+    std::uint64_t feeds = places_of('\n', is_whole ? text.data() + at : rest);
+    for (; feeds != 0; feeds &= feeds - 1) {
+      if (!each(at + static_cast<std::size_t>(std::countr_zero(feeds)))) return false;
+    }
+  }
+  return true;
 }
 
 /// What has been seen of a line, or a row, whose beginning may have left the buffer.
@@ -88,19 +129,19 @@ class lines_of_part final : public line_finder {
   void expect(std::uint64_t seen) { make_room(found_, seen, end_ - begin_); }
 
   void take(std::string_view text) override {
-    for (std::size_t at = 0; at < text.size() && line_.begin < end_;) {
-      const std::size_t line_end = std::min(text.find('\n', at), text.size());
-      if (!is_within_line_) line_.pass(text.substr(at, line_end - at));
-      if (line_end < text.size()) {
-        if (is_within_line_) {
-          line_ = {.begin = from_ + line_end + 1};
-          is_within_line_ = false;
-        } else {
-          line_.end_at(from_ + line_end, found_);
-        }
+    std::size_t passed = 0;
+    const bool goes_on = for_each_feed(text, [&](std::size_t end) {
+      if (!is_within_line_) {
+        line_.pass(text.substr(passed, end - passed));
+        line_.end_at(from_ + end, found_);
+      } else {
+        is_within_line_ = false;
+        line_ = {.begin = from_ + end + 1};
       }
-      at = line_end + 1;
-    }
+      passed = end + 1;
+      return line_.begin < end_;
+    });
+    if (goes_on && !is_within_line_) line_.pass(text.substr(passed));
     from_ += text.size();
     if (!is_within_line_ && line_.begin < from_ && from_ - line_.begin > line_bytes_max) {
       fail_at(path_, line_.begin, str_cat("a line of more than ", line_bytes_max >> 20, " MiB"));
@@ -132,23 +173,6 @@ std::vector<value_place> lines_from(const file_bytes& file, std::uint64_t begin,
     if (is_first) part.expect(text.size());
   }
   return part.finish();
-}
-
-/// Which of 64 bytes are quotes or ends of lines.
-std::uint64_t quotes_and_ends(const char* text) noexcept {
-  std::uint64_t found = 0;
-#ifdef __SSE2__
-  for (int i = 0; i < 4; ++i) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + 16 * i));
-    const __m128i ends =
-        _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\r')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')));
-    const __m128i any = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), ends);
-    found |= std::uint64_t{static_cast<std::uint32_t>(_mm_movemask_epi8(any))} << (16 * i);
-  }
-#else
-  for (int i = 0; i < 64; ++i) found |= std::uint64_t{text[i] == '"' || text[i] == '\n' || text[i] == '\r'} << i;
-#endif
-  return found;
 }
 
 class csv_rows final : public line_finder {
@@ -184,35 +208,67 @@ class csv_rows final : public line_finder {
 
  private:
   void look_through() {
-    constexpr std::size_t block = 64;
     std::size_t at = 0;
-    for (; at + block <= text_.size(); at += block) take(quotes_and_ends(text_.data() + at), at);
+    for (; at + block_bytes <= text_.size(); at += block_bytes) take_block(at);
     if (at == text_.size()) return;
-    char rest[block] = {};
+    char rest[block_bytes] = {};
     std::copy(text_.begin() + static_cast<std::ptrdiff_t>(at), text_.end(), rest);
-    take(quotes_and_ends(rest), at);
+    take(places_of('"', rest) | places_of('\n', rest) | places_of('\r', rest), at);
   }
 
-  // What is at these places of a block. A quote opens where a value begins; of two that stand for one, the first closes and the second
-  // opens again.
+  // Where each quote opens a value or closes it, counting them tells what is quoted.
+  void take_block(std::size_t at) {
+    const char* const block = text_.data() + at;
+    const std::uint64_t quotes = places_of('"', block);
+    const std::uint64_t feeds = places_of('\n', block);
+    const std::uint64_t returns = places_of('\r', block);
+    if ((quotes | feeds | returns) == 0) return;
+    const std::uint64_t quoted = odd_so_far(quotes) ^ (quoted_ ? ~std::uint64_t{0} : 0);
+    const std::uint64_t value_ends = quotes | feeds | returns | places_of(separator_, block);
+    const std::uint64_t value_begins = value_ends << 1 | std::uint64_t{may_open(at)};
+    if ((quotes & quoted & ~value_begins) != 0) return take(quotes | feeds | returns, at);
+
+    constexpr int last = block_bytes - 1;
+    const std::size_t end = at + block_bytes;
+    const bool feed_follows = end < text_.size() && text_[end] == '\n';
+    std::uint64_t ends = (feeds | (returns & ~(feeds >> 1 | std::uint64_t{feed_follows} << last))) & ~quoted;
+    if (end == text_.size() && (returns & ~quoted) >> last != 0) {
+      ends_in_return_ = true;  // the next byte tells what it is
+      ends &= ~(std::uint64_t{1} << last);
+    }
+    for (; ends != 0; ends &= ends - 1) end_row(at + static_cast<std::size_t>(std::countr_zero(ends)));
+    quoted_ = quoted >> last != 0;
+    if ((quotes & ~quoted) >> last != 0) closed_ = from_ + end;
+  }
+
+  // A quote opens where a value begins; of two that stand for one, the first closes and the second opens again.
+  bool may_open(std::size_t at) const noexcept {
+    const std::uint64_t here = from_ + at;
+    return here == row_.begin || here == closed_ || (at == 0 ? before_ : text_[at - 1]) == separator_;
+  }
+
+  void end_row(std::size_t at) {
+    pass(at);
+    row_.end_at(from_ + at, found_);
+    passed_ = at + 1;
+  }
+
+  // What is at these places of a block, where a quote may be neither.
   void take(std::uint64_t places, std::size_t block) {
     for (; places != 0; places &= places - 1) {
       const std::size_t at = block + static_cast<std::size_t>(std::countr_zero(places));
       if (text_[at] == '"') {
-        const std::uint64_t here = from_ + at;
         if (quoted_) {
           quoted_ = false;
-          closed_ = here + 1;
+          closed_ = from_ + at + 1;
         } else {
-          quoted_ = here == row_.begin || here == closed_ || (at == 0 ? before_ : text_[at - 1]) == separator_;
+          quoted_ = may_open(at);
         }
       } else if (!quoted_ && text_[at] == '\r' && at + 1 == text_.size()) {
         ends_in_return_ = true;  // the next byte tells what it is
       } else if (!quoted_ && (text_[at] == '\n' || text_[at + 1] != '\n')) {
         // A CR that is no part of a CRLF is the end of a row itself, as Python's csv and pandas have it.
-        pass(at);
-        row_.end_at(from_ + at, found_);
-        passed_ = at + 1;
+        end_row(at);
       }
     }
   }
