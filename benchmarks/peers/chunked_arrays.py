@@ -215,6 +215,7 @@ def main():
         print("torch is not there: the DataLoader's workers are left out")
     with tempfile.TemporaryDirectory() as made:
         directory = pathlib.Path(given.directory or made)
+        directory.mkdir(parents=True, exist_ok=True)
         if not (directory / "volumes.zarr").exists():
             make(directory)
             make_volumes(directory)

@@ -11,10 +11,11 @@ wheels = here.parents[2] / "build" / "wheel" / "dist"  # scripts/wheel makes the
 jobs = {
     "f32": "random 224-pixel crop, flip, normalise, f32 NCHW",
     "u8": "random 224-pixel crop, flip, u8 NHWC",
+    "eval": "the short side to 224 pixels, centre crop of 224, u8 NHWC",
     "tokens": "12 x 1,024 tokens at random, x and y as i64",
     "sequence": "12 x 1,024 tokens one after another, x and y as i32",
 }
-image_jobs = ("f32", "u8")
+image_jobs = ("f32", "u8", "eval")
 token_rows = 12
 token_length = 1024
 
@@ -90,7 +91,8 @@ class Leat(Contestant):
         if job in image_jobs:
             epochs = max(1, round(batches * setting.batch_size / setting.photo_count))
             command += [setting.made / self.packed if self.packed else setting.photos, "--batch-size", setting.batch_size, "--threads", workers]
-            command += ["--dtype", "u8", "--layout", "nhwc"] if job == "u8" else []
+            command += ["--dtype", "u8", "--layout", "nhwc"] if job != "f32" else []
+            command += ["--transform", "eval"] if job == "eval" else []  # the short side to 256
         else:
             file = "tokens.bin" if job == "tokens" else "tokens-llmc.bin"
             epochs = max(1, round(batches * token_rows / (setting.tokens_per_epoch // token_length)))
@@ -155,9 +157,9 @@ def ffcv(name, *, prepare, options=()):
 
 
 all_of_them = [
-    Leat(jobs=("f32", "u8")),
-    Leat("leat, photo packs", jobs=("f32", "u8"), packed="photo-packs.tar"),
-    Contestant("leat from Python", "leat_python.py", jobs=("f32", "u8"), packages=("--force-reinstall", "--no-deps", "--no-index", "--find-links", str(wheels), "pyleat"),
+    Leat(jobs=("f32", "u8", "eval")),
+    Leat("leat, photo packs", jobs=("f32", "u8", "eval"), packed="photo-packs.tar"),
+    Contestant("leat from Python", "leat_python.py", jobs=("f32", "u8", "eval"), packages=("--force-reinstall", "--no-deps", "--no-index", "--find-links", str(wheels), "pyleat"),
                check="import numpy, pyleat", workers=lambda cpus: [cpus], needs="NumPy, and a wheel of pyleat: scripts/wheel"),
     Contestant("PyTorch DataLoader, torchvision, PIL", "torch_pil.py", jobs=("f32",), packages=torch,
                module="torchvision", workers=processes,
@@ -177,6 +179,8 @@ all_of_them = [
                worker_word="batches ahead"),
     Contestant("MLX Data", "mlx_data.py", jobs=("f32", "u8"), packages=("mlx-data", "numpy"), module="mlx.data",
                workers=threads),
+    Contestant("datago", "datago_files.py", jobs=("eval",), packages=("datago", "numpy"), check="import datago, numpy",
+               workers=lambda cpus: sorted({cpus, 2 * cpus, 4 * cpus}), worker_word="tasks"),
     Contestant("tf.data", "tf_data.py", jobs=("f32",), packages=("tensorflow-cpu",), module="tensorflow",
                workers=threads),
     ffcv("FFCV", prepare=write_beton),

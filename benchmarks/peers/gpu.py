@@ -142,7 +142,7 @@ def torchvision(given, paths, recipe):
 
 
 class Crops:
-    """A dataset of u8 crops, made on the host. By torchvision.io: it was faster than PIL (results/peers-2026-11-22.md)."""
+    """A dataset of u8 crops, made on the host. By torchvision.io: it was faster than PIL (results/peers-2026-11-30.md)."""
 
     def __init__(self, paths):
         from torchvision.transforms import v2

@@ -219,6 +219,10 @@ def page(results):
     return "\n".join(lines)
 
 
+def is_ours(name):
+    return name == "leat" or name.startswith(("leat, ", "leat from "))
+
+
 def readme_table(results, source):
     """What the README shows: the f32 job in full, a line for each of the others."""
     lines = [
@@ -242,14 +246,14 @@ def readme_table(results, source):
     lines += table(["", "images per CPU-second", "images/s", "first batch, s", "memory, MiB"], cells)
     lines.append("")
     told = []
-    for job, what in (("u8", "images, u8 NHWC"), ("tokens", "batches of 12 x 1,024 tokens, at random"),
+    for job, what in (("u8", "images, u8 NHWC"), ("eval", "images, evaluation, u8 NHWC"), ("tokens", "batches of 12 x 1,024 tokens, at random"),
                       ("sequence", "batches of 12 x 1,024 tokens in order, i32")):
         rows = rows_of(results, job)
         if not rows:
             continue
         rates = {name: number(statistics.median(map(rate_per_cpu, best(rows, name, rate_per_cpu)["runs"]))) for name in names(rows)}
-        ours = [f"{rate} ({name[6:]})" if name.startswith("leat, ") else rate for name, rate in rates.items() if name.split(",")[0] == "leat"]
-        others = [f"{name} {rate}" for name, rate in rates.items() if name.split(",")[0] != "leat"]
+        ours = [f"{rate} ({name[4:].strip(', ')})" if name != "leat" else rate for name, rate in rates.items() if is_ours(name)]
+        others = [f"{name} {rate}" for name, rate in rates.items() if not is_ours(name)]
         told.append([what, ", ".join(ours), ", ".join(others)])
     lines += table(["per CPU-second", "leat", "others"], told) + [""] if told else []
     if results["missing"]:

@@ -7,8 +7,12 @@ import pyleat as leat
 import protocol
 
 given = protocol.image_arguments(__doc__)
-image = leat.Image("jpg").random_resized_crop(protocol.size, protocol.crop_area, protocol.crop_aspect).random_flip()
-image = image.as_("u8").as_("nhwc") if given.job == "u8" else image.normalize((protocol.mean, protocol.deviation))
+image = leat.Image("jpg")
+if given.job == "eval":
+    image = image.resize(protocol.size).center_crop(protocol.size)
+else:
+    image = image.random_resized_crop(protocol.size, protocol.crop_area, protocol.crop_aspect).random_flip()
+image = image.as_("u8").as_("nhwc") if given.job != "f32" else image.normalize((protocol.mean, protocol.deviation))
 loader = leat.Loader(str(given.data), image, leat.Label("cls"), batch_size=given.batch_size, seed=7, shuffle=True, drop_last=True,
                      decode_threads=given.workers, to="numpy")
 

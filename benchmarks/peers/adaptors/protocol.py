@@ -33,7 +33,7 @@ def image_arguments(text):
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=pathlib.Path, required=True, help="a folder of class folders of photographs")
     parser.add_argument("--made", type=pathlib.Path, help="the folder where run made tars and the like of them")
-    parser.add_argument("--job", choices=("f32", "u8"), default="f32", help="f32 NCHW, normalised; or u8 NHWC")
+    parser.add_argument("--job", choices=("f32", "u8", "eval"), default="f32", help="f32 NCHW, normalised; u8 NHWC; eval: that, of a centre crop")
     parser.add_argument("--batch-size", type=int, default=100)
     parser.add_argument("--look", action="store_true", help="say what the first batches hold, which takes time")
     return batch_arguments(parser)
