@@ -293,7 +293,9 @@ class loader::pipeline final : public line_events {
   /// Connects the sources once the I/O threads know what an epoch reads.
   [[nodiscard]] std::vector<io::connector*> connectors();
 
-  void ready(sample_in_flight& sample, std::size_t loop) noexcept override { rows_.ready(sample, loop); }
+  void ready(sample_in_flight& first, std::uint32_t rows, std::size_t loop) noexcept override {
+    rows_.ready(first, rows, loop);
+  }
   void ready(block_in_flight& block, std::size_t loop) noexcept override { rows_.ready(block, loop); }
   void broken(std::exception_ptr why) noexcept override {
     flags_.stop();

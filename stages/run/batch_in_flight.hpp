@@ -44,9 +44,10 @@ struct shared_block;
 /// Events that the stages report to the loader.
 class line_events {
  public:
-  /// All bytes of the sample have been read, or it is known to be corrupt: decoding may begin.
-  ///   loop   the number of the I/O thread that this is called on
-  virtual void ready(sample_in_flight& sample, std::size_t loop) noexcept = 0;
+  /// All bytes of `rows` samples have been read, or they are known to be corrupt: decoding may begin.
+  ///   first   of them; the others are in the rows behind it, and all need_one_read(), the same
+  ///   loop    the number of the I/O thread that this is called on
+  virtual void ready(sample_in_flight& first, std::uint32_t rows, std::size_t loop) noexcept = 0;
   /// A block's bytes have been read, or it has none: it may be expanded. reader_stage::settle_block() follows, on the loop of its batch.
   ///   loop   that of the batch
   virtual void ready(block_in_flight& block, std::size_t loop) noexcept = 0;
@@ -195,6 +196,8 @@ struct sample_in_flight final : async::job {
     return *trouble;
   }
   [[nodiscard]] bool quarantined() const noexcept { return trouble != nullptr && trouble->quarantined; }
+  /// One read, and nothing else.
+  [[nodiscard]] inline bool needs_one_read() const noexcept;
   [[nodiscard]] bool out_of_memory() const noexcept { return trouble != nullptr && trouble->out_of_memory; }
   [[nodiscard]] bool threw() const noexcept { return trouble != nullptr && trouble->failure != nullptr; }
   /// The pick that the sampler gave; and the pick that lies in the row, another one after a substitution.
@@ -381,6 +384,9 @@ struct batch_in_flight {
 };
 
 inline const pick& sample_in_flight::planned() const noexcept { return owner->plan.picks[row]; }
+inline bool sample_in_flight::needs_one_read() const noexcept {
+  return reads.size() == 1 && fetched == nullptr && owner->row_blocks.empty();
+}
 
 /// Of one row: a value may be read in two (datasets::reads_of_value_max()).
 inline constexpr std::size_t reads_of_program_max = 2;

@@ -76,8 +76,10 @@ std::unique_ptr<batch::state> collate(batch_in_flight& batch, std::shared_ptr<co
     if (sample.corrupt) continue;
     state->ids.push_back(sample.pick().sample);
     if (row >= batch.rows() - batch.plan.padded) ++state->padded;
-    const auto geometries = std::span(batch.geometries).subspan(row * pictures, pictures);
-    state->geometries.insert(state->geometries.end(), geometries.begin(), geometries.end());
+    if (pictures != 0) {
+      const auto geometries = std::span(batch.geometries).subspan(row * pictures, pictures);
+      state->geometries.insert(state->geometries.end(), geometries.begin(), geometries.end());
+    }
     if (digests) state->row_digests.push_back(batch.row_digests[row]);
     if (names) state->names.push_back(std::move(batch.names[row]));
   }

@@ -27,6 +27,20 @@ namespace {
 // In batch_in_flight::encoded: the program's row was made when its block was expanded.
 constexpr std::byte made_of_block_mark{};
 
+// What it reads is there as it is stored, and its rows lie where their numbers say.
+bool is_plain(const datasets::dataset_model& dataset, const field_program& program) {
+  const program_facets& facets = program.facets();
+  const auto reads = program.reads();
+  const auto outputs = program.outputs();
+  return facets.choosing == nullptr && facets.checking == nullptr && facets.leading == nullptr &&
+         facets.following == nullptr && facets.looking == nullptr && facets.boxing == nullptr &&
+         facets.fetching == nullptr &&
+         std::all_of(reads.begin(), reads.end(),
+                     [&](std::uint16_t field) { return lower(dataset, field).as_stored; }) &&
+         std::none_of(outputs.begin(), outputs.end(),
+                      [](const output_spec& output) { return output.ragged || output.is_slot() || output.picture; });
+}
+
 }  // namespace
 
 decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
@@ -40,6 +54,7 @@ decoder::decoder(const datasets::dataset_model& dataset, std::span<const std::un
       followers_(programs.size(), 0),
       pictures_(pictures_followed(programs)),
       boxed_by_(boxes_looked_at(programs)),
+      plain_(programs.size() == 1 && is_plain(dataset, *programs.front())),
       shown_(output_of_shown(layout)),
       settings_(settings),
       threads_(threads) {
@@ -81,6 +96,21 @@ void decoder::run(sample_in_flight& sample, std::uint32_t thread, const std::ato
     sample.owner->receipts[sample.row] = receipt_row_of(name, sample.owner->row_digests[sample.row]);
   }
   if (settings_.names) sample.owner->names[sample.row] = std::move(name);
+}
+
+std::uint32_t decoder::make_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end, std::uint32_t thread,
+                                 const std::atomic<bool>& stop) noexcept {
+  thread_state& own = threads_[thread];
+  for (std::uint32_t row = first; row != end; ++row) {
+    sample_in_flight& sample = batch.samples[row];
+    try {
+      decode_fields(sample, own, stop);
+    } catch (...) {
+      sample.in_trouble().failure = std::current_exception();
+    }
+    if (sample.corrupt) return row;
+  }
+  return end;
 }
 
 std::uint64_t decoder::bytes_copied() const noexcept {
@@ -309,6 +339,7 @@ bool decoder::look_at_boxes(sample_in_flight& sample, thread_state& own) const {
 }
 
 void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
+  if (plain_) return decode_plain(sample, own, stop);
   batch_in_flight& batch = *sample.owner;
   join_pieces(batch, sample);
   place_rows(sample, own);
@@ -354,6 +385,32 @@ void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const s
     sample.in_trouble().field_at_fault = batch.plan.field_of(sample.row, p);
     sample.trouble->reason = std::move(*wrong);
     return;
+  }
+}
+
+void decoder::decode_plain(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
+  const batch_in_flight& batch = *sample.owner;
+  const field_program& program = *programs_.front();
+  std::byte* const base = batch.memory.bytes().data();
+  for (std::size_t output = 0; output < own.rows.size(); ++output) {
+    const batch_layout::output_place& place = layout_.outputs()[output];
+    own.rows[output].bytes = {base + place.offset + sample.row * place.row_bytes, place.row_bytes};
+  }
+  const pick& row = sample.pick();
+  const decode_input input{.sample = row.sample,
+                           .draw = row.draw,
+                           .epoch = row.epoch,
+                           .seed = settings_.seed,
+                           .dataset = &dataset_,
+                           .encoded = batch.encoded[sample.row],
+                           .present = batch.plan.fields[sample.row] != batch_plan::no_field,
+                           .stop = &stop};
+  const bool is_there = program.facts().verbatim && input.encoded.data() == own.rows.front().bytes.data();
+  if (input.present && is_there) return;  // read into it
+  const outcome<void> made = program.decode(*own.scratch.front(), input, own.rows);
+  if (!made) return refuse(sample, 0, made.error());
+  if (const std::size_t copied = program.bytes_copied(input.encoded.size()); copied != 0) {
+    own.bytes_copied.store(own.bytes_copied.load(std::memory_order_relaxed) + copied, std::memory_order_relaxed);
   }
 }
 

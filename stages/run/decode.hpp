@@ -33,13 +33,12 @@ class decoder {
           const batch_layout& layout, const decode_settings& settings, pixels::scratch_budget& budget,
           std::uint32_t threads);
 
-  /// Makes the rows of one sample, without digest or name. Returns false for a corrupt sample; run()
-  /// then finds the reason.
+  /// Makes the rows [first, end) of a batch, without digests or names, up to the first that is corrupt, of which run() then finds the
+  /// reason. What throws is noted with its sample.
+  ///   returns   the corrupt row, or `end`
   /// Thread: as run().
-  [[nodiscard]] bool make_rows(sample_in_flight& sample, std::uint32_t thread, const std::atomic<bool>& stop) {
-    decode_fields(sample, threads_[thread], stop);
-    return !sample.corrupt;
-  }
+  [[nodiscard]] std::uint32_t make_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end,
+                                        std::uint32_t thread, const std::atomic<bool>& stop) noexcept;
 
   /// Decodes one sample into its row of the batch; a corrupt one, and one that the budget cannot hold, is marked with
   /// the reason. What throws here (memory, a user's function) concerns the whole run.
@@ -74,6 +73,8 @@ class decoder {
   };
 
   void decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
+  /// The same where plain_: short rows, as windows of tokens, take no longer to write than all that there is to look for.
+  void decode_plain(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
   /// Finds the bytes of all programs, and the boxes that crops look at. False where the sample is corrupt.
   [[nodiscard]] bool look_at_boxes(sample_in_flight& sample, thread_state& own) const;
   /// Notes how much of the program's row is used, where a block has made it; false where it was not made of a block.
@@ -131,6 +132,7 @@ class decoder {
   const std::vector<std::uint16_t> pictures_;    // of each program: the one that it follows, or itself
   const std::vector<std::uint16_t> boxed_by_;    // of each program: the one whose boxes its crops look at, or itself
   bool looks_at_boxes_ = false;                  // some do
+  const bool plain_;                             // one program, and nothing to do for its rows but decode()
   const std::optional<std::size_t> shown_;       // the output of pixel_box, where rows become mosaics
   decode_settings settings_;
   std::vector<thread_state> threads_;

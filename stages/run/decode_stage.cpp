@@ -13,15 +13,6 @@
 #include <utility>
 
 namespace leat::stages {
-namespace {
-
-// Counted together when they are made: for each, that takes longer than to copy a short one.
-bool are_of_one_read(const sample_in_flight& a, const sample_in_flight& b) noexcept {
-  return a.owner == b.owner && a.reads.size() == 1 && b.reads.size() == 1 && a.reads.front() == b.reads.front() &&
-         a.fetched == nullptr && b.fetched == nullptr;
-}
-
-}  // namespace
 
 decode_stage::decode_stage(const datasets::dataset_model& dataset,
                            std::span<const std::unique_ptr<field_program>> programs, const batch_layout& layout,
@@ -50,13 +41,14 @@ decode_stage::decode_stage(const datasets::dataset_model& dataset,
   for (std::size_t thread = 0; thread < tracks_.size(); ++thread) tracks_[thread].track = seen.decode_thread(thread);
 }
 
-void decode_stage::ready(sample_in_flight& sample, std::size_t loop) noexcept {
+void decode_stage::ready(sample_in_flight& first, std::uint32_t rows, std::size_t loop) noexcept {
   turn_of_loop& turn = turns_[loop];
-  turn.read.add(1);
-  if (placement_.of(sample) == row_placement::thread::io) {
-    turn.on_loop.push_back(&sample);
+  turn.read.add(rows);
+  batch_in_flight& batch = *first.owner;
+  if (placement_.of(first) == row_placement::thread::io) {
+    turn.on_loop.push_back({&batch, first.row, first.row + rows});
   } else {
-    turn.jobs.push_back(sample);
+    for (std::uint32_t row = first.row; row != first.row + rows; ++row) turn.jobs.push_back(batch.samples[row]);
   }
   if (turn.posted) return;
   // Once per turn of the loop: what else becomes ready in this turn goes along.
@@ -94,13 +86,8 @@ void decode_stage::make_ready(turn_of_loop& turn) noexcept {
   if (turn.on_loop.empty()) return;
   const std::uint64_t begin_ns = now_ns();
   std::uint64_t handed_over_ns = begin_ns;
-  for (std::span<sample_in_flight* const> left = turn.on_loop; !left.empty();) {
-    const auto end = std::find_if_not(left.begin() + 1, left.end(), [&](const sample_in_flight* each) {
-      return are_of_one_read(*left.front(), *each);
-    });
-    const auto rows = left.first(static_cast<std::size_t>(end - left.begin()));
+  for (const ready_rows& rows : turn.on_loop) {
     make_on_loop(rows, turn);
-    left = left.subspan(rows.size());
     if (turn.loop == 0 || turn.made.empty()) continue;
     // Another thread hands over, while this one goes on.
     if (const std::uint64_t now = now_ns(); now - handed_over_ns > hand_over::untold_ns_max) {
@@ -167,27 +154,25 @@ void decode_stage::note_way(timeline_track& where, const sample_in_flight& sampl
   batch.note(&where, activity::sample_wait, ended_ns, decode_begin_ns, sample.row);
 }
 
-// What turns out to be corrupt is a decode thread's task after all.
-void decode_stage::make_on_loop(std::span<sample_in_flight* const> rows, turn_of_loop& turn) noexcept {
+// What turns out to be corrupt is a decode thread's task after all. What is done is counted once: for each row, that takes longer than to
+// copy a short one.
+void decode_stage::make_on_loop(const ready_rows& rows, turn_of_loop& turn) noexcept {
   const std::uint32_t thread = threads_ + static_cast<std::uint32_t>(turn.loop);
+  batch_in_flight& batch = *rows.batch;
+  const bool are_there = batch.samples[rows.first].read_into || is_unwanted(batch);
   std::uint32_t done = 0;
-  sample_in_flight* last = nullptr;  // of those that are done
-  for (sample_in_flight* const each : rows) {
-    try {
-      if (!each->read_into && !is_unwanted(*each->owner) &&
-          !decoder_.make_rows(*each, thread, flags_.stopping_flag())) {
-        decoders_.post(*each);
-        continue;
-      }
-    } catch (...) {
-      each->in_trouble().failure = std::current_exception();
+  std::uint32_t last = 0;  // of those that are done
+  for (std::uint32_t row = rows.first; row != rows.end;) {
+    const std::uint32_t end =
+        are_there ? rows.end : decoder_.make_rows(batch, row, rows.end, thread, flags_.stopping_flag());
+    if (end != row) {
+      done += end - row;
+      last = end - 1;
     }
-    ++done;
-    last = each;
+    row = end;
+    if (row != rows.end) decoders_.post(batch.samples[row++]);
   }
-  if (last == nullptr) return;
-  batch_in_flight& batch = *last->owner;
-  if (made(*last, done)) turn.made.push_back(&batch);
+  if (done != 0 && made(batch.samples[last], done)) turn.made.push_back(&batch);
 }
 
 bool decode_stage::made(sample_in_flight& sample, std::uint32_t rows) noexcept {

@@ -43,9 +43,9 @@ class decode_stage {
   decode_stage& operator=(const decode_stage&) = delete;
   ~decode_stage() { posted_.assert_none(); }
 
-  /// The sample's bytes are there, or it is known to be corrupt. Its row is made soon, with others that become ready in this turn of
-  /// the loop. Thread: that of the I/O thread `loop`.
-  void ready(sample_in_flight& sample, std::size_t loop) noexcept;
+  /// line_events::ready(). The rows are made soon, with others that become ready in this turn of the loop. Thread: that of the I/O thread
+  /// `loop`.
+  void ready(sample_in_flight& first, std::uint32_t rows, std::size_t loop) noexcept;
   /// The block has been read, if it had to be: it becomes a job. Thread: that of the I/O thread `loop`.
   void ready(block_in_flight& block, std::size_t loop) noexcept;
   /// A decode thread's job: one sample, or one block.
@@ -71,10 +71,17 @@ class decode_stage {
   void add_to(async::histogram_sum& sum) const noexcept { decoders_.add_to(sum); }
 
  private:
+  // Rows of one read, or one row.
+  struct ready_rows {
+    batch_in_flight* batch = nullptr;
+    std::uint32_t first = 0;
+    std::uint32_t end = 0;
+  };
+
   // Samples that became ready in this turn of a loop: posted to the decode threads together, or made on that loop.
   struct alignas(64) turn_of_loop {
     async::job_list jobs;
-    std::vector<sample_in_flight*> on_loop;
+    std::vector<ready_rows> on_loop;
     std::vector<batch_in_flight*> made;  // their last row was, in this turn; not handed over yet
     bool posted = false;
     std::size_t loop = 0;
@@ -91,8 +98,7 @@ class decode_stage {
   };
 
   void make_ready(turn_of_loop& turn) noexcept;
-  /// Rows of one read, or one row.
-  void make_on_loop(std::span<sample_in_flight* const> rows, turn_of_loop& turn) noexcept;
+  void make_on_loop(const ready_rows& rows, turn_of_loop& turn) noexcept;
   /// The end of a sample's work, and of others of the same read, on the thread that made their rows.
   ///   rows      how many they are
   ///   returns   whether the batch has all rows now

@@ -159,6 +159,9 @@ void hand_over::settle(batch_in_flight& batch) {
   if (flags_.stopping()) return;
   if (flags_.is_skipped(batch.plan.epoch)) return drop(batch);
   const auto end = batch.samples.begin() + batch.rows();
+  if (std::none_of(batch.samples.begin(), end, [](const sample_in_flight& each) { return each.trouble != nullptr; })) {
+    return collate_and_send(batch);
+  }
   const auto threw =
       std::find_if(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.threw(); });
   if (threw != end) return end_run(batch, threw->trouble->failure);

@@ -144,6 +144,10 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     sample_in_flight& sample = batch.samples[row];
     const blocks_of_row blocks = batch.blocks_of(row);
     const bool in_blocks = blocks.programs != 0;
+    // Asked for with the first row of its only read.
+    if (!awaits_ && !in_blocks && sample.reads.size() == 1 && batch.reads[sample.reads.front()].first_row != row) {
+      continue;
+    }
     for (std::uint32_t i = 0; i < blocks.count; ++i) {
       block_in_flight& block = batch.blocks[blocks.first + i];
       block.stage = this;
@@ -177,7 +181,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     }
     if (fetch_groups != 0) sample.reads_missing.fetch_add(fetch_groups, std::memory_order_relaxed);
     if (!in_blocks && sample.reads_missing.load(std::memory_order_relaxed) == 0) {
-      events_.ready(sample, 0);
+      events_.ready(sample, 1, 0);
       continue;
     }
     if (!fetched.empty()) sample.fetched = std::make_unique<fetched_field[]>(fetched.size());
@@ -198,7 +202,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     place_reads(batch, sample, memory ? std::move(*memory) : io::lease(), operations);
     for (std::size_t i = 0; i < fetched.size(); ++i) fetched[i].into = &sample.fetched[i];
     start_fetches(batch, sample, {fetched.data(), fetched.size()}, fetches);
-    if (in_blocks && is_last(sample)) events_.ready(sample, 0);
+    if (in_blocks && is_last(sample)) events_.ready(sample, 1, 0);
   }
   start(batch, operations);
 }
@@ -368,6 +372,11 @@ void reader_stage::settle(read_in_flight& read, std::uint32_t rows) noexcept {
   }
   auto part = std::lower_bound(read.parts.begin(), read.parts.end(), read.first_row + read.rows_settled,
                                [](const read_part& each, std::uint32_t row) { return each.row < row; });
+  sample_in_flight* first = nullptr;  // of those that go on together
+  std::uint32_t together = 0;
+  const auto go_on = [&] {
+    if (together != 0) events_.ready(*first, std::exchange(together, 0), batch.loop);
+  };
   for (; rows != 0; --rows, ++read.rows_settled) {
     const std::uint32_t row = read.first_row + read.rows_settled;
     sample_in_flight& sample = batch.samples[row];
@@ -384,8 +393,16 @@ void reader_stage::settle(read_in_flight& read, std::uint32_t rows) noexcept {
                                                                  part->bytes};
       }
     }
-    if (is_last(sample)) events_.ready(sample, batch.loop);
+    if (!is_last(sample)) {
+      go_on();
+    } else if (!sample.needs_one_read()) {
+      go_on();
+      events_.ready(sample, 1, batch.loop);
+    } else if (together++ == 0) {
+      first = &sample;
+    }
   }
+  go_on();
 }
 
 void reader_stage::start_block(batch_in_flight& batch, block_in_flight& block, io::lease memory,
@@ -465,7 +482,7 @@ void reader_stage::settle_block(block_in_flight& block) noexcept {
       trouble.unreadable = block.unreadable;
       if (block.failure == 0) trouble.field_at_fault = block.of.field;
     }
-    if (is_last(sample)) events_.ready(sample, batch.loop);
+    if (is_last(sample)) events_.ready(sample, 1, batch.loop);
   }
 }
 
@@ -510,7 +527,7 @@ asio::awaitable<void> reader_stage::fetch(batch_in_flight& batch, sample_in_flig
     sample.corrupt = true;
     sample.in_trouble().reason = current_exception_text();
   }
-  if (is_last(sample)) events_.ready(sample, 0);
+  if (is_last(sample)) events_.ready(sample, 1, 0);
 }
 
 void reader_stage::release(sample_in_flight& sample, std::uint32_t rows) noexcept {

@@ -28,6 +28,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace leat::stages {
@@ -105,6 +106,8 @@ class reading : public line_events {
   [[nodiscard]] std::size_t bytes_populated() const { return memory_->bytes_populated(); }
   [[nodiscard]] std::size_t bytes_leased() const { return pool_.count().bytes_used; }
   [[nodiscard]] std::size_t samples_ready() const { return samples_ready_; }
+  /// First rows, and how many: as they were said to be ready.
+  [[nodiscard]] const std::vector<std::pair<std::uint32_t, std::uint32_t>>& ready_rows() const { return ready_; }
   [[nodiscard]] const fake_dataset& set() const { return set_; }
   [[nodiscard]] const batch_in_flight& batch() const { return batch_; }
 
@@ -118,7 +121,10 @@ class reading : public line_events {
     return samples;
   }
 
-  void ready(sample_in_flight&, std::size_t) noexcept override { ++samples_ready_; }
+  void ready(sample_in_flight& first, std::uint32_t rows, std::size_t) noexcept override {
+    samples_ready_ += rows;
+    ready_.emplace_back(first.row, rows);
+  }
   void ready(block_in_flight& block, std::size_t) noexcept override { stage_->settle_block(block); }
   void broken(std::exception_ptr) noexcept override { ADD_FAILURE() << "nothing breaks here"; }
 
@@ -136,6 +142,7 @@ class reading : public line_events {
   bool issued_ = false;
   std::exception_ptr thrown_;
   std::size_t samples_ready_ = 0;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> ready_;
 };
 
 // A completion, another batch or Ctrl-C waits for one piece, and not for the sample.
@@ -222,6 +229,19 @@ TEST(read, that_failed_for_several_samples_is_tried_again_for_each) {
     ASSERT_EQ(straight.batch().reads_used, 1U);
     expect_only_the_damaged_to_be_corrupt(straight, damaged);
   }
+}
+
+// Each by itself would cost a short row as much as all the rest.
+TEST(read, for_several_samples_makes_all_of_them_ready_at_once) {
+  using rows = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  reading columns(std::vector<std::size_t>(7, 1000), {.layout = testing::fake_layout::columns, .in_order = true});
+  ASSERT_EQ(columns.batch().reads_used, 1U);
+  expect_only_the_damaged_to_be_corrupt(columns, {});
+  EXPECT_EQ(columns.ready_rows(), (rows{{0, 7}}));
+  reading damaged(std::vector<std::size_t>(7, 1000),
+                  {.layout = testing::fake_layout::columns, .in_order = true, .damaged = {2}});
+  expect_only_the_damaged_to_be_corrupt(damaged, {2});
+  EXPECT_EQ(damaged.ready_rows(), (rows{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}}));
 }
 
 TEST(read, direct_to_row_rows_takes_no_read_buffer) {
