@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "datasets/files/file_staleness.hpp"
 #include "datasets/model/model.hpp"
+#include "datasets/model/value_runs.hpp"
 #include "datasets/tables/column_table.hpp"
 #include "datasets/tables/describe.hpp"
 #include "io/files/source.hpp"
@@ -25,7 +26,7 @@ std::uint64_t samples_of(const dense_table& table) {
   return samples;
 }
 
-class dense_model final : public dataset_model {
+class dense_model final : public dataset_model, public value_runs {
  public:
   explicit dense_model(dense_table table)
       : files_(std::move(table.files)),
@@ -58,6 +59,13 @@ class dense_model final : public dataset_model {
     const std::size_t before = out.size();
     for (const need& wanted : needs) out.push_back(part_of(at, wanted.field));
     sort(out, before);
+  }
+
+  value_run run_from(std::uint64_t sample, const need& wanted) const override {
+    const place at = find(sample);
+    return {.first = part_of(at, wanted.field).where,
+            .step_bytes = strides_[wanted.field],
+            .samples = ends_[at.run] - sample};
   }
 
   std::string name(std::uint64_t sample) const override {

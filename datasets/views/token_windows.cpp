@@ -187,6 +187,19 @@ void token_windows::parts(std::uint64_t sample, std::span<const need> needs, par
   }
 }
 
+value_run token_windows::run_from(std::uint64_t sample, const need& wanted) const {
+  if (rule_.documents == document_rule::within || rule_.order == window_order::random) return {};
+  const token_window first = window(sample, wanted);
+  const std::uint64_t bytes = first.tokens * width_;
+  return {.first = {.source = first.source,
+                    .file = first.file,
+                    .offset = first.offset,
+                    .stored_bytes = bytes,
+                    .decoded_bytes = bytes},
+          .step_bytes = rule_.length * width_,
+          .samples = run_of(sample).windows_end - sample};
+}
+
 std::string token_windows::name(std::uint64_t sample) const { return str_cat("window ", sample); }
 
 void token_windows::describe(description& out) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "datasets/model/model.hpp"
+#include "datasets/model/value_runs.hpp"
 
 #include <leat/field.hpp>
 
@@ -37,7 +38,7 @@ struct token_window {
 /// A dataset of windows over the field of tokens of another one. Samples of that which lie side by side in a file are one
 /// run; with document_rule::within each is a run of its own.
 ///   memory   of runs 48 bytes each; with `mark` 8 bytes more for each document; with `within` 8 bytes for each document
-class token_windows final : public dataset_model, public windows_facet {
+class token_windows final : public dataset_model, public windows_facet, public value_runs {
  public:
   ///   throws   error{errc::usage}: no run is as long as a window; error{errc::format}: a run of half a token
   token_windows(std::shared_ptr<const dataset_model> whole, std::uint16_t field, const window_rule& rule);
@@ -53,6 +54,7 @@ class token_windows final : public dataset_model, public windows_facet {
 
   std::uint64_t size() const noexcept override { return fields_.front().samples; }
   void parts(std::uint64_t sample, std::span<const need> needs, part_list& out) const override;
+  value_run run_from(std::uint64_t sample, const need& wanted) const override;
   std::string name(std::uint64_t sample) const override;
   window_number window_of(std::uint64_t sample) const override { return {this, sample}; }
   void describe(description& out) const override;

@@ -26,6 +26,7 @@ class tokens_program final : public field_program {
         settings_(settings),
         stored_(stored),
         type_(settings.type.value_or(stored_)),
+        width_(size_bytes(stored_)),
         widen_(widening(stored_, type_)) {
     outputs_.push_back({.name = "x", .type = type_, .row_shape = {settings.length}});
     outputs_.push_back({.name = "y", .type = type_, .row_shape = {settings.length}});
@@ -38,25 +39,25 @@ class tokens_program final : public field_program {
 
   // Both x and y, each a token less than the window.
   std::size_t bytes_copied(std::size_t encoded_bytes) const override {
-    const std::size_t width = size_bytes(stored_);
-    return type_ == stored_ && encoded_bytes > width ? 2 * (encoded_bytes - width) : 0;
+    return type_ == stored_ && encoded_bytes > width_ ? 2 * (encoded_bytes - width_) : 0;
   }
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
-    const std::size_t width = size_bytes(stored_);
     const auto length = static_cast<std::size_t>(settings_.length);
-    const std::size_t there = input.encoded.size() / width;
+    const std::size_t there = input.encoded.size() / width_;
     if (there < 2 || there > length + 1 || (there <= length && settings_.documents != document_rule::within)) {
-      return corrupt(str_cat("holds ", input.encoded.size(), " bytes where a window has ", (length + 1) * width));
+      return corrupt(str_cat("holds ", input.encoded.size(), " bytes where a window has ", (length + 1) * width_));
     }
     const std::size_t pairs = there - 1;
     // x and y overlap: what the second pass reads, the first has brought into the core's cache.
     if (!widen_(input.encoded.data(), rows[0].bytes.data(), pairs) ||
-        !widen_(input.encoded.data() + width, rows[1].bytes.data(), pairs)) {
+        !widen_(input.encoded.data() + width_, rows[1].bytes.data(), pairs)) {
       return corrupt(str_cat("a token does not fit ", leat::name(type_)));
     }
-    fill(rows[0].bytes.subspan(pairs * size_bytes(type_)), settings_.pad);
-    fill(rows[1].bytes.subspan(pairs * size_bytes(type_)), settings_.ignored);
+    if (pairs < length) {
+      fill(rows[0].bytes.subspan(pairs * size_bytes(type_)), settings_.pad);
+      fill(rows[1].bytes.subspan(pairs * size_bytes(type_)), settings_.ignored);
+    }
     if (settings_.documents == document_rule::mark) mark(input, rows);
     return {};
   }
@@ -99,6 +100,7 @@ class tokens_program final : public field_program {
   const tokens settings_;
   const dtype stored_;
   const dtype type_;
+  const std::size_t width_;  // of a stored token
   const widen_function widen_;
 };
 

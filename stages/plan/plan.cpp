@@ -2,6 +2,7 @@
 
 #include "base/text.hpp"
 #include "datasets/files/sample_counts.hpp"
+#include "datasets/model/value_runs.hpp"
 #include "io/files/source.hpp"
 #include "stages/batch/range.hpp"
 #include "stages/device/mosaic.hpp"
@@ -131,6 +132,47 @@ bool takes_whole_values(const field_program& program) {
          facets.fetching == nullptr && facets.picking == nullptr;
 }
 
+// Where values of a field lie that are one stored part each. Neighbours are asked for together, where the dataset can tell.
+class stored_values {
+ public:
+  stored_values(const datasets::dataset_model& dataset, const datasets::value_runs* runs, const datasets::need& wanted)
+      : dataset_(dataset), runs_(runs), wanted_(wanted) {}
+
+  /// Null where it is something else, or nothing.
+  [[nodiscard]] const extent* find(const pick& row) {
+    if (row.sample - first_ >= run_.samples || row.epoch != wanted_.epoch) {
+      first_ = row.sample;
+      wanted_.draw = row.draw;
+      wanted_.epoch = row.epoch;
+      run_ = runs_ != nullptr ? runs_->run_from(row.sample, wanted_) : datasets::value_run();
+      if (run_.samples == 0) return find_alone(row.sample);
+    }
+    here_ = run_.first;
+    here_.offset += (row.sample - first_) * run_.step_bytes;
+    return &here_;
+  }
+
+ private:
+  // Where another draw of the sample may lie elsewhere.
+  const extent* find_alone(std::uint64_t sample) {
+    datasets::part_list parts;
+    dataset_.parts(sample, {&wanted_, 1}, parts);
+    if (parts.size() != 1 || parts.front().field != wanted_.field ||
+        parts.front().form != datasets::part_form::stored || parts.front().where.stored_bytes == 0) {
+      return nullptr;
+    }
+    here_ = parts.front().where;
+    return &here_;
+  }
+
+  const datasets::dataset_model& dataset_;
+  const datasets::value_runs* const runs_;
+  datasets::need wanted_;
+  datasets::value_run run_;
+  std::uint64_t first_ = 0;  // sample of the run
+  extent here_;
+};
+
 row_step step_of(datasets::part_form form) noexcept {
   switch (form) {
     case datasets::part_form::stored:
@@ -153,7 +195,11 @@ row_step step_of(datasets::part_form form) noexcept {
 
 planner::planner(const datasets::dataset_model& dataset, std::span<const std::unique_ptr<field_program>> programs,
                  const batch_layout& layout, settings how)
-    : dataset_(dataset), programs_(programs), layout_(layout), how_(how) {
+    : dataset_(dataset),
+      runs_(dynamic_cast<const datasets::value_runs*>(&dataset)),
+      programs_(programs),
+      layout_(layout),
+      how_(how) {
   std::uint16_t output = 0;
   for (const auto& program : programs_) {
     straight_.push_back(reads_into_rows(dataset_, *program));
@@ -377,28 +423,23 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
   needs_of_row needs(needs_.begin(), needs_.end());
   planned_before before(programs_.size());
   absl::InlinedVector<std::size_t, 2> needed;
+  std::uint32_t row = first;
   // Short values in order, as windows of tokens, cost more to plan than to read: of what plan_row() looks for there is nothing.
-  const auto plan_whole_value = [&](std::uint32_t row) {
-    datasets::part_list parts;
-    draw(needs, plan.picks[row]);
-    dataset_.parts(plan.picks[row].sample, needs, parts);
+  if (programs_.size() == 1 && takes_whole_values(*programs_.front()) && !straight_.front() && plan.buffers.empty() &&
+      dataset_.defects() == 0 && value_bytes_max_ == no_limit) {
     const std::uint16_t field = programs_.front()->reads().front();
-    if (parts.size() != 1 || parts.front().field != field || parts.front().form != datasets::part_form::stored ||
-        parts.front().where.stored_bytes == 0) {
-      return false;
-    }
-    placed_part placed{.where = parts.front().where};
-    placed.where.decoded_bytes = placed.where.stored_bytes;
-    plan.fields[row] = field;
-    plan.steps[row] = row_step::take;
+    stored_values values(dataset_, runs_, {.field = field, .seed = how_.seed});
     std::uint32_t& known = before.reads.leased;
-    if (!join(plan, row, {&placed, 1}, known)) known = add_leased_reads(plan, row, {&placed, 1});
-    return true;
-  };
-  bool whole_values = programs_.size() == 1 && takes_whole_values(*programs_.front()) && !straight_.front() &&
-                      plan.buffers.empty() && dataset_.defects() == 0 && value_bytes_max_ == no_limit;
-  for (std::uint32_t row = first; row < end; ++row) {
-    if (whole_values && (whole_values = plan_whole_value(row))) continue;
+    for (; row < end; ++row) {
+      const extent* const where = values.find(plan.picks[row]);
+      if (where == nullptr) break;
+      const placed_part placed{.where = *where};
+      plan.fields[row] = field;
+      plan.steps[row] = row_step::take;
+      if (!join(plan, row, {&placed, 1}, known)) known = add_leased_reads(plan, row, {&placed, 1});
+    }
+  }
+  for (; row < end; ++row) {
     needed.assign(plan.buffers.size(), 0);
     plan_row(plan, row, plan.picks[row], needs, {needed.data(), needed.size()}, before);
     for (std::size_t r = 0; r < plan.buffers.size(); ++r) {

@@ -16,6 +16,10 @@
 #include <tuple>
 #include <vector>
 
+namespace leat::datasets {
+class value_runs;
+}
+
 namespace leat::stages {
 
 /// A part that a program of one row wants.
@@ -154,6 +158,7 @@ class planner {
                           std::uint32_t number) const;
 
   const datasets::dataset_model& dataset_;
+  const datasets::value_runs* const runs_;  // null: it is not one
   std::span<const std::unique_ptr<field_program>> programs_;
   const batch_layout& layout_;
   const settings how_;

@@ -19,7 +19,7 @@ void read_in_flight::begin(batch_in_flight& batch, const batch_plan::read& plann
   inside.reset();
   first_row = planned.first_row;
   rows = planned.rows;
-  parts.clear();
+  parts.resize(0);  // clear() would give its memory back
   row_by_row = false;
   rows_settled = 0;
   rows_left.store(planned.rows, std::memory_order_relaxed);

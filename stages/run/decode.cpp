@@ -104,7 +104,7 @@ std::uint32_t decoder::make_rows(batch_in_flight& batch, std::uint32_t first, st
   for (std::uint32_t row = first; row != end; ++row) {
     sample_in_flight& sample = batch.samples[row];
     try {
-      decode_fields(sample, own, stop);
+      plain_ ? decode_plain(sample, own, stop) : decode_fields(sample, own, stop);
     } catch (...) {
       sample.in_trouble().failure = std::current_exception();
     }

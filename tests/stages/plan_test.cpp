@@ -3,15 +3,22 @@
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/batch_plan.hpp"
 #include "stages/run/batch_in_flight.hpp"
+#include "tests/support/bound_field.hpp"
 #include "tests/support/fake_dataset.hpp"
+#include "tests/support/raw_files.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/verbatim_field.hpp"
 
 #include <leat/clip.hpp>
 #include <leat/field.hpp>
+#include <leat/open_arrays.hpp>
+#include <leat/open_tokens.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -383,6 +390,69 @@ TEST(plan, made_some_rows_at_a_time_gives_every_row_the_same_as_made_at_once) {
   fixed.plan->begin(stepped);
   for (std::uint32_t row = 0; row < 20; row += 4) fixed.plan->plan_rows(stepped, row, row + 4);
   EXPECT_EQ(stepped, fixed.batch);
+}
+
+batch_plan plan_of(const dataset& samples, const field& wanted, const std::vector<pick>& picks) {
+  std::vector<std::unique_ptr<field_program>> programs;
+  programs.push_back(testing::bound(wanted, *samples.model()));
+  const auto outputs = programs.front()->outputs();
+  const batch_layout layout({outputs.begin(), outputs.end()}, static_cast<std::uint32_t>(picks.size()));
+  batch_plan made;
+  made.picks = picks;
+  planner(*samples.model(), programs, layout, {.in_order = true, .seed = 5}).plan(made);
+  return made;
+}
+
+// The same samples behind a view, which is asked for each.
+dataset one_by_one(const dataset& samples) {
+  std::vector<std::uint64_t> all(samples.size());
+  std::iota(all.begin(), all.end(), std::uint64_t{0});
+  return samples.subset(all);
+}
+
+void expect_planned_as_one_by_one(const dataset& samples, const field& wanted) {
+  std::vector<pick> in_order;
+  for (std::uint64_t i = 0; i < samples.size(); ++i) in_order.push_back({.sample = i, .draw = 7 * i, .epoch = 3});
+  std::vector<pick> with_gaps = in_order;
+  with_gaps.erase(with_gaps.begin() + 2);
+  std::vector<pick> twice = in_order;
+  twice.insert(twice.begin() + 3, twice[3]);
+  twice[3].draw += 1'000'000;
+  std::vector<pick> backwards(in_order.rbegin(), in_order.rend());
+  std::vector<pick> of_epochs = in_order;
+  for (std::size_t row = 4; row < of_epochs.size(); ++row) of_epochs[row].epoch = 4;
+  for (const std::vector<pick>& picks : {in_order, with_gaps, twice, backwards, of_epochs}) {
+    const batch_plan made = plan_of(samples, wanted, picks);
+    EXPECT_EQ(made, plan_of(one_by_one(samples), wanted, picks));
+    EXPECT_EQ(made.parts.size(), picks.size());
+  }
+  EXPECT_LT(plan_of(samples, wanted, in_order).reads.size(), samples.size());
+}
+
+TEST(plan, of_values_at_equal_distances_is_the_one_that_is_made_of_each_value) {
+  const testing::temporary_directory root;
+  std::vector<std::string> paths;
+  for (const std::size_t count : {std::size_t{1000}, std::size_t{40}, std::size_t{333}}) {
+    const std::string path = root.path() / (std::to_string(paths.size()) + ".bin");
+    paths.push_back(testing::write_file(path, testing::bytes_of(testing::counting<std::uint16_t>(count))));
+  }
+  const dataset files = open_tokens(paths, {.type = dtype::u16});
+  for (const window_order order : {window_order::tiled, window_order::shifted, window_order::random}) {
+    const tokens how{.length = 32, .type = dtype::i32, .windows = order};
+    expect_planned_as_one_by_one(cut_windows(files, how), how);
+  }
+  const tokens within{
+      .length = 32, .type = dtype::i32, .windows = window_order::tiled, .documents = document_rule::within};
+  expect_planned_as_one_by_one(cut_windows(files, within), within);
+
+  std::vector<std::string> arrays;
+  for (const std::size_t rows : {std::size_t{9}, std::size_t{1}, std::size_t{5}}) {
+    const std::string path = root.path() / (std::to_string(arrays.size()) + ".npy");
+    const std::string dict = testing::npy_dict("<f4", std::to_string(rows) + ", 3");
+    arrays.push_back(
+        testing::write_file(path, testing::npy_text(dict, testing::bytes_of(testing::counting<float>(3 * rows)))));
+  }
+  expect_planned_as_one_by_one(open_npy(arrays, {.samples = npy_options::sample::row}), array("npy"));
 }
 
 // --- a plan that is carried out --------------------------------------------------------------------------------------
