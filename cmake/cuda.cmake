@@ -60,9 +60,10 @@ set(LEAT_HAVE_CUDA ON)
 add_library(leat_cudart INTERFACE)
 target_include_directories(leat_cudart SYSTEM INTERFACE ${LEAT_CUDART_INCLUDE_DIR})
 
-# What nvcc has of the architectures that we know; the newest of them as PTX for what comes, and the oldest for what is newer than
-# that and not among them (11.0): PTX for one runs on all later ones. Not CMAKE_CUDA_ARCHITECTURES, which CMake fills in by itself
-# with what is too old for us.
+# What nvcc has of the architectures that we know: the first of each major number, whose code the others of that number run, too (86, 89:
+# CUDA C++ Programming Guide, Binary Compatibility). The newest of them as PTX for what comes, and the oldest for what is newer than that
+# and not among them (11.0): PTX for one runs on all later ones. Not CMAKE_CUDA_ARCHITECTURES, which CMake fills in by itself with what is
+# too old for us.
 set(LEAT_CUDA_ARCHITECTURES "" CACHE STRING
   "What kernels are compiled for, as CMake's CUDA_ARCHITECTURES (90-real, native); empty is every one that leat runs on")
 # Kernels of tests, examples and benchmarks. Where nobody says for what, PTX of the oldest does: the driver compiles it for its GPU.
@@ -70,7 +71,7 @@ set(leat_program_architectures ${LEAT_CUDA_ARCHITECTURES})
 if(LEAT_CUDA_ARCHITECTURES STREQUAL "")
   execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE leat_nvcc_architectures)
   set(leat_known "")
-  foreach(architecture IN ITEMS 80 86 89 90 100 120)
+  foreach(architecture IN ITEMS 80 90 100 120)
     if(leat_nvcc_architectures MATCHES "compute_${architecture}[\r\n]")
       list(APPEND leat_known ${architecture})
     endif()
