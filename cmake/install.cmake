@@ -12,7 +12,7 @@ set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME development)
 # They stay in the build directory. CMake strips programs and shared libraries; of an archive `strip` has to leave what links.
 install(CODE "if(CMAKE_INSTALL_CONFIG_NAME MATCHES \"^(Release|MinSizeRel)$\")
   set(CMAKE_INSTALL_DO_STRIP TRUE)
-endif()")
+endif()" ALL_COMPONENTS)
 
 function(leat_strip_archive target)
   get_target_property(type ${target} TYPE)
