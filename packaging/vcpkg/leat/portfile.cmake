@@ -5,8 +5,8 @@
 # The triplet is one of shared libraries: leat's find modules name no library of a static library's. The compiler is GCC 13, clang 17, or
 # newer. vcpkg knows a port again by these files, and not by the sources: after a change of those, `vcpkg remove leat` comes first.
 #
-# Not built yet, as vcpkg could not be had where it was written. It was run with functions that only print in place of
-# vcpkg's, and leat was configured with its options.
+# vcpkg could not be had where it was written. packaging/vcpkg/check.cmake builds the port without it, with the distribution's libraries,
+# and programs with the package; what vcpkg's own ports of the libraries give was read, and not built.
 get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../.." ABSOLUTE)
 # The version's home is the header; vcpkg wants it in vcpkg.json too.
 file(STRINGS "${SOURCE_PATH}/include/leat/version.hpp" numbers REGEX "#define LEAT_VERSION_(MAJOR|MINOR|PATCH)")

@@ -1,0 +1,175 @@
+# Builds the port where vcpkg cannot be had: its functions are those here, which do what vcpkg's do on Linux, and the libraries are the
+# distribution's. Then tests/consumer is built with the package, where vcpkg has it, and run.
+#
+#   cmake [-DFEATURES=tool] [-DVCPKG_BUILD_TYPE=release] [-DBUILD_TREES=DIR] -P packaging/vcpkg/check.cmake
+#
+#     FEATURES           of the port, else tool
+#     VCPKG_BUILD_TYPE, VCPKG_CMAKE_CONFIGURE_OPTIONS
+#                        as of a triplet: release leaves the debug libraries out
+#     BUILD_TREES        else build/vcpkg
+#
+# What it cannot see is how vcpkg builds the libraries, and what its ports call them.
+cmake_minimum_required(VERSION 3.25)
+get_filename_component(root "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+if(NOT DEFINED FEATURES)
+  set(FEATURES tool)
+endif()
+if(NOT BUILD_TREES)
+  set(BUILD_TREES ${root}/build/vcpkg)
+endif()
+set(PORT leat)
+set(TARGET_TRIPLET x64-linux-dynamic)
+cmake_host_system_information(RESULT processor QUERY OS_PLATFORM)
+set(CURRENT_PORT_DIR ${CMAKE_CURRENT_LIST_DIR}/${PORT})
+set(CURRENT_PACKAGES_DIR ${BUILD_TREES}/packages/${PORT}_${TARGET_TRIPLET})
+file(READ ${CURRENT_PORT_DIR}/vcpkg.json manifest)
+string(JSON VERSION GET "${manifest}" version)
+set(build_types release)
+if(NOT VCPKG_BUILD_TYPE)
+  set(build_types debug release)
+endif()
+set(prefix_of_debug ${CURRENT_PACKAGES_DIR}/debug)
+set(prefix_of_release ${CURRENT_PACKAGES_DIR})
+set(cmake_type_of_debug Debug)
+set(cmake_type_of_release Release)
+file(REMOVE_RECURSE ${CURRENT_PACKAGES_DIR})
+
+function(run)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+function(vcpkg_check_features)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" OUT_FEATURE_OPTIONS FEATURES)
+  set(options "")
+  while(arg_FEATURES)
+    list(POP_FRONT arg_FEATURES feature variable)
+    string(JSON of_manifest ERROR_VARIABLE unknown GET "${manifest}" features ${feature})
+    if(unknown)
+      message(FATAL_ERROR "vcpkg.json has no feature ${feature}")
+    endif()
+    if(feature IN_LIST FEATURES)
+      list(APPEND options -D${variable}=ON)
+    else()
+      list(APPEND options -D${variable}=OFF)
+    endif()
+  endwhile()
+  set(${arg_OUT_FEATURE_OPTIONS} ${options} PARENT_SCOPE)
+endfunction()
+
+# vcpkg warns of an option of the port's that nothing reads: here it is an error.
+function(vcpkg_cmake_configure)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" SOURCE_PATH OPTIONS)
+  foreach(type IN LISTS build_types)
+    execute_process(COMMAND ${CMAKE_COMMAND} -S ${arg_SOURCE_PATH} -B ${BUILD_TREES}/${type} -G Ninja --fresh ${arg_OPTIONS}
+      -DCMAKE_BUILD_TYPE=${cmake_type_of_${type}} -DCMAKE_INSTALL_PREFIX=${prefix_of_${type}} -DBUILD_SHARED_LIBS=ON
+      -DCMAKE_TOOLCHAIN_FILE=${root}/cmake/toolchain.cmake -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_CROSSCOMPILING=OFF
+      -DCMAKE_SYSTEM_PROCESSOR=${processor} -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_INSTALL_BINDIR=bin
+      -DCMAKE_ERROR_ON_ABSOLUTE_INSTALL_DESTINATION=ON -DCMAKE_EXPORT_NO_PACKAGE_REGISTRY=ON
+      -DCMAKE_FIND_PACKAGE_NO_PACKAGE_REGISTRY=ON -DCMAKE_FIND_PACKAGE_NO_SYSTEM_PACKAGE_REGISTRY=ON ${VCPKG_CMAKE_CONFIGURE_OPTIONS}
+      ERROR_VARIABLE said COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
+    foreach(option IN LISTS arg_OPTIONS)
+      string(REGEX REPLACE "^-D([^=]*)=.*" "\\1" option ${option})
+      if(said MATCHES "[ \n]${option}\n")
+        message(FATAL_ERROR "leat has no option ${option}, which the port sets")
+      endif()
+    endforeach()
+  endforeach()
+endfunction()
+
+function(vcpkg_cmake_install)
+  foreach(type IN LISTS build_types)
+    run(${CMAKE_COMMAND} --build ${BUILD_TREES}/${type} --target install)
+  endforeach()
+endfunction()
+
+# Files of find_package() in lib/cmake/leat move to share/leat, two folders below the prefix and no longer three; those that name the debug
+# libraries, too.
+function(vcpkg_cmake_config_fixup)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" CONFIG_PATH "")
+  set(share ${CURRENT_PACKAGES_DIR}/share/${PORT})
+  file(GLOB files ${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH}/*)
+  file(COPY ${files} DESTINATION ${share})
+  if(debug IN_LIST build_types)
+    file(GLOB files ${prefix_of_debug}/${arg_CONFIG_PATH}/*-debug.cmake)
+    foreach(path IN LISTS files)
+      file(READ ${path} text)
+      string(REPLACE "\${_IMPORT_PREFIX}/" "\${_IMPORT_PREFIX}/debug/" text "${text}")
+      get_filename_component(name ${path} NAME)
+      file(WRITE ${share}/${name} "${text}")
+    endforeach()
+  endif()
+  # They alone are in lib/cmake, which is then not left empty.
+  file(REMOVE_RECURSE ${CURRENT_PACKAGES_DIR}/lib/cmake ${prefix_of_debug}/lib/cmake)
+  file(GLOB files ${share}/*.cmake)
+  set(up "get_filename_component(_IMPORT_PREFIX \"\${_IMPORT_PREFIX}\" PATH)\n")
+  foreach(path IN LISTS files)
+    file(READ ${path} text)
+    string(REPLACE "${up}${up}${up}" "${up}${up}" text "${text}")
+    string(REPLACE "\"\${CMAKE_CURRENT_LIST_DIR}/../../../\"" "\"\${CMAKE_CURRENT_LIST_DIR}/../../\"" text "${text}")
+    file(WRITE ${path} "${text}")
+  endforeach()
+endfunction()
+
+# Each module is there with what it requires.
+function(vcpkg_fixup_pkgconfig)
+  foreach(type IN LISTS build_types)
+    file(GLOB files ${prefix_of_${type}}/lib/pkgconfig/*.pc)
+    foreach(path IN LISTS files)
+      get_filename_component(module ${path} NAME_WLE)
+      run(${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${prefix_of_${type}}/lib/pkgconfig pkg-config --print-errors --exists ${module})
+    endforeach()
+  endforeach()
+endfunction()
+
+function(vcpkg_copy_tools)
+  cmake_parse_arguments(PARSE_ARGV 0 arg AUTO_CLEAN "" TOOL_NAMES)
+  foreach(tool IN LISTS arg_TOOL_NAMES)
+    file(COPY ${CURRENT_PACKAGES_DIR}/bin/${tool} DESTINATION ${CURRENT_PACKAGES_DIR}/tools/${PORT})
+    file(REMOVE ${CURRENT_PACKAGES_DIR}/bin/${tool} ${prefix_of_debug}/bin/${tool})
+  endforeach()
+  foreach(bin IN ITEMS ${CURRENT_PACKAGES_DIR}/bin ${prefix_of_debug}/bin)
+    file(GLOB left ${bin}/*)
+    if(NOT left)
+      file(REMOVE_RECURSE ${bin})
+    endif()
+  endforeach()
+endfunction()
+
+function(vcpkg_install_copyright)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" FILE_LIST)
+  set(texts "")
+  foreach(path IN LISTS arg_FILE_LIST)
+    file(READ ${path} text)
+    string(APPEND texts "${text}\n")
+  endforeach()
+  file(WRITE ${CURRENT_PACKAGES_DIR}/share/${PORT}/copyright "${texts}")
+endfunction()
+
+include(${CURRENT_PORT_DIR}/portfile.cmake)
+
+# What vcpkg looks for after each build.
+foreach(path IN ITEMS bin debug/bin debug/include debug/share lib/cmake debug/lib/cmake)
+  if(EXISTS ${CURRENT_PACKAGES_DIR}/${path})
+    message(FATAL_ERROR "vcpkg wants no ${path} in a package")
+  endif()
+endforeach()
+file(GLOB_RECURSE texts ${CURRENT_PACKAGES_DIR}/*.cmake ${CURRENT_PACKAGES_DIR}/*.pc)
+foreach(path IN LISTS texts)
+  file(READ ${path} text)
+  if(text MATCHES "${root}|${BUILD_TREES}")
+    message(FATAL_ERROR "${path} names a directory of the machine that built it")
+  endif()
+endforeach()
+if("tool" IN_LIST FEATURES)
+  run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${CURRENT_PACKAGES_DIR}/lib ${CURRENT_PACKAGES_DIR}/tools/${PORT}/leat --version)
+endif()
+foreach(type IN LISTS build_types)
+  set(consumer ${BUILD_TREES}/consumer-${type})
+  run(${CMAKE_COMMAND} -S ${root}/tests/consumer -B ${consumer} -G Ninja --fresh -DCMAKE_BUILD_TYPE=${cmake_type_of_${type}}
+    -DCMAKE_TOOLCHAIN_FILE=${root}/cmake/toolchain.cmake -DCMAKE_PREFIX_PATH=${CURRENT_PACKAGES_DIR})
+  run(${CMAKE_COMMAND} --build ${consumer})
+  run(${CMAKE_CTEST_COMMAND} --test-dir ${consumer} --output-on-failure --no-tests=error)
+endforeach()
+file(GLOB_RECURSE files RELATIVE ${CURRENT_PACKAGES_DIR} ${CURRENT_PACKAGES_DIR}/*)
+list(LENGTH files count)
+message(STATUS "the port ${PORT} ${VERSION} with ${FEATURES}: ${count} files in ${CURRENT_PACKAGES_DIR}, and programs that link it run")
