@@ -1,6 +1,7 @@
 """Loader: what `for`, `async for` and `with` need of Python around the module's own."""
 
 import atexit
+import sys
 import weakref
 
 from . import _leat
@@ -31,6 +32,11 @@ class Loader(_leat.Loader):
     def __init__(self, source, *fields, to=None, map_batch=None, **options):
         if to not in (None, "numpy", "torch", "jax"):
             raise ValueError(f"to= is 'numpy', 'torch' or 'jax', and not {to!r}")
+        if to is not None and sys.modules.get(to) is None:
+            from importlib.util import find_spec
+
+            if find_spec(to) is None:
+                raise ModuleNotFoundError(f"to={to!r} needs {to}, which is not installed here: pip install {to}", name=to)
         if map_batch is not None and not callable(map_batch):
             raise TypeError(f"map_batch= is a function of a batch, and not {map_batch!r}")
         super().__init__(source, *fields, **options)

@@ -1429,6 +1429,12 @@ class OtherLibraries(Made):
         with self.assertRaisesRegex(TypeError, "batch_size=.*Grain says"):
             Source(self.at / "rows.npy", leat.Array("npy"), batch_size=2)
 
+    def test_a_library_that_is_not_installed_is_named_before_the_first_batch(self):
+        for library in ("numpy", "torch", "jax"):
+            with unittest.mock.patch.dict(sys.modules, {library: None}), \
+                 self.assertRaisesRegex(ModuleNotFoundError, f"to='{library}' needs {library}, which is not installed here: pip install {library}"):
+                self.rows(to=library)
+
     def test_jax_has_an_array(self):
         try:
             import jax  # noqa: F401
