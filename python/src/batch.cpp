@@ -69,6 +69,10 @@ nb::object to_dlpack(const held_tensor& of, nb::handle stream, nb::handle max_ve
   return nb::steal(capsule);
 }
 
+std::string described(const held_tensor& of) {
+  return std::string(leat::name(of.view.type)) + " " + leat::to_string(of.view.shape);
+}
+
 nb::object to_numpy(nb::handle self) {
   const auto& of = nb::cast<const held_tensor&>(self);
   if (of.view.type == leat::dtype::bf16) {
@@ -126,9 +130,7 @@ void add_batch(nb::module_& to) {
            nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
       .def("__dlpack_device__", &dlpack_device)
       .def("numpy", &to_numpy, "numpy.from_dlpack() of it. TypeError for bf16, which NumPy lacks.")
-      .def("__repr__", [](const held_tensor& of) {
-        return "pyleat.Tensor(" + std::string(leat::name(of.view.type)) + " " + leat::to_string(of.view.shape) + ")";
-      });
+      .def("__repr__", [](const held_tensor& of) { return "pyleat.Tensor(" + described(of) + ")"; });
 
   using leat::picture_geometry;
   nb::class_<picture_geometry>(to, "PictureGeometry",
@@ -172,6 +174,14 @@ void add_batch(nb::module_& to) {
              std::vector<held_tensor> all;
              for (const std::string& each : of->outputs()) all.push_back(output_of(of, each));
              return all;
+           })
+      .def("__repr__",
+           [](const held& of) {
+             std::string all;
+             for (const std::string& each : of->outputs()) {
+               all += (all.empty() ? "" : ", ") + each + ": " + described(output_of(of, each));
+             }
+             return "pyleat.Batch(" + all + ")";
            })
       .def_prop_ro("epoch", [](const held& of) { return of->epoch(); })
       .def_prop_ro("index", [](const held& of) { return of->index(); })

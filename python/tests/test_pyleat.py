@@ -683,6 +683,12 @@ class Memory(Made):
         self.assertIn('"dltensor"', repr(tensor.__dlpack__()))
         self.assertIn('"dltensor_versioned"', repr(tensor.__dlpack__(max_version=(1, 0))))
 
+    def test_a_batch_is_shown_by_its_outputs(self):
+        with leat.Loader(self.at / "pictures", leat.Image().resize(8, 8), leat.Label(), batch_size=2) as loader:
+            batch = next(iter(loader))
+        self.assertEqual(repr(batch), "pyleat.Batch(jpg: f32 [2, 3, 8, 8], cls: i64 [2])")
+        self.assertEqual(repr(batch["cls"]), "pyleat.Tensor(i64 [2])")
+
     def test_bf16_reaches_numpy_by_another_type_only(self):
         with leat.Loader(self.at / "pictures", leat.Image().resize(8, 8).as_("bf16"), batch_size=2) as loader:
             with self.assertRaisesRegex(TypeError, "bf16"):
