@@ -130,6 +130,10 @@ class timed_calls final : public stages::device_calls {
                                   std::uint32_t rows, stream in) noexcept override {
     return timed_copy(rows * row_bytes, in, [&] { return behind_->copy_rows(to, from, stride, row_bytes, rows, in); });
   }
+  stages::device_status copy_within(std::byte* to, const std::byte* from, std::size_t bytes,
+                                    stream in) noexcept override {
+    return behind_->copy_within(to, from, bytes, in);
+  }
   [[nodiscard]] std::string prepare_jpegs() override { return behind_->prepare_jpegs(); }
   [[nodiscard]] stages::failed_call decode_jpegs(std::span<const stages::jpeg_on_device> pictures,
                                                  stream in) noexcept override {

@@ -506,6 +506,9 @@ class cuda_calls final : public device_calls {
       return cudaMemcpy2DAsync(to, stride, from, stride, row_bytes, rows, cudaMemcpyHostToDevice, in.handle());
     });
   }
+  device_status copy_within(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override {
+    return here().run([&] { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, in.handle()); });
+  }
   device_status launch(const device_kernel& kernel, const void* arguments, stream in) noexcept override {
     return here().run([&] {
       for (const cuda_kernel& each : all_kernels()) {

@@ -70,6 +70,7 @@ class cuda_table : public ::testing::Test {
     around("cudaEventCreateWithFlags", [&] { return calls.make_event(event); });
     around("cudaEventCreateWithFlags", [&] { return calls.make_timed_event(timed); });
     around("cudaMemcpyAsync", [&] { return calls.copy(memory, host.data(), host.size(), side); });
+    around("cudaMemcpyAsync", [&] { return calls.copy_within(memory, memory + 16, 16, side); });
     around("cudaMemcpy2DAsync", [&] { return calls.copy_rows(memory, host.data(), 32, 16, 2, side); });
     around("launch_finish_pictures", [&] { return calls.launch(finish_pictures_kernel, &none, side); });
     around("launch_prepare_pictures", [&] { return calls.launch(prepare_pictures_kernel, &nothing, side); });

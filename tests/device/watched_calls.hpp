@@ -155,6 +155,10 @@ class watched_calls final : public stages::device_calls {
     return call("copy", " " + std::to_string(bytes) + " in " + number(in),
                 [&] { return behind_->copy(to, from, bytes, in); });
   }
+  stages::device_status copy_within(std::byte* to, const std::byte* from, std::size_t bytes,
+                                    stream in) noexcept override {
+    return call("copy_within", " in " + number(in), [&] { return behind_->copy_within(to, from, bytes, in); });
+  }
   stages::device_status copy_rows(std::byte* to, const std::byte* from, std::size_t stride, std::size_t row_bytes,
                                   std::uint32_t rows, stream in) noexcept override {
     return call("copy_rows", " " + std::to_string(rows) + " of " + std::to_string(row_bytes) + " in " + number(in),

@@ -507,6 +507,19 @@ device_status simulated_device::copy_rows(std::byte* to, const std::byte* from, 
   return device_ok;
 }
 
+device_status simulated_device::copy_within(std::byte* to, const std::byte* from, std::size_t bytes,
+                                            stream in) noexcept {
+  const mutex_lock lock(mutex_);
+  if (lost_ != device_ok) return lost_;
+  ++counts_.copies_within;
+  require_mine(to, bytes, "a copy within the device to what is not its memory");
+  require_mine(from, bytes, "a copy within the device from what is not its memory");
+  operation added;
+  added.function = [=] { std::memcpy(to, from, bytes); };
+  push(in, std::move(added));
+  return device_ok;
+}
+
 bool simulated_device::is_mine(const void* memory, std::size_t bytes) const {
   auto* const begin = static_cast<std::byte*>(const_cast<void*>(memory));
   const auto after = memory_bytes_.upper_bound(begin);

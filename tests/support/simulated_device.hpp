@@ -109,8 +109,9 @@ class simulated_device final : public stages::device_calls {
     std::size_t captures_broken = 0;  ///< by what was put into the default stream meanwhile
     std::size_t copies = 0, copies_pageable = 0, kernels = 0, waits_for_device = 0;
     std::size_t memory_taken_in_all = 0;
-    std::size_t bytes_copied = 0;
-    std::size_t jpegs = 0;  ///< decoded
+    std::size_t bytes_copied = 0;   ///< from the host
+    std::size_t copies_within = 0;  ///< from the device to the device
+    std::size_t jpegs = 0;          ///< decoded
   };
   [[nodiscard]] counts count() const;
   /// The names of the threads that made a call which may wait for the device.
@@ -144,6 +145,8 @@ class simulated_device final : public stages::device_calls {
   stages::device_status copy(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept override;
   stages::device_status copy_rows(std::byte* to, const std::byte* from, std::size_t stride, std::size_t row_bytes,
                                   std::uint32_t rows, stream in) noexcept override;
+  stages::device_status copy_within(std::byte* to, const std::byte* from, std::size_t bytes,
+                                    stream in) noexcept override;
   stages::device_status launch(const stages::device_kernel& kernel, const void* arguments, stream in) noexcept override;
   stages::device_status write(const std::atomic<std::uint64_t>& word, std::uint64_t value, stream in) noexcept override;
   stages::device_status wait(stream in, stages::device_event fired) noexcept override;
