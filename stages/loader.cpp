@@ -29,6 +29,7 @@
 #include "stages/plan/cache_use.hpp"
 #include "stages/plan/described_plan.hpp"
 #include "stages/plan/memory_plan.hpp"
+#include "stages/plan/rows_that_stay.hpp"
 #include "stages/plan/run_spec.hpp"
 #include "stages/run/batch_table.hpp"
 #include "stages/run/concurrency_limits.hpp"
@@ -206,13 +207,15 @@ class loader::pipeline final : public line_events {
                         .pinning_done = [this](const io::lease& memory) { batch_pool_.pinning_done(memory); },
                         .name_of = [this](std::uint64_t sample) { return run_.dataset().name(sample); },
                         .host_memory = arena_,
-                        .seen = {timeline_, timeline_->device()}});
+                        .seen = {timeline_, timeline_->device()},
+                        .cache = cache_needs_of(run_, options_)});
     plan_ = described_plan(run_, memory_, cache_use_, *transfer_,
                            {.io_threads_asked = options_.reader.io_threads,
                             .io_threads = depths_.now().io_threads,
                             .quota = find_cores_quota(),
                             .cores = usable_cores(),
-                            .why_no_cache = remote_before_.cache});
+                            .why_no_cache = remote_before_.cache,
+                            .device_cache_asked = options_.device_cache != 0});
     delivery_.on_handed_out([this](std::uint64_t now, std::uint64_t batches) {
       if (watch_.handed_out(now, batches) && tuner_.on()) {
         tuner_.see(watch_.verdict_of_last(), watch_.seconds_at(now), now);
@@ -424,6 +427,7 @@ batch loader::pipeline::batch_at(std::uint32_t epoch, std::uint64_t index) const
   alone.tune = tuning::off;
   alone.device = host;
   alone.pinned = false;
+  alone.device_cache = 0;
   alone.decode_on = decode_on::host;
   alone.numa = numa::off;
   loader_parts parts;

@@ -210,8 +210,16 @@ struct loader_options {
   bool device_required = false;
   /// Batches that device memory is reserved for: those that the trainer holds, and those loaded ahead. Default: 3.
   std::uint32_t device_batches = 3;
-  /// The most device memory for batches and the work space of kernels, in bytes. 0 (default): no limit.
+  /// The most device memory for batches, the work space of kernels and device_cache, in bytes. 0 (default): no limit.
   std::size_t device_bytes_max = 0;
+  /// Device memory for rows that need not be loaded again, in bytes: 8_GiB. Rows that are the same bytes in every epoch
+  /// stay there once they were delivered: they are not read, decoded or copied from the host any more. Of photo packs
+  /// that a device decodes (decode_on, without digests) the pack stays, whatever is drawn: only its row of the batch is
+  /// planned. Rows stay until the loader ends; those that do not fit are read in every epoch. Taken at the start, no more
+  /// than all rows need, and of device_bytes_max what batches leave. No row stays where something else is drawn, has any
+  /// length, is mixed, or is made by your function: stats().device.cache says why, and plan() how many rows fit. 250
+  /// bytes of host memory for each row, and a pack's head (1 to 2 KB), are not in host_bytes_max. 0 (default): none.
+  std::size_t device_cache = 0;
   /// true (default): float pictures are copied to the device as u8, and a kernel normalises, mirrors and lays them
   /// out. The bits are the same, and a fourth of the bytes are copied (f16, bf16: half).
   bool finish_on_device = true;

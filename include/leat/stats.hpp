@@ -138,6 +138,12 @@ struct device_report {
   std::uint64_t jpegs_decoded = 0;  ///< JPEGs that nvJPEG decoded
   /// JPEGs that nvJPEG does not take and the host decoded: image::decoder().
   std::uint64_t jpegs_on_host = 0;
+  /// Where rows stay (loader_options::device_cache): "cuda:N" or "off", and how many fit or why none does.
+  fallback cache = {};
+  std::uint64_t cache_bytes_max = 0;  ///< bytes of its memory for them, a part of `bytes`
+  std::uint64_t cache_bytes = 0;      ///< bytes of it that rows have
+  std::uint64_t cached_rows = 0;      ///< rows that are there
+  std::uint64_t rows_from_cache = 0;  ///< delivered rows that were there
 };
 
 /// A setting that was changed while the loader ran: loader_options::tune.

@@ -133,6 +133,7 @@ struct batch_plan {
   std::vector<packed_piece> pieces;    ///< where an order packs: likewise, until they have their places in `ragged`
   std::vector<std::uint16_t> fields;   ///< [row * programs + program]: the dataset's field that serves the program
   std::vector<row_step> steps;         ///< likewise: what decode does for it
+  std::vector<bool> held;              ///< rows that a device has: nothing is planned for them. Empty: none
   std::vector<ragged_row> ragged;      ///< [row * ragged outputs + output]
   std::vector<ragged_buffer> buffers;  ///< of the ragged outputs
   std::size_t staging = 0;             ///< where its staging rows begin (batch_layout)

@@ -338,6 +338,7 @@ struct program_facets {
 ///   recodes_packs       rows of photo packs are coded again for this libjpeg
 ///   scratch_bytes       what decoding a usual sample takes of the scratch budget, per thread
 ///   scratch_of_previous   it decodes with the scratch of the program before it: one of the same field, and one by one
+///   calls_function      a function of the user's makes its rows: they may be others in each epoch, though nothing is drawn
 ///   names_member        what it says of a corrupt sample names the member that it read
 ///   warning             for loader_plan::warnings; empty: none
 struct program_facts {
@@ -348,6 +349,7 @@ struct program_facts {
   bool recodes_packs = false;
   std::size_t scratch_bytes = 0;
   bool scratch_of_previous = false;
+  bool calls_function = false;
   bool names_member = false;
   std::string warning = {};
 };

@@ -23,6 +23,10 @@
 
 namespace leat::stages {
 
+class device_cache;
+struct cache_needs;
+struct batch_for_cache;
+
 /// The device's part of a batch. It ends with the batch that owns it. leat::batch documents the calls.
 class device_batch {
  public:
@@ -78,7 +82,8 @@ struct transfer_operation {
   batch_timing timing = batch_timing::none;
   std::uint32_t epoch = 0;  ///< and its number there: for who looks at the timeline
   std::uint64_t index = 0;
-  std::span<const device_step> steps = {};  ///< in this order; only where runs_operations()
+  std::span<const device_step> steps = {};     ///< in this order; only where runs_operations()
+  const batch_for_cache* for_cache = nullptr;  ///< only where there is a cache()
 
   std::unique_ptr<device_batch> on_device;  ///< set where the batch went to a device
   std::exception_ptr failure;               ///< set where it did not get there
@@ -103,6 +108,8 @@ struct transfer_needs {
   std::shared_ptr<const void> host_memory = {};
   /// Where batches that are timed are noted; null: nowhere. Thread: one at a time.
   std::shared_ptr<timeline_track> seen = {};
+  /// Rows that are to stay on the device; null: none are.
+  std::shared_ptr<const cache_needs> cache = {};
 };
 
 /// Shared by the loader and the batches that it handed out, since a batch may outlive its loader.
@@ -146,6 +153,9 @@ class transfer {
 
   /// Thread: any.
   [[nodiscard]] virtual device_times times() const { return {}; }
+
+  /// The rows that stay on the device; null where none do. After prepare(), and as long as this.
+  [[nodiscard]] virtual device_cache* cache() noexcept { return nullptr; }
 
   /// Where batches go, and why there.
   [[nodiscard]] virtual device_report report() const {

@@ -131,6 +131,7 @@ device_transfer::~device_transfer() {
   copies_.free_all();
   timing_.free_all();
   if (scratch_ != nullptr && !failure_.happened()) static_cast<void>(calls_->free_memory(scratch_, side_));
+  if (cache_memory_ != nullptr && !failure_.happened()) static_cast<void>(calls_->free_memory(cache_memory_, side_));
   if (has_working_ && !failure_.happened()) static_cast<void>(calls_->free_stream(working_));
   if (has_stream_ && !failure_.happened()) static_cast<void>(calls_->free_stream(side_));
   if (failure_.happened()) keep_for_good(calls_);
@@ -172,12 +173,46 @@ void device_transfer::prepare(transfer_needs needs) {
     check({calls_->take_memory(scratch_bytes_, scratch_, side_), "device memory for the scratch of operations",
            scratch_bytes_});
   }
+  if (needs.cache != nullptr) prepare_cache(*needs.cache, buffers * buffer_bytes_ + scratch_bytes_);
   // One for each copy whose host memory is out and one for each batch in its buffer, which may be another's.
   copies_.prepare(buffers + needs.host_batches);
   timing_.prepare(std::move(needs.seen));
   const mutex_lock lock(mutex_);
   pending_.reserve(needs.host_batches);
   sender_ = start_thread({.what = "the thread that queues copies"}, [this] { send_in_order(); });
+}
+
+// No more than all rows take, and than batches leave.
+void device_transfer::prepare_cache(const cache_needs& needs, std::size_t bytes_of_batches) {
+  cache_use_.why = needs.why_not;
+  if (!cache_use_.why.empty()) return;
+  if (cached_row_bytes(*needs.layout, needs.outputs) == 0) {
+    cache_use_.why = str_cat("no output has rows of more than ", short_row_bytes_max, " bytes");
+    return;
+  }
+  if (needs.rows == 0) {
+    cache_use_.why = "there are no rows";
+    return;
+  }
+  std::size_t bytes = std::min<std::uint64_t>(needs.bytes_max, needs.bytes_of_all);
+  if (options_.bytes_max != 0) bytes = std::min(bytes, options_.bytes_max - bytes_of_batches);
+  if (const std::uint64_t row_bytes = needs.bytes_of_all / needs.rows; bytes < row_bytes) {
+    cache_use_.why = str_cat(
+        "a row takes ", bytes_text(row_bytes), ", and there is room for ", bytes_text(bytes),
+        options_.bytes_max != 0 ? str_cat(" of ", spelled(option_id::device_bytes_max), " beside batches") : "");
+    return;
+  }
+  const failed_call taken{calls_->take_memory(bytes, cache_memory_, side_), "device memory for device_cache", bytes};
+  if (calls_->is_full(taken.status)) throw error(errc::limit, failure_.describe(taken).what());
+  if (taken.status != device_ok) throw failure_.describe(taken);
+  cache_bytes_ = bytes;
+  cache_.emplace(needs, std::span(cache_memory_, bytes));
+  const bool all = bytes >= needs.bytes_of_all;
+  const double share = static_cast<double>(bytes) / static_cast<double>(needs.bytes_of_all);
+  const auto fit = static_cast<std::uint64_t>(share * static_cast<double>(needs.rows));
+  cache_use_ = {str_cat("cuda:", calls_->where().index),
+                str_cat(all ? "all " : str_cat(count_text(fit), " of "), count_text(needs.rows), " rows fit",
+                        all ? "" : ", or more that are smaller; the others are read in each epoch")};
 }
 
 // --- copies ---------------------------------------------------------------------------------------------------------------
@@ -259,6 +294,7 @@ void device_transfer::ship(transfer_operation& operation) noexcept {
       copies_.leave(copy);
       return;
     }
+    if (cache_) cache_->settle();
     copies_.add(copy, std::move(*operation.memory));
     on_device->hold(copy, end);
     if (failed.picture) {
@@ -304,11 +340,13 @@ failed_call device_transfer::queue(transfer_operation& operation, const device_b
   }
   if (failed.status == device_ok) failed = timing_.record_begun(side_);
   if (failed.status != device_ok) return failed;
+  if (cache_) cache_->plan(operation);
   failed = this->copy(operation, to.memory + made_bytes_, may_be_read);
   if (failed.status != device_ok) return failed;
   const bool is_read_later = std::any_of(operation.steps.begin(), operation.steps.end(),
                                          [](const device_step& step) { return step.operation->reads_host(); });
   if (!is_read_later) failed = copies_.mark_read(copy, side_);
+  if (cache_ && failed.status == device_ok) failed = cache_->copy(*calls_, to.memory + made_bytes_, side_);
   failed_call refused;
   const bool operates = !operation.steps.empty();
   const stream last = operates ? working_ : side_;
@@ -333,11 +371,19 @@ failed_call device_transfer::queue(transfer_operation& operation, const device_b
 failed_call device_transfer::copy(const transfer_operation& operation, std::byte* to, bool& may_be_read) {
   const std::byte* const from = operation.memory->data();
   std::size_t at = 0;
-  const auto copy_until = [&](std::size_t end) {
+  std::span<const device_cache::range> left_out = cache_ ? cache_->left_out() : std::span<const device_cache::range>();
+  const auto copy_piece = [&](std::size_t end) {
     if (at >= end) return failed_call{};
     const failed_call made{calls_->copy(to + at, from + at, end - at, side_), "cudaMemcpyAsync", end - at};
     may_be_read = may_be_read || made.status == device_ok;
     return made;
+  };
+  const auto copy_until = [&](std::size_t end) {
+    for (; !left_out.empty() && left_out.front().begin < end; left_out = left_out.subspan(1)) {
+      if (const failed_call failed = copy_piece(left_out.front().begin); failed.status != device_ok) return failed;
+      at = left_out.front().end;
+    }
+    return copy_piece(end);
   };
   absl::InlinedVector<const device_step*, 4> partly;  // in the order in which their rows lie
   for (const device_step& step : operation.steps) {
@@ -350,7 +396,9 @@ failed_call device_transfer::copy(const transfer_operation& operation, std::byte
     const std::size_t stride = partly[i]->operation->decoded_row_bytes();
     used_.clear();
     for (std::size_t row = 0; row < operation.rows; ++row) {
-      used_.push_back(partly[i]->operation->used_row_bytes(from + partly[i]->from.front() + row * stride));
+      const std::byte* const here = from + partly[i]->from.front() + row * stride;
+      used_.push_back(cache_ && cache_->is_held(row) ? cache_->bytes_of_host(partly[i]->from.front(), here)
+                                                     : partly[i]->operation->used_row_bytes(here));
     }
     plan_copies(used_, plans_[i], scratch_of_plan_);
   }
@@ -359,6 +407,7 @@ failed_call device_transfer::copy(const transfer_operation& operation, std::byte
     const std::size_t stride = partly[i]->operation->decoded_row_bytes();
     if (const failed_call failed = copy_until(begin); failed.status != device_ok) return failed;
     for (const copied_rows& group : plans_[i]) {
+      if (group.row_bytes == 0) continue;
       const std::size_t first = begin + group.first * stride;
       const device_status status =
           calls_->copy_rows(to + first, from + first, stride, group.row_bytes, group.count, side_);
@@ -474,10 +523,16 @@ void device_transfer::drain() noexcept {
 // --- what it says -------------------------------------------------------------------------------------------------------------
 
 device_report device_transfer::report() const {
+  const device_cache::counters kept = cache_ ? cache_->count() : device_cache::counters();
   return {.use = {str_cat("cuda:", calls_->where().index), calls_->name()},
           .pinned = pinned_.report(),
           .batches = static_cast<std::uint32_t>(buffers_.count()),
-          .bytes = buffers_.count() * buffer_bytes_ + scratch_bytes_};
+          .bytes = buffers_.count() * buffer_bytes_ + scratch_bytes_ + cache_bytes_,
+          .cache = cache_use_,
+          .cache_bytes_max = cache_bytes_,
+          .cache_bytes = kept.bytes,
+          .cached_rows = kept.rows,
+          .rows_from_cache = kept.rows_given};
 }
 
 }  // namespace leat::stages

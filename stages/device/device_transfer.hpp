@@ -24,6 +24,7 @@
 #include "stages/device/copy_plan.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/device_buffers.hpp"
+#include "stages/device/device_cache.hpp"
 #include "stages/device/device_failure.hpp"
 #include "stages/device/device_timing.hpp"
 #include "stages/device/pinned_memory.hpp"
@@ -31,6 +32,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <thread>
@@ -40,7 +42,7 @@ namespace leat::stages {
 
 struct device_transfer_options {
   std::uint32_t batches = 3;  ///< buffers of device memory
-  std::size_t bytes_max = 0;  ///< of them together and of the operations' scratch; 0 is no bound
+  std::size_t bytes_max = 0;  ///< of them together, of the operations' scratch and of a cache; 0 is no bound
 };
 
 /// The device's half of the line. Copies are put into the side stream in the batches' turns: a batch that got ahead of
@@ -75,6 +77,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   void send(transfer_operation& operation) noexcept override ABSL_LOCKS_EXCLUDED(mutex_);
   void collect() noexcept override { copies_.collect(); }
   void starve(bool waiting) override { copies_.starve(waiting); }
+  [[nodiscard]] device_cache* cache() noexcept override { return cache_ ? &*cache_ : nullptr; }
   void give_back(io::lease memory, bool /*was_handed_out*/) noexcept override {
     const io::lease home = std::move(memory);
   }
@@ -87,6 +90,7 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
  private:
   class sent_batch;
 
+  void prepare_cache(const cache_needs& needs, std::size_t bytes_of_batches);
   void send_in_order() noexcept ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] bool next_can_go() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ship(transfer_operation& operation) noexcept;
@@ -125,6 +129,10 @@ class device_transfer final : public transfer, public std::enable_shared_from_th
   std::size_t made_bytes_ = 0;    // of a buffer, at its front
   std::byte* scratch_ = nullptr;  // of all operations, which run one by one
   std::size_t scratch_bytes_ = 0;
+  std::optional<device_cache> cache_;
+  std::byte* cache_memory_ = nullptr;
+  std::size_t cache_bytes_ = 0;
+  fallback cache_use_{"off", "not asked for"};
 
   // Of the sender.
   std::vector<std::size_t> used_;

@@ -3,6 +3,8 @@
 #include "stages/device/alignment.hpp"
 #include "stages/device/decode_photos.hpp"
 #include "stages/device/device.hpp"
+#include "stages/device/photo_plan.hpp"
+#include "stages/pixels/photo_rows.hpp"
 
 #include <absl/container/inlined_vector.h>
 
@@ -16,6 +18,11 @@ namespace {
 constexpr std::uint32_t photos_at_once = 128;
 
 std::size_t pixels_of(std::uint32_t height, std::uint32_t width) noexcept { return std::size_t{height} * width * 3; }
+
+// Of a slot that is a pack.
+const carried_pack& carried_by(const std::byte* slot) noexcept {
+  return *reinterpret_cast<const carried_pack*>(slot + photo_slot_bytes);
+}
 
 std::size_t slot_for(std::size_t pixel_bytes) noexcept {
   return device_aligned(photo_slot_bytes + 2 * pixel_bytes + 4096);
@@ -53,10 +60,30 @@ std::size_t photo_operation::used_row_bytes(const std::byte* row) const noexcept
   const auto& slot = *reinterpret_cast<const photo_slot*>(row);
   if (slot.is_pack == 0) return std::min(photo_slot_bytes + pixel_bytes_, slot_bytes_);
   std::size_t end = slot.rows;
-  if (slot.row_count != 0) {
+  if (const carried_pack& pack = carried_by(row); pack.carried_bytes != 0) {
+    end = slot.rows - pack.first_row_at + pack.carried_bytes;
+  } else if (slot.row_count != 0) {
     end += reinterpret_cast<const std::uint32_t*>(row + slot.row_ends)[slot.row_count - 1];
   }
   return std::min<std::size_t>(device_aligned(end), slot_bytes_);
+}
+
+keeping_operation::kept photo_operation::kept_of(const std::byte* row) const noexcept {
+  const auto& slot = *reinterpret_cast<const photo_slot*>(row);
+  if (slot.is_pack == 0) return {};
+  const carried_pack& pack = carried_by(row);
+  if (pack.carried_bytes == 0) return {};
+  const std::size_t rows = slot.rows - pack.first_row_at;
+  return {.on_device = {rows, pack.carried_bytes},
+          .on_host = {rows - pack.head_bytes, pack.head_bytes},
+          .value_bytes = std::size_t{pack.head_bytes} + pack.carried_bytes + pixels::photo_row_slack_bytes};
+}
+
+keeping_operation::lacking photo_operation::lacking_of(const std::byte* row) const noexcept {
+  const auto& slot = *reinterpret_cast<const photo_slot*>(row);
+  const auto* const ends = reinterpret_cast<const std::uint32_t*>(row + slot.row_ends);
+  return {.in_row = {slot.rows, slot.row_count == 0 ? 0 : ends[slot.row_count - 1]},
+          .in_kept = carried_by(row).first_row_at};
 }
 
 // Without an engine for JPEG files nvJPEG decodes Huffman codes on the GPU only of more than 50 files at a time (nvjpeg.h).

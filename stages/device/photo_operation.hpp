@@ -3,6 +3,7 @@
 #pragma once
 
 #include "stages/batch/device_operation.hpp"
+#include "stages/batch/kept_pack.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/picture_operation.hpp"
 
@@ -16,7 +17,7 @@
 namespace leat::stages {
 
 /// Operands: slots [rows] (photo_batch.hpp), and behind it those of picture_operation, where pictures are finished.
-class photo_operation final : public device_operation {
+class photo_operation final : public device_operation, public keeping_operation {
  public:
   /// Rows of u8.
   ///   jpegs   slots may be JPEG files: device_calls::prepare_jpegs() comes before the first launch, and make_row() knows none of them
@@ -31,6 +32,8 @@ class photo_operation final : public device_operation {
   [[nodiscard]] bool has_full_rows() const noexcept override { return false; }
   /// Of a JPEG file its tables: nvJPEG reads the file in the host's memory.
   [[nodiscard]] std::size_t used_row_bytes(const std::byte* row) const noexcept override;
+  [[nodiscard]] kept kept_of(const std::byte* row) const noexcept override;
+  [[nodiscard]] lacking lacking_of(const std::byte* row) const noexcept override;
   [[nodiscard]] std::size_t scratch_bytes(std::uint32_t rows) const noexcept override;
   /// The most that a photo's decoding may take of it: photo_plan::scratch_bytes.
   [[nodiscard]] std::uint64_t photo_scratch_bytes() const noexcept { return photo_scratch_bytes_; }

@@ -178,6 +178,7 @@ bool place_pixels(std::uint64_t planes_bytes, photo_plan& plan) noexcept {
 // A slot of which the tables are written, and not its beginning yet.
 struct slot_begun {
   photo_slot* head;
+  carried_pack* carried;
   photo_slot made;
 };
 
@@ -186,7 +187,10 @@ std::optional<slot_begun> begin_slot(const photo_plan& plan, bool has_tables, sl
   auto* const head = to.take<photo_slot>(1);
   if (head == nullptr) return std::nullopt;
   to.go_back_to(photo_slot_bytes);
-  slot_begun slot{head, {}};
+  auto* const carried = to.take<carried_pack>(1);
+  if (carried == nullptr) return std::nullopt;
+  *carried = {};
+  slot_begun slot{head, carried, {}};
   slot.made.is_pack = 1;
   slot.made.tables = to.at();
   slot.made.photo = plan.on_device;
@@ -261,7 +265,8 @@ bool write_jpeg_slot(const photo_plan& plan, std::span<const std::byte> file, st
   return true;
 }
 
-bool write_photo_slot(const photo_plan& plan, const pixels::photo_pack_view& pack, std::span<std::byte> slot) noexcept {
+bool write_photo_slot(const photo_plan& plan, const pixels::photo_pack_view& pack, std::span<std::byte> slot,
+                      slot_rows what) noexcept {
   slot_writer to(slot);
   const std::uint32_t row_count = plan.end_row - plan.first_row;
   std::optional<slot_begun> begun = begin_slot(plan, row_count != 0, to);
@@ -269,17 +274,37 @@ bool write_photo_slot(const photo_plan& plan, const pixels::photo_pack_view& pac
   begun->made.row_count = row_count;
   auto* const ends = to.take<std::uint32_t>(row_count);
   if (ends == nullptr) return false;
-  begun->made.rows = to.at();
-  for (std::uint32_t row = 0; row < row_count; ++row) {
-    const std::uint32_t number = plan.first_row + row;
-    const std::uint32_t begin = number == 0 ? 0 : pack.row_end(number - 1);
-    auto* const bytes = to.take<std::uint8_t>(pack.row_end(number) - begin);
+  const auto begin_of = [&](std::uint32_t number) { return number == 0 ? 0 : pack.row_end(number - 1); };
+  const std::uint32_t first_at = begin_of(plan.first_row);
+  for (std::uint32_t row = 0; row < row_count; ++row) ends[row] = pack.row_end(plan.first_row + row) - first_at;
+  begun->carried->first_row_at = first_at;
+  std::uint32_t next = plan.first_row;
+  std::uint32_t end = plan.end_row;
+  if (what == slot_rows::all) {
+    const std::byte* const begin = pack.jpeg_head.data() - pixels::photo_pack_head::bytes;
+    const std::size_t bytes =
+        pixels::photo_pack_head::bytes + pack.jpeg_head.size() + pack.jpeg_tail.size() + pack.index.size();
+    auto* const head = to.take<std::byte>(bytes);
+    if (head == nullptr) return false;
+    std::memcpy(head, begin, bytes);
+    next = 0;
+    end = pack.head.mcu_rows;
+    begun->carried->head_bytes = static_cast<std::uint32_t>(bytes);
+    begun->carried->carried_bytes = pack.row_end(end - 1);
+  }
+  begun->made.rows = to.at() + first_at - begin_of(next);
+  if (what == slot_rows::none) {
+    if (row_count != 0 && to.take<std::uint8_t>(ends[row_count - 1]) == nullptr) return false;
+    finish(*begun);
+    return true;
+  }
+  for (; next != end; ++next) {
+    auto* const bytes = to.take<std::uint8_t>(pack.row_end(next) - begin_of(next));
     if (bytes == nullptr) return false;
-    const pixels::byte_span checked = pack.row(number);
+    const pixels::byte_span checked = pack.row(next);
     const std::span from(reinterpret_cast<const std::uint8_t*>(checked.data()), checked.size());
     if (from.empty() || !pixels::photo_row_is_sound(from, pack.row_blocks())) return false;
     std::copy(from.begin(), from.end(), bytes);
-    ends[row] = to.at() - begun->made.rows;
   }
   finish(*begun);
   return true;

@@ -66,6 +66,7 @@ class custom_program final : public field_program, ragged_facet {
   custom_program(std::vector<output_spec> outputs, std::uint16_t field, custom::function decode,
                  custom::function_of_rows decode_rows)
       : field_program(std::move(outputs), {field}), decode_(std::move(decode)), decode_rows_(std::move(decode_rows)) {
+    facts_.calls_function = true;
     facets_.ragged = this;
   }
 
@@ -104,6 +105,7 @@ class custom_of_members final : public member_rows_program, checking_facet, foll
         members_(members),
         picture_(std::move(picture)),
         decode_(std::move(decode)) {
+    facts_.calls_function = true;
     facets_.checking = this;
     if (!picture_.empty()) facets_.following = this;
   }

@@ -5,6 +5,7 @@
 #include "datasets/model/model.hpp"
 #include "io/arena/budget_refusal.hpp"
 #include "stages/batch/field_model.hpp"
+#include "stages/batch/kept_pack.hpp"
 #include "stages/device/photo_operation.hpp"
 #include "stages/device/photo_plan.hpp"
 #include "stages/device/picture_operation.hpp"
@@ -111,7 +112,8 @@ class image_program final : public field_program,
                             sharing_facet,
                             leaving_facet,
                             leading_facet,
-                            looking_facet {
+                            looking_facet,
+                            public keeping_program {
  public:
   image_program(const image::settings& settings, std::vector<std::uint16_t> fields,
                 std::optional<arrays_of_pixels> arrays, finished_by finished)
@@ -249,7 +251,7 @@ class image_program final : public field_program,
   wanted_bytes bytes_wanted(const datasets::part& of, std::uint64_t seed, std::uint32_t epoch,
                             std::uint64_t draw) const override {
     // Which rows a crop leaves, boxes say, and they are not read yet.
-    if (of.photo == nullptr || facets_.looking != nullptr) return wanted_bytes::all_of(of);
+    if (of.photo == nullptr || facets_.looking != nullptr || carries_packs_) return wanted_bytes::all_of(of);
     const datasets::photo_range rows =
         photo_bytes_wanted(*of.photo, pipeline_, {.seed = seed, .epoch = epoch, .draw = draw}, options_);
     return {.head_bytes = of.photo->head_bytes, .first = rows.first, .end = rows.end};
@@ -272,6 +274,17 @@ class image_program final : public field_program,
   int row_width() const noexcept override { return pipeline_.out_width(); }
   void place(const decode_input& input, const picture_geometry& of, pixels::placed_picture& out) const override {
     pixels::place(pipeline_, key_of(input, input.boxes), of, out);
+  }
+
+  void carry_packs() override { carries_packs_ = true; }
+  bool carries_packs() const noexcept override { return carries_packs_; }
+  bool decode_held(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
+    try {
+      return leave_pack(static_cast<image_scratch&>(scratch), input, rows, slot_rows::none);
+    } catch (...) {
+      if (!pipeline_.calls_functions()) throw;
+      throw_from_user(input, outputs_.front().name, "a function of its transforms");
+    }
   }
 
   std::optional<decodes_left> decodes_left_to_device() const override {
@@ -375,7 +388,9 @@ class image_program final : public field_program,
       (left ? jpegs_left_ : jpegs_not_left_).fetch_add(1, std::memory_order_relaxed);
       return left;
     }
-    return leaves_packs_ && what == pixels::format::photo_pack && leave_pack(own, input, rows);
+    return leaves_packs_ && what == pixels::format::photo_pack &&
+           ((carries_packs_ && leave_pack(own, input, rows, slot_rows::all)) ||
+            leave_pack(own, input, rows, slot_rows::decoded));
   }
 
   // By headers and sizes alone, so that every run decides alike.
@@ -404,7 +419,7 @@ class image_program final : public field_program,
   }
 
   // Checks it. What is edited is decoded here.
-  bool leave_pack(image_scratch& own, const decode_input& input, std::span<row_target> rows) const {
+  bool leave_pack(image_scratch& own, const decode_input& input, std::span<row_target> rows, slot_rows what) const {
     const pixels::draw_key key = key_of(input, input.boxes);
     pipeline_.draw_colour(key, own.colour);
     pixels::decode_options options = options_;
@@ -415,13 +430,14 @@ class image_program final : public field_program,
     const std::optional<photo_plan> plan =
         photo ? plan_photo(photo->layout, photo->info, photo->drawn, photo->decimation) : std::nullopt;
     const bool left = plan && plan->scratch_bytes <= photos_->photo_scratch_bytes() &&
-                      write_photo_slot(*plan, photo->layout.pack, rows.front().bytes);
+                      write_photo_slot(*plan, photo->layout.pack, rows.front().bytes, what);
     if (left) {
       leave_steps(own.colour, 0, photo->to_mirror, rows);
       note_geometry(input, photo->info);
       count_steps(own.colour, 0);
     }
-    (left ? left_ : not_left_).fetch_add(1, std::memory_order_relaxed);
+    // Else it is asked once more.
+    if (left || what == slot_rows::decoded) (left ? left_ : not_left_).fetch_add(1, std::memory_order_relaxed);
     return left;
   }
 
@@ -464,6 +480,7 @@ class image_program final : public field_program,
   const bool nvjpeg_;
   bool keeps_ = false;
   bool leaves_packs_ = false;
+  bool carries_packs_ = false;
   std::string_view passes_stay_ =
       "an edit, a mix, noise or damage, and what comes before it, is the host's";  // why some are done here
   std::optional<program_layout> programs_;         // none: nothing but mirroring is left to a device

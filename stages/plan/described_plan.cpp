@@ -72,12 +72,23 @@ loader_plan described_plan(const run_spec& run, const memory_plan& memory, const
   }
   if (std::optional<std::string> uses = describe_block_uses(run, memory)) plan.notes.push_back(*std::move(uses));
   if (std::optional<std::string> dealt = describe_dealing(run)) plan.notes.push_back(*std::move(dealt));
-  if (const device_report device = to.report(); device.batches != 0) {
+  const device_report device = to.report();
+  if (device.batches != 0) {
     const std::size_t scratch = run.layout()->scratch_bytes();
+    const std::size_t cached = device.cache_bytes_max;
     plan.device = {device.use.use, device.bytes,
-                   str_cat(device.batches, " x ", bytes_text((device.bytes - scratch) / device.batches),
+                   str_cat(device.batches, " x ", bytes_text((device.bytes - scratch - cached) / device.batches),
                            " of its memory: what is copied, and the pictures it makes of it",
-                           scratch == 0 ? "" : str_cat("; ", bytes_text(scratch), " to decode in"))};
+                           scratch == 0 ? "" : str_cat("; ", bytes_text(scratch), " to decode in"),
+                           cached == 0 ? "" : str_cat("; ", bytes_text(cached), " for rows that stay"))};
+  }
+  if (around.device_cache_asked) {
+    if (device.cache_bytes_max == 0) {
+      const std::string why = device.batches == 0 ? "batches stay on the host" : device.cache.why;
+      plan.warnings.push_back(str_cat("device_cache: no row stays: ", why));
+    } else {
+      plan.notes.push_back(str_cat("device_cache: ", device.cache.why));
+    }
   }
   return plan;
 }

@@ -431,6 +431,7 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
     stored_values values(dataset_, runs_, {.field = field, .seed = how_.seed});
     std::uint32_t& known = before.reads.leased;
     for (; row < end; ++row) {
+      if (!plan.held.empty() && plan.held[row]) continue;
       const extent* const where = values.find(plan.picks[row]);
       if (where == nullptr) break;
       const placed_part placed{.where = *where};
@@ -440,6 +441,7 @@ void planner::plan_rows(batch_plan& plan, std::uint32_t first, std::uint32_t end
     }
   }
   for (; row < end; ++row) {
+    if (!plan.held.empty() && plan.held[row]) continue;
     needed.assign(plan.buffers.size(), 0);
     plan_row(plan, row, plan.picks[row], needs, {needed.data(), needed.size()}, before);
     for (std::size_t r = 0; r < plan.buffers.size(); ++r) {
@@ -503,10 +505,20 @@ void planner::place_pieces(batch_plan& plan, std::size_t ragged) const {
 
 void planner::plan_substitute(batch_plan& plan, std::uint32_t row, const pick& substitute) const {
   assert(how_.substitutes);
+  plan_alone(plan, row, substitute);
+}
+
+void planner::plan_again(batch_plan& plan, std::uint32_t row) const {
+  assert(plan.held[row] && plan.buffers.empty());
+  plan.held[row] = false;
+  plan_alone(plan, row, plan.picks[row]);
+}
+
+void planner::plan_alone(batch_plan& plan, std::uint32_t row, const pick& of) const {
   absl::InlinedVector<std::size_t, 2> needed(layout_.ragged_count(), 0);
   planned_before nothing(programs_.size());  // The reads of its neighbours are over.
   needs_of_row needs(needs_.begin(), needs_.end());
-  plan_row(plan, row, substitute, needs, {needed.data(), needed.size()}, nothing);
+  plan_row(plan, row, of, needs, {needed.data(), needed.size()}, nothing);
 }
 
 // The row's parts become reads and the room of its ragged outputs is known, or the sample is corrupt before a byte of

@@ -87,6 +87,9 @@ class planner {
   /// Plans one row anew, for another sample: its fields are replaced, its reads are added to those of the plan, and its places stay.
   void plan_substitute(batch_plan& made, std::uint32_t row, const pick& substitute) const;
 
+  /// Plans one row anew whose bytes are to be read after all.
+  void plan_again(batch_plan& made, std::uint32_t row) const;
+
   /// Appends where the bytes lie that the reads of a row may ask for: perhaps some more than they will.
   void places(const pick& row, std::vector<extent>& out) const;
 
@@ -138,6 +141,7 @@ class planner {
 
   ///   needs   as the dataset is asked; gets what keys the row's draws
   static void draw(needs_of_row& needs, const pick& row) noexcept;
+  void plan_alone(batch_plan& plan, std::uint32_t row, const pick& of) const;
   void plan_row(batch_plan& plan, std::uint32_t number, const pick& row, needs_of_row& needs,
                 std::span<std::size_t> ragged_bytes, planned_before& before) const;
   void parts_of_crop(const pick& row, const field_program& program, std::uint16_t field,

@@ -99,7 +99,16 @@ void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute)
   trouble.field_at_fault = batch_plan::no_field;
   trouble.bytes_needed = 0;
   trouble.out_of_memory = false;
-  sample.begin_reads();
+  begin_again(row);
+}
+
+void batch_in_flight::take_again(std::uint32_t row) {
+  samples[row].held = nullptr;
+  begin_again(row);
+}
+
+void batch_in_flight::begin_again(std::uint32_t row) {
+  samples[row].begin_reads();
   if (!row_blocks.empty()) row_blocks[row] = {};
   std::fill_n(encoded.begin() + static_cast<std::ptrdiff_t>(row * plan.programs), plan.programs,
               std::span<const std::byte>());

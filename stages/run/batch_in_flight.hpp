@@ -12,6 +12,7 @@
 #include "stages/batch/batch_state.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/batch/transfer.hpp"
+#include "stages/device/device_cache.hpp"
 #include "stages/observe/read_record.hpp"
 #include "stages/observe/timeline.hpp"
 #include "stages/run/delivery.hpp"
@@ -208,7 +209,7 @@ struct sample_in_flight final : async::job {
 
   /// Nothing is read for it yet.
   void begin_reads() {
-    corrupt = false;
+    corrupt = lacks_bytes = false;
     reads.clear();
     fetched.reset();
     reads_missing.store(0, std::memory_order_relaxed);
@@ -228,6 +229,8 @@ struct sample_in_flight final : async::job {
   std::atomic<std::uint16_t> reads_missing{0};
   bool read_into = false;  ///< all of its bytes are put into its row by reads and blocks
   bool corrupt = false;
+  const held_row* held = nullptr;               ///< the device has its row, or its packs: nothing is read
+  bool lacks_bytes = false;                     ///< they have to be read after all
   absl::InlinedVector<std::uint32_t, 2> reads;  ///< the reads that serve it, as indices into batch_in_flight::reads
   std::unique_ptr<fetched_field[]> fetched;     ///< fields whose bytes a coroutine fetched
   std::unique_ptr<sample_trouble> trouble;
@@ -313,6 +316,8 @@ struct batch_in_flight {
   void take_rows(std::uint32_t first, std::uint32_t end);
   /// The same for one row that was planned anew, for another sample.
   void take_substitute(std::uint32_t row, const pick& substitute);
+  /// The same for one row that the device was to have, whose bytes are read after all.
+  void take_again(std::uint32_t row);
 
   [[nodiscard]] std::uint32_t rows() const noexcept { return plan.rows(); }
   [[nodiscard]] std::span<const batch_plan::ragged_row> ragged_of(std::uint32_t row) const noexcept {
@@ -373,9 +378,11 @@ struct batch_in_flight {
   struct sending_operation final : transfer_operation {
     batch_in_flight* owner = nullptr;
   } sending;
+  batch_for_cache for_cache;
   std::uint64_t sent_ns = 0;  ///< when it was given to the transfer
 
  private:
+  void begin_again(std::uint32_t row);
   void take_reads();
   void take_blocks();
   [[nodiscard]] std::uint32_t add_read();

@@ -3,6 +3,7 @@
 #include "base/cpu_clock.hpp"
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
+#include "stages/batch/kept_pack.hpp"
 #include "stages/batch/range.hpp"
 #include "stages/device/mosaic.hpp"
 #include "stages/pixels/placed_picture.hpp"
@@ -89,7 +90,7 @@ void decoder::run(sample_in_flight& sample, std::uint32_t thread, const std::ato
   if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.
   if (sample.out_of_memory()) return describe_out_of_memory(sample);
   if (sample.corrupt) return describe_corrupt(sample);
-  if (settings_.digests) add_digest(sample, own);
+  if (settings_.digests && sample.held == nullptr) add_digest(sample, own);
   if (!settings_.names && !settings_.receipts) return;
   std::string name = dataset_.name(sample.pick().sample);
   if (settings_.receipts) {
@@ -104,7 +105,7 @@ std::uint32_t decoder::make_rows(batch_in_flight& batch, std::uint32_t first, st
   for (std::uint32_t row = first; row != end; ++row) {
     sample_in_flight& sample = batch.samples[row];
     try {
-      plain_ ? decode_plain(sample, own, stop) : decode_fields(sample, own, stop);
+      decode_fields(sample, own, stop);
     } catch (...) {
       sample.in_trouble().failure = std::current_exception();
     }
@@ -338,7 +339,35 @@ bool decoder::look_at_boxes(sample_in_flight& sample, thread_state& own) const {
   return true;
 }
 
+// All of it that is not on the device.
+void decoder::take_held(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
+  batch_in_flight& batch = *sample.owner;
+  const held_row& held = *sample.held;
+  held.of->write_short_rows(held, sample.row, batch.memory.bytes().data());
+  std::copy(held.geometries.begin(), held.geometries.end(),
+            batch.geometries.begin() + static_cast<std::ptrdiff_t>(sample.row * layout_.picture_count()));
+  if (settings_.digests) batch.row_digests[sample.row] = held.row_digest;
+  if (held.packs.empty()) return;
+  place_rows(sample, own);
+  for (std::size_t p = 0; p < programs_.size(); ++p) {
+    const auto* const keeping = dynamic_cast<const keeping_program*>(programs_[p].get());
+    const auto pack = std::find_if(held.packs.begin(), held.packs.end(),
+                                   [&](const held_row::pack_head& each) { return each.output == first_output_[p]; });
+    if (keeping == nullptr || pack == held.packs.end()) continue;
+    std::vector<std::byte>& value = own.produced[p];
+    value.resize(pack->value_bytes);
+    std::copy(pack->bytes.begin(), pack->bytes.end(), value.begin());
+    own.encoded[p] = value;
+    decode_input input = input_of(sample, p, own, stop);
+    input.present = true;
+    if (keeping->decode_held(*own.scratch[scratch_of_[p]], input, rows_of(p, own))) continue;
+    sample.lacks_bytes = true;
+    return;
+  }
+}
+
 void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
+  if (sample.held != nullptr) return take_held(sample, own, stop);
   if (plain_) return decode_plain(sample, own, stop);
   batch_in_flight& batch = *sample.owner;
   join_pieces(batch, sample);

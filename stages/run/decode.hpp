@@ -75,6 +75,7 @@ class decoder {
   void decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
   /// The same where plain_: short rows, as windows of tokens, take no longer to write than all that there is to look for.
   void decode_plain(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
+  void take_held(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const;
   /// Finds the bytes of all programs, and the boxes that crops look at. False where the sample is corrupt.
   [[nodiscard]] bool look_at_boxes(sample_in_flight& sample, thread_state& own) const;
   /// Notes how much of the program's row is used, where a block has made it; false where it was not made of a block.

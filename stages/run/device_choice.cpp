@@ -170,6 +170,9 @@ void add_pictures(loader_stats& to, const loader_options& options, const transfe
   to.photo_packs_recoded =
       std::any_of(programs.begin(), programs.end(), [](const auto& program) { return program->facts().recodes_packs; });
   add_photos(to.device, options, by, programs);
+  if (to.device.cache.use.empty()) {
+    to.device.cache = {"off", options.device_cache == 0 ? "not asked for" : "batches stay on the host"};
+  }
   add_passes(to.device, programs);
 }
 

@@ -159,6 +159,9 @@ void hand_over::settle(batch_in_flight& batch) {
   if (flags_.stopping()) return;
   if (flags_.is_skipped(batch.plan.epoch)) return drop(batch);
   const auto end = batch.samples.begin() + batch.rows();
+  if (std::any_of(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.lacks_bytes; })) {
+    return children_->spawn(read_lacking(batch));
+  }
   if (std::none_of(batch.samples.begin(), end, [](const sample_in_flight& each) { return each.trouble != nullptr; })) {
     return collate_and_send(batch);
   }
@@ -203,6 +206,19 @@ asio::awaitable<void> hand_over::read_substitutes(batch_in_flight& batch) {
   co_await reads_->issue(batch, rows, *children_);
 }
 
+// Likewise.
+asio::awaitable<void> hand_over::read_lacking(batch_in_flight& batch) {
+  std::vector<std::uint32_t> rows;
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
+    if (!batch.samples[row].lacks_bytes) continue;
+    run_.planner().plan_again(batch.plan, row);
+    batch.take_again(row);
+    rows.push_back(row);
+  }
+  batch.samples_missing.store(static_cast<std::uint32_t>(rows.size()), std::memory_order_relaxed);
+  co_await reads_->issue(batch, rows, *children_);
+}
+
 void hand_over::collate_and_send(batch_in_flight& batch) {
   delivery_item& item = batch.outgoing;
   item = {};
@@ -227,6 +243,15 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
     if (batch.samples[row].corrupt) continue;
     if (has_picks) item.finished->picks.push_back(batch.samples[row].pick());
     if (has_receipts) item.receipts.push_back(batch.receipts[row]);
+  }
+  if (transfer_->cache() != nullptr) {
+    batch_for_cache& told = batch.for_cache;
+    told.held.clear();
+    for (std::uint32_t row = 0; row < batch.rows(); ++row) {
+      if (!batch.samples[row].corrupt) told.held.push_back(batch.samples[row].held);
+    }
+    told.digests = item.finished->row_digests;
+    told.geometries = item.finished->geometries;
   }
   item.planned = batch.rows();
   item.padded = batch.plan.padded;
@@ -289,6 +314,7 @@ void hand_over::send(batch_in_flight& batch) noexcept {
   batch.sending.epoch = batch.plan.epoch;
   batch.sending.index = batch.plan.index;
   batch.sending.steps = run_.layout()->steps();
+  batch.sending.for_cache = transfer_->cache() != nullptr ? &batch.for_cache : nullptr;
   collated_.fetch_add(1, std::memory_order_relaxed);
   collated_bytes_.fetch_add(batch.sending.bytes, std::memory_order_relaxed);
   give_to_transfer(batch);
@@ -331,6 +357,7 @@ void hand_over::pass(batch_in_flight& batch, delivery_item item) noexcept {
   batch.sending.samples = {};
   batch.sending.timing = batch_timing::none;
   batch.sending.steps = {};
+  batch.sending.for_cache = nullptr;
   give_to_transfer(batch);
 }
 

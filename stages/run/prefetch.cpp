@@ -148,6 +148,7 @@ bool prefetch::choose_rows(batch_in_flight& batch) {
   }
   line_.run.planner().begin(batch.plan);
   batch.begin();
+  find_held(batch);
   if (!line_.run.planner().in_steps()) plan_rows(batch, 0, batch.rows());
   batch.geometries.resize(batch.rows() * line_.run.layout()->picture_count());
   if (line_.options.names) batch.names.resize(batch.rows());
@@ -165,6 +166,18 @@ bool prefetch::choose_rows(batch_in_flight& batch) {
     return false;
   }
   return true;
+}
+
+// Rows that the device has: from here on nothing asks for their bytes.
+void prefetch::find_held(batch_in_flight& batch) {
+  const device_cache* const cache = line_.transfer.cache();
+  if (cache == nullptr) return;
+  cache->find(batch.plan.picks, held_);
+  batch.plan.held.assign(held_.size(), false);
+  for (std::size_t row = 0; row < held_.size(); ++row) {
+    batch.samples[row].held = held_[row];
+    batch.plan.held[row] = held_[row] != nullptr;
+  }
 }
 
 // Batch leases are taken in batch order, so that a later batch cannot starve an earlier one. Each is its share of the batch memory

@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
+#include <vector>
 
 namespace leat::stages {
 
@@ -48,7 +49,7 @@ class prefetch {
     timeline_track* seen;  ///< of the first I/O thread
   };
   explicit prefetch(const parts& given)
-      : line_(given), ahead_(given.run, given.reads, given.options.epochs, given.span.batches) {}
+      : line_(given), ahead_(given.run, given.reads, given.transfer, given.options.epochs, given.span.batches) {}
 
   /// Runs on `first`, the first I/O thread, until the last batch was handed over, or one ends the run. What breaks it is told to
   /// the events: error{errc::usage} for an order that cannot be, and whatever breaks a line. Thread: any; once.
@@ -68,6 +69,7 @@ class prefetch {
   [[nodiscard]] boost::asio::awaitable<void> lease_memory(batch_in_flight& batch);
   /// Of each batch.
   [[nodiscard]] std::size_t batch_bytes() const noexcept { return line_.memory.batch_bytes / line_.memory.batches; }
+  void find_held(batch_in_flight& batch);
   void plan_rows(batch_in_flight& batch, std::uint32_t first, std::uint32_t end);
 
   const parts line_;
@@ -75,6 +77,7 @@ class prefetch {
   occupancy waiting_;           // 0 or 1
   std::uint64_t sequence_ = 0;  // of deliveries: batches and ends of epochs
   std::uint64_t sent_ = 0;      // batches: the number of the next one at the transfer
+  std::vector<const held_row*> held_;
   boost::asio::cancellation_signal stop_signal_;
   std::future<void> finished_;
 };

@@ -1,6 +1,7 @@
 #include "stages/run/readahead.hpp"
 
 #include "async/turn.hpp"
+#include "stages/device/device_cache.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,9 +11,11 @@ namespace leat::stages {
 
 namespace asio = boost::asio;
 
-readahead::readahead(const run_spec& run, reader_stage& reads, std::uint32_t epochs, std::uint64_t batches_max)
+readahead::readahead(const run_spec& run, reader_stage& reads, transfer& to, std::uint32_t epochs,
+                     std::uint64_t batches_max)
     : run_(run),
       reads_(reads),
+      transfer_(to),
       epochs_(epochs),
       batches_left_(batches_max == 0 ? std::numeric_limits<std::uint64_t>::max() : batches_max),
       is_over_(reads.ahead_bytes() == 0) {}
@@ -79,11 +82,13 @@ asio::awaitable<readahead::hinted> readahead::hint_next() {
     co_return hinted{.at = next_};
   }
   hinted made{.at = next_, .rows = picks_.size()};
+  held_.assign(picks_.size(), nullptr);
+  if (const device_cache* const cache = transfer_.cache(); cache != nullptr) cache->find(picks_, held_);
   for (std::size_t row = 0; row < picks_.size();) {
     if (row != 0) co_await async::next_turn();
     places_.clear();
     for (const std::size_t end = std::min<std::size_t>(row + planner::rows_at_once, picks_.size()); row < end; ++row) {
-      run_.planner().places(picks_[row], places_);
+      if (held_[row] == nullptr) run_.planner().places(picks_[row], places_);
     }
     for (const extent& each : places_) made.bytes += each.stored_bytes;
     reads_.hint(next_.sequence, places_);

@@ -29,9 +29,10 @@ class readahead {
     friend bool operator==(const place&, const place&) = default;
   };
 
+  ///   to            rows that it holds are not read
   ///   epochs        0: endless
   ///   batches_max   of the whole run; 0: all of each epoch
-  readahead(const run_spec& run, reader_stage& reads, std::uint32_t epochs, std::uint64_t batches_max);
+  readahead(const run_spec& run, reader_stage& reads, transfer& to, std::uint32_t epochs, std::uint64_t batches_max);
 
   /// Whether go_on() has something to do: a source wants to know, and the run has not been gone through.
   [[nodiscard]] bool is_wanted() const noexcept { return !is_over_; }
@@ -53,6 +54,7 @@ class readahead {
 
   const run_spec& run_;
   reader_stage& reads_;
+  transfer& transfer_;
   const std::uint32_t epochs_;
   std::uint64_t batches_left_;
   bool is_over_ = false;
@@ -61,6 +63,7 @@ class readahead {
   std::uint64_t ahead_bytes_ = 0;
   std::uint64_t ahead_rows_ = 0;
   std::vector<pick> picks_;
+  std::vector<const held_row*> held_;
   std::vector<extent> places_;
 };
 

@@ -21,6 +21,7 @@ std::string_view from_environment(const char* name) {
 
 /// How a test's device runs.
 ///   LEAT_TESTS_DEVICE    both sides as it says (late_consumer, late_loader, late), or each late, early or at random, by seed
+///   LEAT_TESTS_DEVICE_CACHE   bytes for rows that stay on it
 ///   LEAT_TESTS_WITHOUT   leaves out the wait of this name, to show what it is there for: the suites have to fail then
 ///                        (tests/device/CMakeLists.txt). They do where the device runs as that wait needs it, unless one says how
 simulated_device_options device_of_the_suites(std::uint64_t seed) {
@@ -70,6 +71,7 @@ void choose_place(loader_options& options) {
   static std::atomic<std::uint64_t> devices{number_from_environment<std::uint64_t>("LEAT_SEED_FIRST", 1)};
   const std::uint64_t seed = current_seed() != 0 ? current_seed() : seed_of_test() + devices++;
   options.device_calls = std::make_shared<simulated_device>(device_of_the_suites(seed));
+  options.device_cache = number_from_environment<std::size_t>("LEAT_TESTS_DEVICE_CACHE", 0);
 }
 
 void read_from_device(batch& from, std::span<std::byte> copy, std::span<const std::byte> whole,

@@ -112,6 +112,7 @@ std::vector<option> all_options() {
       {"device_required", [](loader_options& o) { o.device_required = true; }},
       {"device_batches", [](loader_options& o) { o.device_batches = 5; }},
       {"device_bytes_max", [](loader_options& o) { o.device_bytes_max = 1 << 20; }},
+      {"device_cache", [](loader_options& o) { o.device_cache = 1 << 20; }},
       {"pinned", [](loader_options& o) { o.pinned = true; }},
       {"finish_on_device", [](loader_options& o) { o.finish_on_device = false; }},
       {"decode_on", [](loader_options& o) { o.decode_on = decode_on::automatic; }},

@@ -1,0 +1,102 @@
+#include "stages/plan/rows_that_stay.hpp"
+
+#include "base/text.hpp"
+#include "datasets/model/model.hpp"
+#include "datasets/views/token_windows.hpp"
+#include "stages/batch/kept_pack.hpp"
+#include "stages/plan/run_spec.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace leat::stages {
+namespace {
+
+// Windows that begin elsewhere in each epoch. A view may show some samples of several such datasets.
+bool draws_windows(const datasets::dataset_model& dataset) {
+  if (dataset.facets().windows == nullptr) return false;
+  const datasets::token_windows* known = nullptr;
+  for (std::uint64_t sample = 0; sample < dataset.size(); ++sample) {
+    const datasets::token_windows* const of = dataset.window_of(sample).of;
+    if (of == nullptr || of == known) continue;
+    known = of;
+    const datasets::window_rule& rule = of->rule();
+    if (rule.documents != document_rule::within && rule.order != window_order::tiled) return true;
+  }
+  return false;
+}
+
+bool is_drawn(const field_program& program) { return program.random() || program.facets().picking != nullptr; }
+
+std::string why_not(const field_program& program) {
+  const std::string& name = program.outputs().front().name;
+  if (is_drawn(program)) return str_cat("'", name, "' is drawn anew in each epoch");
+  if (program.facts().calls_function) return str_cat("'", name, "' is made by a function of yours");
+  for (const output_spec& each : program.outputs()) {
+    if (each.ragged) return str_cat("rows of '", each.name, "' have any length");
+    if (each.made_by != nullptr && each.made_by->reads_host()) {
+      return str_cat("'", each.name, "' is decoded from the host's memory, by nvJPEG");
+    }
+  }
+  return program.finishes() ? str_cat("'", name, "' is made of the whole batch") : std::string();
+}
+
+// Null where packs are not what it is made of on the device.
+keeping_program* packs_of(field_program& program) {
+  const std::optional<decodes_left> left = program.decodes_left_to_device();
+  const program_facets& facets = program.facets();
+  const output_spec& made = program.outputs().front();
+  const bool can = left && left->packs && facets.picking == nullptr && facets.looking == nullptr && !made.is_slot() &&
+                   made.made_by != nullptr && !made.made_by->reads_host() &&
+                   dynamic_cast<const keeping_operation*>(made.made_by.get()) != nullptr;
+  return can ? dynamic_cast<keeping_program*>(&program) : nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<const cache_needs> cache_needs_of(const run_spec& run, const loader_options& options) {
+  if (options.device_cache == 0) return nullptr;
+  const datasets::dataset_model& dataset = run.dataset();
+  const batch_layout& layout = *run.layout();
+  cache_needs needs{.bytes_max = options.device_cache, .rows = dataset.size(), .layout = run.layout()};
+  const auto refuse = [&](std::string why) {
+    needs.why_not = std::move(why);
+    return std::make_shared<const cache_needs>(std::move(needs));
+  };
+  if (options.mix.what != batch_mix::kind::none) return refuse("rows are mixed");
+  if (run.packing() != nullptr) return refuse("rows are packed");
+  if (draws_windows(dataset)) return refuse("windows begin elsewhere in each epoch, unless they are tiled");
+  std::vector<keeping_program*> packs;
+  for (const auto& program : run.programs()) {
+    keeping_program* const keeping = is_drawn(*program) ? packs_of(*program) : nullptr;
+    if (keeping == nullptr) {
+      if (std::string why = why_not(*program); !why.empty()) return refuse(std::move(why));
+      needs.outputs.insert(needs.outputs.end(), program->outputs().size(), row_stays::whole);
+      continue;
+    }
+    if (options.digests) {
+      return refuse(str_cat("digests are made on the host, of which '", program->outputs().front().name,
+                            "' would be decoded there in each epoch"));
+    }
+    packs.push_back(keeping);
+    needs.outputs.push_back(row_stays::pack);
+    needs.outputs.insert(needs.outputs.end(), program->outputs().size() - 1, row_stays::made);
+    for (const std::uint16_t field : program->reads()) needs.bytes_of_all += dataset.fields()[field].bytes_total;
+  }
+  for (const auto& program : run.programs()) {
+    if (!packs.empty() && program->facets().following != nullptr) {
+      return refuse(str_cat("'", program->outputs().front().name, "' follows a picture that is drawn anew"));
+    }
+  }
+  std::vector<row_stays> whole = needs.outputs;
+  std::replace(whole.begin(), whole.end(), row_stays::pack, row_stays::made);
+  // Each begins at a multiple of 16.
+  needs.bytes_of_all += needs.rows * (cached_row_bytes(layout, whole) + 16 * packs.size());
+  for (keeping_program* const each : packs) each->carry_packs();
+  return std::make_shared<const cache_needs>(std::move(needs));
+}
+
+}  // namespace leat::stages
