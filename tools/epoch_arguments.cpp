@@ -120,6 +120,7 @@ loader_options loader_options_of(const epoch_arguments& arguments) {
                          .names = false,
                          .device = device_of(arguments.device),
                          .device_required = arguments.device != "auto",
+                         .device_cache = arguments.device_cache,
                          .decode_on = arguments.decode_on};
   set_order(options, arguments.order, arguments.pictures, arguments.choice, arguments.sources.size());
   return options;
@@ -195,6 +196,9 @@ void add_loading_options(CLI::App& app, epoch_arguments& arguments) {
       ->type_name("auto|off|N");
   add_text(app, "--device", arguments.device, "WHERE",
            "host, cuda:N or, that or the host, auto: where batches go (host)");
+  add_bytes(
+      app, "--device-cache", arguments.device_cache,
+      "memory of --device for rows that are the same in every epoch, and for photo packs: they are loaded once (0)");
   add_choice(app, "--decode-on", arguments.decode_on,
              {{"host", decode_on::host}, {"device", decode_on::device}, {"auto", decode_on::automatic}},
              "photo packs; device: that of --device; auto: that, or the host where there is none (host)");

@@ -46,6 +46,7 @@ struct epoch_arguments {
   std::uint64_t host_bytes_max = 0;    // the loader's choice
   std::uint32_t prefetch_batches = 0;  // the same
   std::string device = "host";
+  std::uint64_t device_cache = 0;
   leat::decode_on decode_on = leat::decode_on::host;
   leat::numa numa = leat::numa::automatic;
   reader_options reader;

@@ -270,6 +270,11 @@ json epoch_report::as_json() const {
   const device_report& device = stats.device;
   object["device"] = {{"use", device.use.use},           {"why", device.use.why},     {"pinned", device.pinned.use},
                       {"why_pinned", device.pinned.why}, {"batches", device.batches}, {"bytes", device.bytes}};
+  object["device"]["cache"] = {{"use", device.cache.use},
+                               {"why", device.cache.why},
+                               {"rows", device.cached_rows},
+                               {"bytes", device.cache_bytes},
+                               {"rows_from_cache", device.rows_from_cache}};
   object["photo_packs"] = {{"use", device.photos.use},
                            {"why", device.photos.why},
                            {"on_device", device.photos_decoded},
@@ -379,6 +384,11 @@ std::string epoch_report::as_text(const terminal& screen) const {
   }
   if (stats.device.use.why != "asked for") {
     row(text, screen, "device", str_cat(stats.device.use.use, ": ", one_line(stats.device.use.why)));
+  }
+  if (const device_report& device = stats.device; device.cache.why != "not asked for") {
+    row(text, screen, "device cache",
+        str_cat(device.cache.use == "off" ? "off" : str_cat(count_text(device.rows_from_cache), " rows came from it"),
+                ": ", one_line(device.cache.why)));
   }
   if (const device_report& device = stats.device; device.photos.use != "host") {
     row(text, screen, "photo packs",

@@ -323,6 +323,9 @@ void add_loader(nb::module_& to) {
         made["placement_why"] = now.placement.why;
         made["pinned"] = now.device.pinned.use;
         made["pinned_why"] = now.device.pinned.why;
+        made["device_cache"] = now.device.cache.use;
+        made["device_cache_why"] = now.device.cache.why;
+        made["rows_from_cache"] = now.device.rows_from_cache;
         made["bottleneck"] = std::string(leat::name(now.verdict.who));
         return made;
       });

@@ -122,6 +122,7 @@ constexpr keyword<options> keywords[] = {
      [](options& to, nb::handle value) { to.device_batches = nb::cast<std::uint32_t>(value); }},
     {"device_bytes_max", "bytes",
      [](options& to, nb::handle value) { to.device_bytes_max = nb::cast<std::size_t>(value); }},
+    {"device_cache", "bytes", [](options& to, nb::handle value) { to.device_cache = nb::cast<std::size_t>(value); }},
     {"finish_on_device", "a bool", [](options& to, nb::handle value) { to.finish_on_device = nb::cast<bool>(value); }},
     {"pinned", "a bool", [](options& to, nb::handle value) { to.pinned = nb::cast<bool>(value); }},
     {"decode_on", "'host', 'device' or 'automatic'",

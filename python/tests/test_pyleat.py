@@ -1237,6 +1237,14 @@ class OtherLibraries(Made):
             tensor = next(iter(loader))["npy"]
             self.assertEqual((tensor[2, 0].item(), tensor.is_pinned()), (2, torch.cuda.is_available()))
 
+    def test_device_cache_without_a_gpu_is_off_and_says_why(self):
+        for given, why in ((0, "not asked for"), (1 << 20, "batches stay on the host")):
+            with self.rows(device_cache=given) as loader:
+                stats = loader.stats()
+                self.assertEqual((stats["device_cache"], stats["device_cache_why"], stats["rows_from_cache"]), ("off", why, 0))
+        with self.assertRaisesRegex(TypeError, "device_cache"):
+            self.rows(device_cache="much")
+
     def test_pinned_without_a_gpu_is_pageable_and_says_why(self):
         for pinned in (False, True):
             with self.rows(pinned=pinned) as loader:

@@ -728,6 +728,11 @@ TEST(epoch, on_a_device_that_is_not_there_stays_on_the_host_and_says_why) {
   if (device.at("use") != "host") GTEST_SKIP() << "there is a GPU here: " << device;
   EXPECT_THAT(device.at("why").get<std::string>(), AnyOf(HasSubstr("no GPU to be had"), HasSubstr("no CUDA")));
   EXPECT_EQ(object.at("digest"), expected);
+  const json kept = run_json(photos, {"--device", "auto", "--device-cache", "8MiB"});
+  EXPECT_EQ(kept.at("digest"), expected);
+  EXPECT_EQ(kept.at("device").at("cache").at("use"), "off");
+  EXPECT_EQ(kept.at("device").at("cache").at("why"), "batches stay on the host");
+  EXPECT_EQ(kept.at("device").at("cache").at("rows_from_cache"), 0);
   // Who names one wants that one.
   const ended named = run(epoch(photos, {"--device", "cuda:0"}));
   EXPECT_EQ(named.exit_code, 1);
