@@ -21,10 +21,13 @@ namespace {
 
 // How long a turn may wait for more than one completion. What is posted to the loop meanwhile waits as long: a wake-up
 // is one completion too. While the device has all it is meant to have, no read can be late for it; a batch that is handed
-// over may be, by what a slow disk takes for a quarter of its reads, and by this at most. A timer so late that another
+// over may be, by what a slow disk takes for a quarter of its reads, and by this at most: where reads are large, by what a
+// drive of 1 GB/s takes for all that it has, since a wait that ends before them is one more. A timer so late that another
 // one comes first (the scheduler's tick) is never programmed: in a virtual machine that saves 20 us a turn.
 constexpr std::uint64_t patience_ns = 50'000;
-constexpr std::uint64_t patience_full_ns = 20'000'000;
+constexpr std::uint64_t patience_full_ns(std::uint64_t bytes_in_kernel) noexcept {
+  return std::max<std::uint64_t>(20'000'000, bytes_in_kernel);
+}
 
 }  // namespace
 
@@ -150,7 +153,7 @@ void ring_loop::sleep(bool awake) {
           due_ns == 0 ? 0 : std::max<std::uint64_t>(due_ns > slept_at_ns ? due_ns - slept_at_ns : 0, 1000);
       // Waiting for a quarter of the reads in flight saves wake-ups, and the device always has reads left.
       const auto count = static_cast<unsigned>(std::max<std::size_t>(in_kernel_.size() / 4, 1));
-      ring_->submit_and_wait(count, is_full() ? patience_full_ns : patience_ns, left_ns);
+      ring_->submit_and_wait(count, is_full() ? patience_full_ns(bytes_in_kernel_) : patience_ns, left_ns);
     } else {
       sleep_without_ring(1000);
     }
