@@ -209,6 +209,7 @@ class loader::pipeline final : public line_events {
                         .host_memory = arena_,
                         .seen = {timeline_, timeline_->device()},
                         .cache = cache_needs_of(run_, options_)});
+    if (transfer_->cache() != nullptr) carry_packs(run_, true);
     plan_ = described_plan(run_, memory_, cache_use_, *transfer_,
                            {.io_threads_asked = options_.reader.io_threads,
                             .io_threads = depths_.now().io_threads,

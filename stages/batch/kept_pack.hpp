@@ -39,9 +39,8 @@ class keeping_operation {
 /// A program whose first output is made by such an operation.
 class keeping_program {
  public:
-  /// Before the first row: from here on rows carry all of their packs, where these have room.
-  virtual void carry_packs() = 0;
-  [[nodiscard]] virtual bool carries_packs() const noexcept = 0;
+  /// Whether rows carry all of their packs from here on, where these have room. Thread: any.
+  virtual void carry_packs(bool carried) noexcept = 0;
   /// As decode(), of a pack whose head alone is there: other bytes of it are anything at all. False where this row needs them.
   [[nodiscard]] virtual bool decode_held(field_scratch& scratch, const decode_input& input,
                                          std::span<row_target> rows) const = 0;

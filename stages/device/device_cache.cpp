@@ -144,7 +144,7 @@ void device_cache::choose_rows(const transfer_operation& batch) {
       end += device_aligned(sums_with_.back());
     }
     if (!all_stay) continue;
-    if (end > memory_.size()) return;
+    if (end > memory_.size()) return full_.store(true, std::memory_order_relaxed);
     index_.emplace(batch.samples[row], nullptr);
     chosen_.push_back(row);
     sums_.swap(sums_with_);

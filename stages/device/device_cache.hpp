@@ -117,6 +117,8 @@ class device_cache {
   void find(std::span<const pick> picks, std::vector<const held_row*>& held) const ABSL_LOCKS_EXCLUDED(mutex_);
   /// Writes the short rows to where they belong in a batch's block. Thread: any.
   void write_short_rows(const held_row& held, std::uint32_t row, std::byte* block) const noexcept;
+  /// Whether a row did not fit: from then on others hardly do. Thread: any.
+  [[nodiscard]] bool is_full() const noexcept { return full_.load(std::memory_order_relaxed); }
   /// Thread: any.
   [[nodiscard]] counters count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -180,6 +182,7 @@ class device_cache {
   std::size_t used_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t settled_ ABSL_GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint64_t> given_{0};
+  std::atomic<bool> full_{false};
 };
 
 }  // namespace leat::stages

@@ -251,7 +251,9 @@ class image_program final : public field_program,
   wanted_bytes bytes_wanted(const datasets::part& of, std::uint64_t seed, std::uint32_t epoch,
                             std::uint64_t draw) const override {
     // Which rows a crop leaves, boxes say, and they are not read yet.
-    if (of.photo == nullptr || facets_.looking != nullptr || carries_packs_) return wanted_bytes::all_of(of);
+    if (of.photo == nullptr || facets_.looking != nullptr || carries_packs_.load(std::memory_order_relaxed)) {
+      return wanted_bytes::all_of(of);
+    }
     const datasets::photo_range rows =
         photo_bytes_wanted(*of.photo, pipeline_, {.seed = seed, .epoch = epoch, .draw = draw}, options_);
     return {.head_bytes = of.photo->head_bytes, .first = rows.first, .end = rows.end};
@@ -276,8 +278,7 @@ class image_program final : public field_program,
     pixels::place(pipeline_, key_of(input, input.boxes), of, out);
   }
 
-  void carry_packs() override { carries_packs_ = true; }
-  bool carries_packs() const noexcept override { return carries_packs_; }
+  void carry_packs(bool carried) noexcept override { carries_packs_.store(carried, std::memory_order_relaxed); }
   bool decode_held(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
     try {
       return leave_pack(static_cast<image_scratch&>(scratch), input, rows, slot_rows::none);
@@ -389,7 +390,7 @@ class image_program final : public field_program,
       return left;
     }
     return leaves_packs_ && what == pixels::format::photo_pack &&
-           ((carries_packs_ && leave_pack(own, input, rows, slot_rows::all)) ||
+           ((carries_packs_.load(std::memory_order_relaxed) && leave_pack(own, input, rows, slot_rows::all)) ||
             leave_pack(own, input, rows, slot_rows::decoded));
   }
 
@@ -480,7 +481,7 @@ class image_program final : public field_program,
   const bool nvjpeg_;
   bool keeps_ = false;
   bool leaves_packs_ = false;
-  bool carries_packs_ = false;
+  std::atomic<bool> carries_packs_ = false;
   std::string_view passes_stay_ =
       "an edit, a mix, noise or damage, and what comes before it, is the host's";  // why some are done here
   std::optional<program_layout> programs_;         // none: nothing but mirroring is left to a device

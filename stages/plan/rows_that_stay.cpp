@@ -25,6 +25,7 @@ bool draws_windows(const datasets::dataset_model& dataset) {
     known = of;
     const datasets::window_rule& rule = of->rule();
     if (rule.documents != document_rule::within && rule.order != window_order::tiled) return true;
+    if (of == &dataset) return false;  // all of them are its
   }
   return false;
 }
@@ -44,13 +45,13 @@ std::string why_not(const field_program& program) {
   return program.finishes() ? str_cat("'", name, "' is made of the whole batch") : std::string();
 }
 
-// Null where packs are not what it is made of on the device.
+// Null where it is not drawn, or where packs are not what it is made of on the device.
 keeping_program* packs_of(field_program& program) {
   const std::optional<decodes_left> left = program.decodes_left_to_device();
   const program_facets& facets = program.facets();
   const output_spec& made = program.outputs().front();
-  const bool can = left && left->packs && facets.picking == nullptr && facets.looking == nullptr && !made.is_slot() &&
-                   made.made_by != nullptr && !made.made_by->reads_host() &&
+  const bool can = is_drawn(program) && left && left->packs && facets.picking == nullptr && facets.looking == nullptr &&
+                   !made.is_slot() && made.made_by != nullptr && !made.made_by->reads_host() &&
                    dynamic_cast<const keeping_operation*>(made.made_by.get()) != nullptr;
   return can ? dynamic_cast<keeping_program*>(&program) : nullptr;
 }
@@ -69,34 +70,38 @@ std::shared_ptr<const cache_needs> cache_needs_of(const run_spec& run, const loa
   if (options.mix.what != batch_mix::kind::none) return refuse("rows are mixed");
   if (run.packing() != nullptr) return refuse("rows are packed");
   if (draws_windows(dataset)) return refuse("windows begin elsewhere in each epoch, unless they are tiled");
-  std::vector<keeping_program*> packs;
+  std::size_t packs = 0;
   for (const auto& program : run.programs()) {
-    keeping_program* const keeping = is_drawn(*program) ? packs_of(*program) : nullptr;
-    if (keeping == nullptr) {
+    if (packs_of(*program) == nullptr) {
       if (std::string why = why_not(*program); !why.empty()) return refuse(std::move(why));
       needs.outputs.insert(needs.outputs.end(), program->outputs().size(), row_stays::whole);
       continue;
     }
     if (options.digests) {
-      return refuse(str_cat("digests are made on the host, of which '", program->outputs().front().name,
-                            "' would be decoded there in each epoch"));
+      return refuse(str_cat("digests are made on the host, where '", program->outputs().front().name,
+                            "' would have to be decoded in each epoch"));
     }
-    packs.push_back(keeping);
+    ++packs;
     needs.outputs.push_back(row_stays::pack);
     needs.outputs.insert(needs.outputs.end(), program->outputs().size() - 1, row_stays::made);
     for (const std::uint16_t field : program->reads()) needs.bytes_of_all += dataset.fields()[field].bytes_total;
   }
   for (const auto& program : run.programs()) {
-    if (!packs.empty() && program->facets().following != nullptr) {
+    if (packs != 0 && program->facets().following != nullptr) {
       return refuse(str_cat("'", program->outputs().front().name, "' follows a picture that is drawn anew"));
     }
   }
   std::vector<row_stays> whole = needs.outputs;
   std::replace(whole.begin(), whole.end(), row_stays::pack, row_stays::made);
   // Each begins at a multiple of 16.
-  needs.bytes_of_all += needs.rows * (cached_row_bytes(layout, whole) + 16 * packs.size());
-  for (keeping_program* const each : packs) each->carry_packs();
+  needs.bytes_of_all += needs.rows * (cached_row_bytes(layout, whole) + 16 * packs);
   return std::make_shared<const cache_needs>(std::move(needs));
+}
+
+void carry_packs(const run_spec& run, bool carried) {
+  for (const auto& program : run.programs()) {
+    if (keeping_program* const keeping = packs_of(*program)) keeping->carry_packs(carried);
+  }
 }
 
 }  // namespace leat::stages

@@ -12,8 +12,10 @@ namespace leat::stages {
 class run_spec;
 
 /// As loader_options::device_cache asks; null where it asks for none. Rows stay where each is a function of its sample alone, and of fixed
-/// length; and photo packs where a device decodes them, whatever is drawn: their programs carry whole packs from then on. Before the
-/// first row.
+/// length; and photo packs where a device decodes them, whatever is drawn.
 [[nodiscard]] std::shared_ptr<const cache_needs> cache_needs_of(const run_spec& run, const loader_options& options);
+
+/// Whether rows carry the packs that may stay: while some still fit, and not before there is a cache. Thread: any.
+void carry_packs(const run_spec& run, bool carried);
 
 }  // namespace leat::stages

@@ -3,6 +3,7 @@
 #include "async/turn.hpp"
 #include "base/text.hpp"
 #include "stages/observe/probes.hpp"
+#include "stages/plan/rows_that_stay.hpp"
 
 #include <leat/error.hpp>
 
@@ -172,6 +173,8 @@ bool prefetch::choose_rows(batch_in_flight& batch) {
 void prefetch::find_held(batch_in_flight& batch) {
   const device_cache* const cache = line_.transfer.cache();
   if (cache == nullptr) return;
+  // Of packs that will not stay no more is read than a crop needs.
+  if (cache->is_full() && !std::exchange(cache_was_full_, true)) carry_packs(line_.run, false);
   cache->find(batch.plan.picks, held_);
   batch.plan.held.assign(held_.size(), false);
   for (std::size_t row = 0; row < held_.size(); ++row) {

@@ -78,6 +78,7 @@ class prefetch {
   std::uint64_t sequence_ = 0;  // of deliveries: batches and ends of epochs
   std::uint64_t sent_ = 0;      // batches: the number of the next one at the transfer
   std::vector<const held_row*> held_;
+  bool cache_was_full_ = false;
   boost::asio::cancellation_signal stop_signal_;
   std::future<void> finished_;
 };
