@@ -1,6 +1,8 @@
 // Rows that stay on the device: what a trainer's kernels see of every epoch is what a run without a cache gives, and what is held is not
 // read again.
 #include "base/text.hpp"
+#include "datasets/formats/tar/photo_places.hpp"
+#include "stages/fields/photo_reach.hpp"
 #include "tests/device/device_reader.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/loader/running.hpp"
@@ -8,11 +10,13 @@
 #include "tests/support/make_picture.hpp"
 #include "tests/support/raw_files.hpp"
 #include "tests/support/simulated_device.hpp"
+#include "tests/support/tar_writer.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/verbatim_field.hpp"
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loading.hpp>
+#include <leat/open.hpp>
 #include <leat/open_tokens.hpp>
 #include <leat/photo_pack.hpp>
 #include <leat/picture_geometry.hpp>
@@ -618,6 +622,46 @@ TEST(device_cache, that_is_too_small_for_all_packs_keeps_the_first) {
   with_digests.device_cache = roomy;
   EXPECT_THAT(loader(set, with_digests, drawn_picture()).stats().device.cache.why,
               HasSubstr("digests are made on the host"));
+}
+
+// By its index a shard is read crop by crop: while packs fit they are read whole, and once one did not, crop by crop again.
+TEST(device_cache, reads_whole_packs_only_while_some_fit) {
+  const watchdog dog("packs of a shard with an index");
+  const testing::temporary_directory root;
+  constexpr std::size_t count = 22;
+  testing::tar_writer shard;
+  std::vector<datasets::photo_place> places;
+  std::size_t whole_bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::vector<std::byte> pack =
+        pack_photo(testing::make_jpeg(testing::make_texture(i, 220, 320), {.h = 2, .v = 2, .quality = 92}));
+    whole_bytes += pack.size();
+    const testing::tar_place at = shard.add_file(std::to_string(i) + ".fjpg", pack);
+    shard.add_file(std::to_string(i) + ".cls", std::to_string(i));
+    datasets::photo_place place = stages::place_of_photo(pack).value();
+    place.block = static_cast<std::uint32_t>(at.data_offset / 512);
+    places.push_back(place);
+  }
+  shard.add_file(std::string(datasets::photo_places_member), datasets::as_member(places));
+  const std::vector<std::byte> bytes = shard.finish();
+  const std::string file = testing::write_file(
+      root.path() / "s.tar", std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  const dataset set = open(file);
+  const std::vector<field> fields = {image("jpg").random_resized_crop(160, {0.05, 0.15}).random_flip(), label("cls")};
+  loader_options options = photo_options();
+  options.epochs = 6;
+  options.batch_size = 4;
+  const seen_pixels wanted = see_pixels(set, options, fields, 0);
+  const seen_pixels all = see_pixels(set, options, fields, 2 * whole_bytes);
+  const seen_pixels some = see_pixels(set, options, fields, whole_bytes / 4);
+  EXPECT_EQ(all.all, wanted.all);
+  EXPECT_EQ(some.all, wanted.all);
+  EXPECT_EQ(all.stats.device.cached_rows, count);
+  EXPECT_LT(all.stats.bytes_read, whole_bytes * 2) << "once, and of the second epoch what is planned too soon";
+  EXPECT_GT(some.stats.device.cached_rows, 2U);
+  EXPECT_LT(some.stats.device.cached_rows, count / 2);
+  EXPECT_LT(some.stats.bytes_read, wanted.stats.bytes_read + whole_bytes);
+  EXPECT_LT(wanted.stats.bytes_read, 3 * whole_bytes) << "crops are small";
 }
 
 TEST(device_cache, takes_what_batches_leave_of_device_bytes_max) {
