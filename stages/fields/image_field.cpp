@@ -52,12 +52,25 @@ constexpr std::size_t usual_scratch_bytes = std::size_t{4} << 20;
 // For each further view: tables and lines of its resampling.
 constexpr std::size_t usual_view_scratch_bytes = std::size_t{256} << 10;
 
+// A row that decode() was asked for.
+//   decoding   whether the device decodes it; none: it was not to
+//   passes     steps of colour that the device does, and the host's
+struct left_row {
+  std::optional<bool> decoding = std::nullopt;
+  std::size_t passes_left = 0;
+  std::size_t passes_done = 0;
+  bool is_pack = false;
+
+  [[nodiscard]] bool is_decoded_there() const noexcept { return decoding.value_or(false); }
+};
+
 // What a decode thread keeps for pictures.
 class image_scratch final : public field_scratch {
  public:
   explicit image_scratch(pixels::scratch_budget& budget) : decoder(budget) {}
   pixels::picture_decoder decoder;
   std::vector<pixels::picture_row> rows;  // of one decode
+  std::vector<left_row> left;             // of each program that shares it
   pixels::recipe colour;                  // of a picture that is decoded elsewhere
 };
 
@@ -229,18 +242,15 @@ class image_program final : public field_program,
       auto& own = static_cast<image_scratch&>(scratch);
       const outcome<npy_picture> npy = npy_of(input);
       if (!npy) return npy.error();
-      std::byte* row = rows.front().bytes.data();
-      if (photos_ != nullptr) {
-        if (!arrays_ && leave_to_device(own, input, rows)) return {};
-        write_pixels_slot(rows.front().bytes);
-        row += photo_slot_bytes;
+      left_row left = leave_to_device(own, input, rows);
+      if (!left.is_decoded_there()) {
+        const auto result = own.decoder.decode(npy->encoded, pipeline_, key_of(input, input.boxes), store_,
+                                               options_of(*npy), begin_pixels(rows), input.stop);
+        if (!result) return result.error();
+        note_geometry(result->drawn, result->from_row(), result->info, input.geometry);
+        leave_steps(*result->colour, result->colour_done, result->to_mirror, rows, left);
       }
-      const auto result = own.decoder.decode(npy->encoded, pipeline_, key_of(input, input.boxes), store_,
-                                             options_of(*npy), row, input.stop);
-      if (!result) return result.error();
-      note_geometry(result->drawn, result->from_row(), result->info, input.geometry);
-      leave_steps(*result->colour, result->colour_done, result->to_mirror, rows);
-      count_steps(*result->colour, result->colour_done);
+      count(left);
       return {};
     } catch (...) {
       if (!pipeline_.calls_functions()) throw;
@@ -281,7 +291,10 @@ class image_program final : public field_program,
   void carry_packs(bool carried) noexcept override { carries_packs_.store(carried, std::memory_order_relaxed); }
   bool decode_held(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
     try {
-      return leave_pack(static_cast<image_scratch&>(scratch), input, rows, slot_rows::none);
+      left_row left{.decoding = true, .is_pack = true};
+      if (!leave_pack(static_cast<image_scratch&>(scratch), input, rows, slot_rows::none, left)) return false;
+      count(left);
+      return true;
     } catch (...) {
       if (!pipeline_.calls_functions()) throw;
       throw_from_user(input, outputs_.front().name, "a function of its transforms");
@@ -311,7 +324,7 @@ class image_program final : public field_program,
   }
   bool decodes_with(const field_program& first) const override {
     const auto* const other = dynamic_cast<const image_program*>(&first);
-    return other != nullptr && other->photos_ == nullptr && photos_ == nullptr && other->nvjpeg_ == nvjpeg_ &&
+    return other != nullptr && other->nvjpeg_ == nvjpeg_ && !(nvjpeg_ && photos_ != nullptr) &&
            other->reads_ == reads_ && other->keeps_ == keeps_ && other->arrays_ == arrays_ &&
            other->options_.exif_orientation == options_.exif_orientation &&
            other->options_.pixels_max == options_.pixels_max && other->options_.accept_cut == options_.accept_cut &&
@@ -322,27 +335,35 @@ class image_program final : public field_program,
     auto& own = static_cast<image_scratch&>(scratch);
     const outcome<npy_picture> npy = npy_of(input);
     if (!npy) return false;
-    own.rows.clear();
-    for (const decode_share& each : all) {
-      const auto& program = static_cast<const image_program&>(*each.program);
-      if (program.facets_.looking != nullptr && each.boxes == nullptr) return false;  // decode() says so
-      own.rows.push_back({.steps = &program.pipeline_,
-                          .key = key_of(input, each.boxes),
-                          .how = &program.store_,
-                          .options = program.options_of(*npy),
-                          .row = each.rows.front().bytes.data()});
-    }
     try {
-      if (!own.decoder.decode_rows(npy->encoded, own.rows, input.stop)) return false;
+      own.rows.clear();
+      own.left.clear();
+      for (const decode_share& each : all) {
+        const auto& program = static_cast<const image_program&>(*each.program);
+        if (program.facets_.looking != nullptr && each.boxes == nullptr) return false;  // decode() says so
+        decode_input its = input;
+        its.boxes = each.boxes;
+        its.geometry = each.geometry;
+        own.left.push_back(program.leave_to_device(own, its, each.rows));
+        if (own.left.back().is_decoded_there()) continue;
+        own.rows.push_back({.steps = &program.pipeline_,
+                            .key = key_of(input, each.boxes),
+                            .how = &program.store_,
+                            .options = program.options_of(*npy),
+                            .row = program.begin_pixels(each.rows)});
+      }
+      if (!own.rows.empty() && !own.decoder.decode_rows(npy->encoded, own.rows, input.stop)) return false;
+      const pixels::picture_row* made = own.rows.data();
       for (std::size_t i = 0; i < all.size(); ++i) {
-        const pixels::picture_row& made = own.rows[i];
-        note_geometry(made.drawn, pixels::followed(made.drawn.from_row(), made.colour->from_row()), made.info,
+        if (own.left[i].is_decoded_there()) continue;
+        note_geometry(made->drawn, pixels::followed(made->drawn.from_row(), made->colour->from_row()), made->info,
                       all[i].geometry);
         static_cast<const image_program&>(*all[i].program)
-            .leave_steps(*made.colour, made.colour_done, made.to_mirror, all[i].rows);
+            .leave_steps(*made->colour, made->colour_done, made->to_mirror, all[i].rows, own.left[i]);
+        ++made;
       }
       for (std::size_t i = 0; i < all.size(); ++i) {
-        static_cast<const image_program&>(*all[i].program).count_steps(*own.rows[i].colour, own.rows[i].colour_done);
+        static_cast<const image_program&>(*all[i].program).count(own.left[i]);
       }
       return true;
     } catch (...) {
@@ -381,21 +402,33 @@ class image_program final : public field_program,
     return options;
   }
 
-  // Puts what the device decodes into the row as it is. False where decode() has to look at it.
-  bool leave_to_device(image_scratch& own, const decode_input& input, std::span<row_target> rows) const {
+  // Puts what the device decodes into the row as it is. What it does not is to be decoded, from begin_pixels() on.
+  left_row leave_to_device(image_scratch& own, const decode_input& input, std::span<row_target> rows) const {
+    left_row left;
+    if (photos_ == nullptr || arrays_) return left;
     const pixels::format what = pixels::format_of(input.encoded);
+    left.is_pack = what == pixels::format::photo_pack;
     if (nvjpeg_ && what == pixels::format::jpeg) {
-      const bool left = leave_jpeg(own, input, rows);
-      (left ? jpegs_left_ : jpegs_not_left_).fetch_add(1, std::memory_order_relaxed);
-      return left;
+      left.decoding = leave_jpeg(own, input, rows, left);
+    } else if (leaves_packs_ && left.is_pack) {
+      left.decoding = (carries_packs_.load(std::memory_order_relaxed) && leave_pack(own, input, rows, slot_rows::all, left)) ||
+                      leave_pack(own, input, rows, slot_rows::decoded, left);
     }
-    return leaves_packs_ && what == pixels::format::photo_pack &&
-           ((carries_packs_.load(std::memory_order_relaxed) && leave_pack(own, input, rows, slot_rows::all)) ||
-            leave_pack(own, input, rows, slot_rows::decoded));
+    return left;
+  }
+  std::byte* begin_pixels(std::span<row_target> rows) const {
+    const std::span<std::byte> row = own_row(rows);
+    if (photos_ == nullptr) return row.data();
+    write_pixels_slot(row);
+    return row.data() + photo_slot_bytes;
+  }
+  // Where a decode is shared, the first of several slots is given the whole row.
+  std::span<std::byte> own_row(std::span<row_target> rows) const {
+    return rows.front().bytes.first(outputs_.front().decoded_row_bytes());
   }
 
   // By headers and sizes alone, so that every run decides alike.
-  bool leave_jpeg(image_scratch& own, const decode_input& input, std::span<row_target> rows) const {
+  bool leave_jpeg(image_scratch& own, const decode_input& input, std::span<row_target> rows, left_row& left) const {
     const pixels::byte_span file = pixels::plain_jpeg(input.encoded);
     if (file.empty()) return false;
     const auto info =
@@ -409,18 +442,17 @@ class image_program final : public field_program,
     const bool to_mirror = options_.leave_flip && drawn.flip && !own.colour.sees_sides();
     if (to_mirror) drawn.flip = false;
     const std::optional<photo_plan> plan = plan_jpeg(*info, drawn);
-    if (!plan || plan->scratch_bytes > photos_->photo_scratch_bytes() ||
-        !write_jpeg_slot(*plan, file, rows.front().bytes)) {
+    if (!plan || plan->scratch_bytes > photos_->photo_scratch_bytes() || !write_jpeg_slot(*plan, file, own_row(rows))) {
       return false;
     }
-    leave_steps(own.colour, 0, to_mirror, rows);
-    count_steps(own.colour, 0);
+    leave_steps(own.colour, 0, to_mirror, rows, left);
     note_geometry(input, *info);
     return true;
   }
 
   // Checks it. What is edited is decoded here.
-  bool leave_pack(image_scratch& own, const decode_input& input, std::span<row_target> rows, slot_rows what) const {
+  bool leave_pack(image_scratch& own, const decode_input& input, std::span<row_target> rows, slot_rows what,
+                  left_row& left) const {
     const pixels::draw_key key = key_of(input, input.boxes);
     pipeline_.draw_colour(key, own.colour);
     pixels::decode_options options = options_;
@@ -430,16 +462,13 @@ class image_program final : public field_program,
                                      : std::nullopt;
     const std::optional<photo_plan> plan =
         photo ? plan_photo(photo->layout, photo->info, photo->drawn, photo->decimation) : std::nullopt;
-    const bool left = plan && plan->scratch_bytes <= photos_->photo_scratch_bytes() &&
-                      write_photo_slot(*plan, photo->layout.pack, rows.front().bytes, what);
-    if (left) {
-      leave_steps(own.colour, 0, photo->to_mirror, rows);
-      note_geometry(input, photo->info);
-      count_steps(own.colour, 0);
+    if (!plan || plan->scratch_bytes > photos_->photo_scratch_bytes() ||
+        !write_photo_slot(*plan, photo->layout.pack, own_row(rows), what)) {
+      return false;
     }
-    // Else it is asked once more.
-    if (left || what == slot_rows::decoded) (left ? left_ : not_left_).fetch_add(1, std::memory_order_relaxed);
-    return left;
+    leave_steps(own.colour, 0, photo->to_mirror, rows, left);
+    note_geometry(input, photo->info);
+    return true;
   }
 
   void note_geometry(const pixels::geometry& drawn, const pixels::warp_matrix& from_row,
@@ -456,20 +485,26 @@ class image_program final : public field_program,
   }
 
   // Says what is left to the device. Throws what a user's lookup throws.
-  void leave_steps(const pixels::recipe& colour, std::size_t done, bool to_mirror, std::span<row_target> rows) const {
+  void leave_steps(const pixels::recipe& colour, std::size_t done, bool to_mirror, std::span<row_target> rows,
+                   left_row& left) const {
     if (programs_) {
       write_program(*programs_, colour, done, to_mirror, rows[1].bytes);
     } else if (options_.leave_flip) {
       rows[1].bytes[0] = std::byte{to_mirror};
     }
+    const std::size_t all = colour.count + (colour.erased ? 1 : 0);
+    left.passes_done = programs_ ? done : all;
+    left.passes_left = all - left.passes_done;
   }
   // Of a row that is made: what throws before that is made once more, or is no row.
-  void count_steps(const pixels::recipe& colour, std::size_t done) const {
-    if (!pipeline_.has_colour()) return;
-    const std::size_t all = colour.count + (colour.erased ? 1 : 0);
-    const std::size_t here = programs_ ? done : all;
-    passes_left_.fetch_add(all - here, std::memory_order_relaxed);
-    passes_done_.fetch_add(here, std::memory_order_relaxed);
+  void count(const left_row& left) const {
+    const auto add = [](std::atomic<std::uint64_t>& to, std::size_t what) {
+      if (what != 0) to.fetch_add(what, std::memory_order_relaxed);
+    };
+    add(passes_left_, left.passes_left);
+    add(passes_done_, left.passes_done);
+    if (!left.decoding) return;
+    add(left.is_pack ? (*left.decoding ? left_ : not_left_) : (*left.decoding ? jpegs_left_ : jpegs_not_left_), 1);
   }
 
   std::optional<arrays_of_pixels> arrays_;  // none: the member holds encoded pictures
