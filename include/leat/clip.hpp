@@ -43,7 +43,7 @@ struct clip_options {
 ///              by their value. * ? and [ ] are as in a shell. Braces are cameras, in the order in which they are written:
 ///              "{left,right}.*.jpg", "cam{0..7}.*.jpg". Of a sample only the frames of the clip are read
 ///   output     the image's name: [rows, frames, 3, height, width], or as the image lays out a picture; with braces [rows,
-///              cameras, frames, 3, height, width]. Made on the host, as views() are
+///              cameras, frames, 3, height, width]
 ///   draws      by the image's name, or its together(): a frame has the bytes of the image that reads its member, of that
 ///              group. Per frame, of the group `name/k`, counted over all cameras. Clips of one group and of the same
 ///              options start together where the sample has as many frames for each; cameras of one clip always do

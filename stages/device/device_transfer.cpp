@@ -7,6 +7,7 @@
 #include "io/arena/budget_refusal.hpp"
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/range.hpp"
+#include "stages/device/slots_operation.hpp"
 
 #include <leat/error.hpp>
 
@@ -27,6 +28,24 @@ constexpr const char* looking_at_a_consumer = "cudaStreamIsCapturing or cuStream
 
 // How often it is looked whether somebody's capture is over, while the line waits for the buffer that it keeps from use. Nothing tells.
 constexpr std::chrono::milliseconds between_retries{1};
+
+// Rows that are not full, or their slots, which are not full either.
+struct partial_rows {
+  explicit partial_rows(const device_operation& of)
+      : by(of),
+        slots(dynamic_cast<const slots_operation*>(&of)),
+        in_row(slots != nullptr ? slots->count() : 1),
+        stride(of.decoded_row_bytes() / in_row) {}
+
+  [[nodiscard]] std::size_t used(const std::byte* of) const noexcept {
+    return slots != nullptr ? slots->used_slot_bytes(of) : by.used_row_bytes(of);
+  }
+
+  const device_operation& by;
+  const slots_operation* slots;
+  std::size_t in_row;
+  std::size_t stride;
+};
 
 }  // namespace
 
@@ -393,18 +412,21 @@ failed_call device_transfer::copy(const transfer_operation& operation, std::byte
             [](const device_step* a, const device_step* b) { return a->from.front() < b->from.front(); });
   if (plans_.size() < partly.size()) plans_.resize(partly.size());
   for (std::size_t i = 0; i < partly.size(); ++i) {
-    const std::size_t stride = partly[i]->operation->decoded_row_bytes();
+    const std::byte* const begin = from + partly[i]->from.front();
+    const partial_rows rows(*partly[i]->operation);
     used_.clear();
     for (std::size_t row = 0; row < operation.rows; ++row) {
-      const std::byte* const here = from + partly[i]->from.front() + row * stride;
-      used_.push_back(cache_ && cache_->is_held(row) ? cache_->bytes_of_host(partly[i]->from.front(), here)
-                                                     : partly[i]->operation->used_row_bytes(here));
+      const bool is_held = cache_ && cache_->is_held(row);
+      for (std::size_t slot = row * rows.in_row; slot < (row + 1) * rows.in_row; ++slot) {
+        const std::byte* const here = begin + slot * rows.stride;
+        used_.push_back(is_held ? cache_->bytes_of_host(partly[i]->from.front(), here) : rows.used(here));
+      }
     }
     plan_copies(used_, plans_[i], scratch_of_plan_);
   }
   for (std::size_t i = 0; i < partly.size(); ++i) {
     const std::size_t begin = partly[i]->from.front();
-    const std::size_t stride = partly[i]->operation->decoded_row_bytes();
+    const std::size_t stride = partial_rows(*partly[i]->operation).stride;
     if (const failed_call failed = copy_until(begin); failed.status != device_ok) return failed;
     for (const copied_rows& group : plans_[i]) {
       if (group.row_bytes == 0) continue;
@@ -414,7 +436,7 @@ failed_call device_transfer::copy(const transfer_operation& operation, std::byte
       if (status != device_ok) return {status, "cudaMemcpy2DAsync", group.count * group.row_bytes};
       may_be_read = true;
     }
-    at = begin + operation.rows * stride;
+    at = begin + operation.rows * partly[i]->operation->decoded_row_bytes();
   }
   return copy_until(operation.bytes);
 }

@@ -192,7 +192,7 @@ class clip_model final : public field_model {
     out.add("missing", how_.missing == missing_frame::corrupt ? "corrupt" : "repeat_last");
     field(of_).model().describe(out);
   }
-  void bind(const datasets::dataset_model& dataset, finished_by,
+  void bind(const datasets::dataset_model& dataset, finished_by finished,
             std::vector<std::unique_ptr<field_program>>& out) const override {
     refuse_nvjpeg_of_slots("clip", name(), "clips", of_);
     std::vector<std::vector<std::uint16_t>> cameras;
@@ -209,7 +209,7 @@ class clip_model final : public field_model {
         fields.emplace_back(one);
       }
     }
-    std::vector<std::unique_ptr<field_program>> slots = bind_slots(name(), fields, dataset);
+    std::vector<std::unique_ptr<field_program>> slots = bind_slots(name(), fields, dataset, finished);
     const auto frames = static_cast<std::size_t>(how_.frames);
     for (std::size_t i = 0; i < slots.size(); ++i) {
       slots[i] = std::make_unique<frame_program>(std::move(slots[i]), i == 0, picks ? all : nullptr, i / frames,

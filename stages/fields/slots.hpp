@@ -2,7 +2,7 @@
 #pragma once
 
 #include "datasets/model/model.hpp"
-#include "stages/batch/field_program.hpp"
+#include "stages/batch/field_model.hpp"
 
 #include <leat/field.hpp>
 #include <leat/tensor.hpp>
@@ -15,20 +15,22 @@
 namespace leat::stages {
 
 /// Binds the fields, whose rows are to be alike.
-///   name     of the output
-///   throws   error{errc::usage} where they are not; error{errc::unsupported} for rows of too many axes
+///   name       of the output
+///   finished   as field_model::bind() has it; not by the host only where a device does to all of them the same: fields of one image
+///   throws     error{errc::usage} where they are not; error{errc::unsupported} for rows of too many axes
 [[nodiscard]] std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name,
                                                                      const std::vector<field>& fields,
-                                                                     const datasets::dataset_model& dataset);
+                                                                     const datasets::dataset_model& dataset,
+                                                                     finished_by finished);
 ///   lie_apart   pictures that draw alike, each with a crop of its own
 ///   axes        of the slots, which are as many as these have elements; empty: one
 struct slots_layout {
   bool lie_apart = false;
   dimensions axes = {};
 };
-/// For pictures that are made on the host.
+/// For rows of several pictures.
 ///   kind      of the field: "clip"
-///   what      are made on the host: "clips"
+///   what      have several: "clips"
 ///   throws    error{errc::usage} for jpeg_decoder::nvjpeg
 void refuse_nvjpeg_of_slots(std::string_view kind, const std::string& name, std::string_view what, const image& of);
 /// The first has the output [axes..., shape...], and the others write into its rows.

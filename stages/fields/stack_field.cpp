@@ -3,15 +3,21 @@
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "stages/batch/field_model.hpp"
+#include "stages/device/slots_operation.hpp"
 #include "stages/fields/bind.hpp"
 #include "stages/fields/slots.hpp"
 
 #include <leat/error.hpp>
 #include <leat/field.hpp>
 
+#include <absl/container/inlined_vector.h>
+
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,13 +28,15 @@ namespace leat {
 namespace stages {
 namespace {
 
+constexpr std::string_view steps_suffix = ".steps";
+
 // One field's slot of the row. The first has the whole row as its output, the others write into that.
 class slot_program final : public field_program {
  public:
-  slot_program(output_spec output, std::unique_ptr<field_program> inner)
-      : field_program({std::move(output)}, {inner->reads().begin(), inner->reads().end()}, inner->facts()),
-        inner_(std::move(inner)),
-        bytes_(inner_->outputs().front().row_bytes()) {
+  ///   outputs   as many as those of `inner`
+  slot_program(std::vector<output_spec> outputs, std::unique_ptr<field_program> inner)
+      : field_program(std::move(outputs), {inner->reads().begin(), inner->reads().end()}, inner->facts()),
+        inner_(std::move(inner)) {
     // Its row is a part of one, which neither a read nor a cut of a block goes to.
     facts_.verbatim = false;
     facts_.crop = nullptr;
@@ -47,38 +55,51 @@ class slot_program final : public field_program {
     return inner_->make_scratch(budget);
   }
   outcome<void> decode(field_scratch& scratch, const decode_input& input, std::span<row_target> rows) const override {
-    row_target slot{.bytes = rows.front().bytes.first(bytes_)};
-    return inner_->decode(scratch, input, {&slot, 1});
+    absl::InlinedVector<row_target, 2> slots;
+    for (std::size_t o = 0; o < rows.size(); ++o) {
+      slots.push_back({.bytes = rows[o].bytes.first(inner_->outputs()[o].decoded_row_bytes())});
+    }
+    return inner_->decode(scratch, input, {slots.data(), slots.size()});
   }
 
  private:
   std::unique_ptr<field_program> inner_;
-  std::size_t bytes_;
 };
 
 std::string text_of(const output_spec& output) { return str_cat(name(output.type), " ", to_string(output.row_shape)); }
 
+// Its row as decode() writes it.
+output_spec as_written(output_spec of) {
+  if (of.made_by == nullptr) return of;
+  of.type = dtype::u8;
+  of.row_shape = {static_cast<std::int64_t>(of.decoded_row_bytes())};
+  of.made_by.reset();
+  of.made_from.clear();
+  return of;
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name, const std::vector<field>& fields,
-                                                       const datasets::dataset_model& dataset) {
+                                                       const datasets::dataset_model& dataset, finished_by finished) {
   std::vector<std::unique_ptr<field_program>> slots;
   for (const field& each : fields) {
     const std::size_t before = slots.size();
-    each.model().bind(dataset, finished_by::host, slots);
+    each.model().bind(dataset, finished, slots);
     const output_spec& output = slots.back()->outputs().front();
+    const std::size_t outputs = 1 + output.made_from.size();
     if (slots.back()->facets().following != nullptr) {
       throw error(errc::usage, str_cat("stack '", name, "': the field '", each.name(),
                                        "' follows a picture; give the loader such fields beside the stack"));
     }
-    if (slots.back()->facets().looking != nullptr && slots.back()->outputs().size() != 1) {
+    if (slots.back()->facets().looking != nullptr && slots.back()->outputs().size() != outputs) {
       throw error(errc::usage,
                   str_cat("'", name,
                           "': random_iou_crop in views() needs shards that are not compressed, "
                           "and the pictures of '",
                           each.name(), "' lie in compressed blocks; give the loader an image field for each view"));
     }
-    if (slots.size() != before + 1 || slots.back()->outputs().size() != 1 || output.ragged ||
+    if (slots.size() != before + 1 || slots.back()->outputs().size() != outputs || output.ragged ||
         slots.back()->finishes()) {
       throw error(errc::usage, str_cat("stack '", name, "': the field '", each.name(),
                                        "' has rows of any length, or several outputs; fields of a stack have one "
@@ -101,33 +122,49 @@ std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name, 
 void refuse_nvjpeg_of_slots(std::string_view kind, const std::string& name, std::string_view what, const image& of) {
   if (of.get().decoder != jpeg_decoder::nvjpeg) return;
   throw error(errc::usage,
-              str_cat(kind, " '", name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"), " decodes on a device, and ",
-                      what, " are made on the host; leave it out"),
+              str_cat(kind, " '", name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
+                      " decodes one picture for a row, and ", what, " have several; leave it out"),
               option_id::jpeg_decoder);
 }
 
 void add_slots(const std::string& name, std::vector<std::unique_ptr<field_program>> slots,
                std::vector<std::unique_ptr<field_program>>& out, const slots_layout& how) {
-  const output_spec first = slots.front()->outputs().front();
-  output_spec whole{.name = name,
-                    .type = first.type,
-                    .copied = first.copied,
-                    .picture = first.picture,
-                    .unmixed = first.axes.has_value(),
-                    .lies_apart = how.lie_apart};
+  const std::vector<output_spec> of_slot(slots.front()->outputs().begin(), slots.front()->outputs().end());
+  const output_spec& first = of_slot.front();
   const auto count = static_cast<std::int64_t>(slots.size());
-  for (const std::int64_t extent : how.axes.empty() ? dimensions{count} : how.axes) whole.row_shape.push_back(extent);
-  for (const std::int64_t extent : first.row_shape) whole.row_shape.push_back(extent);
+  std::vector<output_spec> whole{{.name = name,
+                                  .type = first.type,
+                                  .copied = first.copied,
+                                  .picture = first.picture,
+                                  .unmixed = first.axes.has_value(),
+                                  .lies_apart = how.lie_apart}};
+  for (const std::int64_t extent : how.axes.empty() ? dimensions{count} : how.axes) {
+    whole.front().row_shape.push_back(extent);
+  }
+  for (const std::int64_t extent : first.row_shape) whole.front().row_shape.push_back(extent);
+  const std::size_t said_bytes = of_slot.size() > 1 ? of_slot.back().row_bytes() : 0;
+  if (said_bytes != 0) {
+    whole.push_back({.name = name + std::string(steps_suffix),
+                     .type = dtype::u8,
+                     .row_shape = {count * static_cast<std::int64_t>(said_bytes)}});
+    whole.front().made_from = {whole.back().name};
+  }
+  if (first.made_by != nullptr) {
+    assert(first.made_from.size() == of_slot.size() - 1 && of_slot.size() <= 2);
+    whole.front().made_by = std::make_shared<slots_operation>(
+        slots_operation::slot{.by = first.made_by, .said_bytes = said_bytes, .made_bytes = first.row_bytes()},
+        static_cast<std::uint32_t>(count));
+  }
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    output_spec slot = whole;
-    if (i != 0) {
-      slot = first;
-      slot.name = str_cat(name, "[", i, "]");
-      slot.axes.reset();
-      slot.lies_apart = how.lie_apart;
-      slot.slot = {.of = name, .number = i};
+    std::vector<output_spec> outputs = whole;
+    for (std::size_t o = 0; i != 0 && o < outputs.size(); ++o) {
+      outputs[o] = as_written(of_slot[o]);
+      outputs[o].name = str_cat(name, "[", i, "]", o == 0 ? std::string_view() : steps_suffix);
+      outputs[o].axes.reset();
+      outputs[o].lies_apart = how.lie_apart;
+      outputs[o].slot = {.of = whole[o].name, .number = i};
     }
-    out.push_back(std::make_unique<slot_program>(std::move(slot), std::move(slots[i])));
+    out.push_back(std::make_unique<slot_program>(std::move(outputs), std::move(slots[i])));
   }
 }
 
@@ -147,7 +184,7 @@ class stack_model final : public field_model {
   }
   void bind(const datasets::dataset_model& dataset, finished_by,
             std::vector<std::unique_ptr<field_program>>& out) const override {
-    add_slots(name_, bind_slots(name_, fields_, dataset), out);
+    add_slots(name_, bind_slots(name_, fields_, dataset, finished_by::host), out);
   }
 
  private:
@@ -170,7 +207,7 @@ class columns_model final : public field_model {
             std::vector<std::unique_ptr<field_program>>& out) const override {
     std::vector<field> fields;
     for (const std::string& member : members_of(dataset)) fields.emplace_back(label(member).as(type_));
-    add_slots(name_, bind_slots(name_, fields, dataset), out);
+    add_slots(name_, bind_slots(name_, fields, dataset, finished_by::host), out);
   }
 
  private:

@@ -35,10 +35,10 @@ class views_model final : public field_model {
     out.add("count", std::uint64_t{count_});
     field(first_).model().describe(out);
   }
-  void bind(const datasets::dataset_model& dataset, finished_by,
+  void bind(const datasets::dataset_model& dataset, finished_by finished,
             std::vector<std::unique_ptr<field_program>>& out) const override {
     refuse_nvjpeg_of_slots(kind_, name_, "these", first_);
-    add_slots(name_, bind_slots(name_, fields_, dataset), out, {.lie_apart = lie_apart_});
+    add_slots(name_, bind_slots(name_, fields_, dataset, finished), out, {.lie_apart = lie_apart_});
   }
 
  private:

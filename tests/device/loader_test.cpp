@@ -14,6 +14,7 @@
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/watchdog.hpp"
 
+#include <leat/clip.hpp>
 #include <leat/loading.hpp>
 #include <leat/mosaic.hpp>
 #include <leat/photo_pack.hpp>
@@ -492,6 +493,151 @@ TEST(loader_device, leaves_what_comes_behind_an_edit_to_the_device) {
   EXPECT_EQ(told.passes_on_device + told.passes_on_host, wanted.stats.device.passes_on_host);
   EXPECT_GT(told.passes_on_host, 0U);
   EXPECT_THAT(told.passes.why, HasSubstr("an edit"));
+}
+
+/// What is left to a device of fields whose rows are several pictures: all steps, unless it is told to finish none.
+void expect_slots_finished_as_on_the_host(const std::vector<testing::fake_sample>& from,
+                                          const std::vector<field>& fields, std::size_t kernels_per_batch) {
+  loader_options options = testing::small_options();
+  expect_finished_as_on_the_host(from, fields, options, kernels_per_batch);
+  options.finish_on_device = false;
+  expect_finished_as_on_the_host(from, fields, options, 0);
+  const testing::seen_run wanted = testing::run_all(fake_dataset(from), testing::small_options(), fields);
+  const device_report told =
+      testing::run_all(fake_dataset(from), options_on(std::make_shared<simulated_device>()), fields).stats.device;
+  EXPECT_EQ(told.passes_on_host, 0U);
+  EXPECT_EQ(told.passes_on_device, wanted.stats.device.passes_on_host);
+}
+
+TEST(loader_device, finishes_views_with_the_bits_of_the_host) {
+  for (const dtype type : {dtype::u8, dtype::f16, dtype::bf16, dtype::f32}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      SCOPED_TRACE(std::string(name(type)) + (order == layout::nchw ? " nchw" : " nhwc"));
+      const watchdog dog("views");
+      const transforms::random_erasing erasing{.probability = 0.7, .noise = type != dtype::u8};
+      image global = coloured("jpg").apply(erasing).as(type).as(order);
+      image local = image("jpg").random_resized_crop(8).random_flip().as(type).as(order);
+      image crops = image("crops").from("jpg").resize(20, 24).random_flip().as(type).as(order);
+      if (type != dtype::u8) {
+        global = global.normalize(imagenet);
+        local = local.normalize(imagenet);
+        crops = crops.normalize(imagenet);
+      }
+      const std::size_t of_others = type == dtype::u8 ? 0 : 2;
+      expect_slots_finished_as_on_the_host(
+          samples(), {views(global, 2, "global"), label("cls"), views(local, 5, "local"), ten_crop(crops, 12)},
+          2 + of_others);
+    }
+  }
+}
+
+TEST(loader_device, finishes_clips_with_the_bits_of_the_host) {
+  std::vector<testing::fake_sample> videos = samples();
+  for (std::size_t i = 0; i < videos.size(); ++i) {
+    for (std::size_t frame = 0; frame < 6; ++frame) {
+      const auto picture = testing::make_texture(10 * i + frame, 30, 20);
+      videos[i].members.push_back({(frame % 2 == 0 ? "left." : "right.") + std::to_string(frame / 2) + ".jpg",
+                                   testing::make_jpeg(picture, {})});
+    }
+  }
+  for (const bool per_frame : {false, true}) {
+    const watchdog dog("clips");
+    const image of = coloured("clip").from("{left,right}.*.jpg").rotate(-20, 20).normalize(imagenet);
+    const clip_options how{.frames = 2, .random_start = true, .per_frame = per_frame};
+    expect_slots_finished_as_on_the_host(videos, {clip(of, how), label("cls"), image("jpg").center_crop(9)}, 2 + 1);
+  }
+}
+
+// Rows that are left of a batch, and a view of which some are edited.
+TEST(loader_device, finishes_what_is_left_of_views) {
+  const watchdog dog("views that are left");
+  const auto darker = [](draws&, planes p) {
+    for (int y = 0; y < p.height; ++y) p.line(1, y)[0] = 3;
+    return std::string();
+  };
+  std::vector<testing::fake_sample> damaged = samples();
+  for (std::size_t i = 0; i < damaged.size(); i += 3) {
+    for (const char* const picture : {"jpg", "png"}) {
+      if (testing::fake_sample::member* const found = damaged[i].find(picture)) found->bytes.resize(40);
+    }
+  }
+  const image edited = image("jpg")
+                           .random_resized_crop(11)
+                           .random_flip()
+                           .brightness({1.2, 1.2})
+                           .random_apply(0.5, {transforms::edit{"darker", darker}})
+                           .contrast({0.7, 0.7})
+                           .rotate(-20, 20);
+  const std::vector<field> fields{views(edited, 3, "global"), label("cls")};
+  loader_options options = testing::small_options();
+  options.on_corrupt = corrupt_policy::skip;
+  expect_finished_as_on_the_host(damaged, fields, options, 2);
+  const testing::seen_run wanted = testing::run_all(fake_dataset(samples()), testing::small_options(), fields);
+  const testing::seen_run got =
+      testing::run_all(fake_dataset(samples()), options_on(std::make_shared<simulated_device>()), fields);
+  const device_report& told = got.stats.device;
+  EXPECT_EQ(told.passes_on_device + told.passes_on_host, wanted.stats.device.passes_on_host);
+  EXPECT_GT(told.passes_on_device, told.passes_on_host);
+  EXPECT_GT(told.passes_on_host, 0U);
+  EXPECT_THAT(told.passes.why, HasSubstr("an edit"));
+}
+
+// Packs beside pictures that are none; of packs some views have no room in their slots, and others are edited.
+TEST(loader_device, decodes_views_of_photo_packs_with_the_bits_of_the_host) {
+  std::vector<testing::fake_sample> from = packed();
+  for (std::size_t i = 0; i < from.size(); i += 5) {
+    const auto noise = testing::make_noise(i, 200, 200);
+    for (auto& member : from[i].members) {
+      if (member.field == "fjpg") member.bytes = pack_photo(testing::make_jpeg(noise, {.h = 1, .v = 1}));
+    }
+  }
+  const auto darker = [](draws&, planes p) {
+    for (int y = 0; y < p.height; ++y) p.line(1, y)[0] = 3;
+    return std::string();
+  };
+  for (const dtype type : {dtype::u8, dtype::f32}) {
+    SCOPED_TRACE(std::string(name(type)));
+    const watchdog dog("views of photo packs");
+    const image global = coloured("jpg").random_apply(0.1, {transforms::edit{"darker", darker}}).as(type);
+    const image local = image("jpg").random_resized_crop(8).random_flip().as(type).as(layout::nhwc);
+    const std::vector<field> fields{views(global, 2, "global"), label("cls"), views(local, 5, "local"),
+                                    five_crop(image("crops").from("jpg").resize(20, 24).as(type), 12),
+                                    image("alone").from("jpg").resize(9, 7).as(type)};
+    const testing::seen_run wanted = testing::run_all(fake_dataset(from), testing::small_options(), fields);
+    const testing::seen_run got =
+        testing::run_all(fake_dataset(from), photos_on(std::make_shared<simulated_device>()), fields);
+    ASSERT_FALSE(wanted.failed) << wanted.message;
+    ASSERT_FALSE(got.failed) << got.message;
+    EXPECT_EQ(got.batches, wanted.batches);
+    const device_report& told = got.stats.device;
+    EXPECT_EQ(told.photos.use, "cuda:0");
+    EXPECT_GT(told.photos_decoded, 6 * got.stats.samples) << "thirteen pictures of each, half of them packs with room";
+    EXPECT_GT(told.photos_on_host, 0U);
+    EXPECT_EQ(told.passes_on_device + told.passes_on_host, wanted.stats.device.passes_on_host);
+  }
+}
+
+TEST(loader_device, copies_what_packs_fill_of_the_slots_of_views) {
+  const watchdog dog("what views of packs fill");
+  std::vector<testing::fake_sample> from(16);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    from[i].members = {{"fjpg", pack_photo(testing::make_jpeg(testing::make_texture(i, 300, 300), {.quality = 85}))}};
+  }
+  const std::vector<field> fields = {views(image().random_resized_crop(224).normalize(imagenet), 3, "global")};
+  loader_options options = testing::small_options();
+  options.batch_size = 8;
+  options.epochs = 1;
+  options.host_bytes_max = std::size_t{512} << 20;
+  const testing::seen_run wanted = testing::run_all(fake_dataset(from), options, fields);
+  const auto device = std::make_shared<simulated_device>();
+  options.device_calls = device;
+  options.decode_on = decode_on::device;
+  const testing::seen_run got = testing::run_all(fake_dataset(from), options, fields);
+  ASSERT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.batches, wanted.batches);
+  EXPECT_EQ(got.stats.device.photos_decoded, 3 * from.size());
+  EXPECT_GT(got.stats.transfer.bytes, from.size() * 3 * 2 * 224 * 224 * 3);
+  EXPECT_LT(device->count().bytes_copied, got.stats.transfer.bytes / 3);
 }
 
 TEST(loader_device, has_as_many_io_threads_as_packs_need_unless_told) {

@@ -454,7 +454,7 @@ TEST(clip, refuses_what_it_cannot_be) {
   EXPECT_THAT(refusal(set, {clip(train_picture().from("*.png"), {.frames = 2})}),
               HasSubstr("the dataset has no field '*.png'; it has 0.jpg"));
   EXPECT_THAT(refusal(set, {clip(train_picture().decoder(jpeg_decoder::nvjpeg), {.frames = 2})}),
-              HasSubstr("decodes on a device, and clips are made on the host"));
+              HasSubstr("decodes one picture for a row, and clips have several"));
   EXPECT_THAT(refusal(set, {clip(train_picture(), {.frames = 2}), label("cls")}, mixup(0.4)),
               HasSubstr("several pictures in one output are not mixed"));
 }

@@ -158,6 +158,27 @@ TEST(photo_crops, are_the_bytes_of_whole_packs_and_fewer_are_read) {
   }
 }
 
+// Each view has rows of its own of those that are read for all.
+TEST(photo_crops, of_views_are_the_same_where_a_device_decodes_them) {
+  const testing::watchdog dog("photo crops of views");
+  const testing::temporary_directory directory;
+  const std::string indexed = write_shards(directory.path() / "indexed", as_it_is);
+  const image global = image("jpg").random_resized_crop(128, {0.4, 1}).random_flip().normalize(imagenet);
+  const image local = image("jpg").random_resized_crop(64, {0.02, 0.4}).random_flip().hue({-0.1, 0.1});
+  const std::vector<field> fields{views(global, 2, "global"), views(local, 4, "local"), label("cls")};
+  loader_options options = testing::small_options();
+  options.decode_on = decode_on::automatic;
+  const seen_run there = run(indexed, fields, options);
+  options.decode_on = decode_on::host;
+  const seen_run here = run(indexed, fields, options);
+  expect_same(here, run(write_shards(directory.path() / "plain", nullptr), fields, options));
+  expect_same(there, here);
+  const device_report& told = there.stats.device;
+  if (told.use.use == "host") return;
+  EXPECT_GT(told.photos_decoded, there.stats.samples);
+  EXPECT_GT(told.photos_on_host, there.stats.samples) << "without room in their slots";
+}
+
 // The least budget, one batch, one read at a time, and as many as there can be.
 TEST(photo_crops, need_no_more_memory_than_whole_packs) {
   const testing::watchdog dog("photo crops in little memory");

@@ -223,7 +223,7 @@ TEST(views_field, refuses_what_it_cannot_be) {
   EXPECT_THAT(testing::message_of(errc::usage, [] { static_cast<void>(views(train_picture(), 2, "")); }),
               HasSubstr("views without a name"));
   EXPECT_THAT(refusal({views(train_picture().decoder(jpeg_decoder::nvjpeg), 2, "global")}),
-              HasSubstr("decodes on a device"));
+              HasSubstr("decodes one picture for a row"));
   EXPECT_THAT(refusal({views(train_picture(), 2, "global"), label("cls")}, mixup(0.4)),
               HasSubstr("several pictures in one output are not mixed"));
   EXPECT_THAT(refusal({five_crop(image().resize(16, 16).center_crop(8), 12)}), HasSubstr("would look outside"));
