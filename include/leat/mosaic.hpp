@@ -27,9 +27,9 @@ namespace leat {
 ///   placement     batch::placement() refuses rows that are mosaics
 ///   memory        boxes may come in four rows: a batch has room for five times its ragged boxes, and beside padded() ones for all.
 ///                 How many there may be is reckoned from the bytes of the largest member: boxes::bytes_max() bounds them
-///   device        pictures are finished on the host, whatever finish_on_device says
-///   throws        (when the loader is built) error{errc::usage}: no picture, pictures of several sizes, views and clips, nvJPEG,
-///                 decode_on = device, followers that cannot be tiled: points, rotated boxes, masks of boxes, instances(), custom
+///   device        tiles of pictures that are finished there are moved there; u8 without steps of colour on the host
+///   throws        (when the loader is built) error{errc::usage}: no picture, pictures of several sizes, views and clips,
+///                 followers that cannot be tiled: points, rotated boxes, masks of boxes, instances(), custom
 ///   source        Bochkovskiy et al., "YOLOv4", 2020; kornia's RandomMosaic, which takes partners from the batch as well
 [[nodiscard]] constexpr batch_mix mosaic(double probability = 1.0) noexcept {
   return {batch_mix::kind::mosaic, probability};

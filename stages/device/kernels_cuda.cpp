@@ -3,6 +3,7 @@
 #include "stages/device/decode_photos.hpp"
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/prepare_pictures.hpp"
+#include "stages/device/tile_pictures.hpp"
 
 namespace leat::stages {
 
@@ -16,8 +17,12 @@ std::span<const cuda_kernel> all_kernels() noexcept {
        [](const void* arguments, stream in) noexcept {
          return launch_prepare_pictures(*static_cast<const picture_preparation*>(arguments), in);
        }},
-      {&decode_photos_kernel, &load_decode_photos, [](const void* arguments, stream in) noexcept {
+      {&decode_photos_kernel, &load_decode_photos,
+       [](const void* arguments, stream in) noexcept {
          return launch_decode_photos(*static_cast<const photo_batch*>(arguments), in);
+       }},
+      {&tile_pictures_kernel, &load_tile_pictures, [](const void* arguments, stream in) noexcept {
+         return launch_tile_pictures(*static_cast<const tiled_batch*>(arguments), in);
        }}};
   return all;
 }

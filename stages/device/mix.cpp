@@ -179,11 +179,19 @@ mixer::mixer(const batch_layout& layout, std::span<const std::unique_ptr<field_p
       seed_(seed),
       digests_(digests),
       threads_(how.what == batch_mix::kind::none ? 0 : threads) {
+  const auto places = layout_.outputs();
+  for (thread_state& own : threads_) {
+    own.made.resize(digests_ ? places.size() : 0);
+    for (std::size_t s = 0; s < own.made.size(); ++s) {
+      const output_spec& spec = places[s].spec;
+      if (spec.made_by == nullptr) continue;
+      own.made[s].resize(scratch_behind(spec.row_bytes()) + spec.made_by->make_row_bytes());
+    }
+  }
   if (is_mosaic(how)) {
     mosaics_.emplace(layout, programs, how.alpha, seed, threads);
     return;
   }
-  const auto places = layout_.outputs();
   const auto first =
       std::find_if(places.begin(), places.end(), [](const auto& place) { return place.spec.axes.has_value(); });
   if (first == places.end()) return;
@@ -192,20 +200,14 @@ mixer::mixer(const batch_layout& layout, std::span<const std::unique_ptr<field_p
   for (thread_state& own : threads_) {
     own.rows.resize(layout_.rows_max());
     own.row.resize(largest_picture(layout_));
-    own.made.resize(digests_ ? places.size() : 0);
-    for (std::size_t s = 0; s < own.made.size(); ++s) {
-      const output_spec& spec = places[s].spec;
-      if (spec.made_by == nullptr) continue;
-      own.made[s].resize(scratch_behind(spec.row_bytes()) + spec.made_by->make_row_bytes());
-    }
   }
 }
 
 std::size_t mixer::scratch_bytes(const batch_layout& layout, std::span<const std::unique_ptr<field_program>> programs,
                                  const batch_mix& how, bool digests) noexcept {
   if (how.what == batch_mix::kind::none) return 0;
-  if (is_mosaic(how)) return mosaic_maker::scratch_bytes(layout, programs);
-  return largest_picture(layout) + (digests ? layout.made_row_bytes() : 0);
+  const std::size_t made = digests ? layout.made_row_bytes() : 0;
+  return made + (is_mosaic(how) ? mosaic_maker::scratch_bytes(layout, programs) : largest_picture(layout));
 }
 
 void mixer::mix(batch::state& batch, std::size_t thread, const std::atomic<bool>& stop) {
@@ -289,8 +291,10 @@ void mixer::add_digest(batch::state& batch, thread_state& own, const std::atomic
         const std::span<std::byte> made = own.made[s];
         std::byte* const scratch = made.data() + scratch_behind(spec.row_bytes());
         spec.made_by->make_row(from, r, made.data(), scratch);
-        spec.made_by->make_row(from, partner_of(r, batch.rows), own.row.data(), scratch);
-        mix_picture(picture_of(spec), own.rows[r].row, made.data(), own.row.data());
+        if (!mosaics_) {
+          spec.made_by->make_row(from, partner_of(r, batch.rows), own.row.data(), scratch);
+          mix_picture(picture_of(spec), own.rows[r].row, made.data(), own.row.data());
+        }
         bytes = made.first(spec.row_bytes());
       }
       outputs.push_back({spec.name, spec.type, spec.row_shape, bytes});

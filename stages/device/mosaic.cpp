@@ -2,6 +2,7 @@
 
 #include "base/random.hpp"
 #include "base/text.hpp"
+#include "stages/device/mosaic_operation.hpp"
 #include "stages/pixels/placed_picture.hpp"
 
 #include <leat/error.hpp>
@@ -42,6 +43,23 @@ pixel_planes planes_of(const output_spec& of) {
           .height = static_cast<int>(shape[planar ? 1 : 0]),
           .width = static_cast<int>(shape[planar ? 2 : 1]),
           .pixel_bytes = planar ? size_bytes(of.type) : channels * size_bytes(of.type)};
+}
+
+std::string tiles_of_output(const output_spec& of) { return of.name + ".tiles"; }
+
+// Of an output that a device makes: what says which tiles its rows have.
+output_spec make_on_device(output_spec& of) {
+  const pixel_planes planes = planes_of(of);
+  const std::size_t unit_bytes = size_bytes(of.type);
+  const tiled_batch how{.planes = static_cast<std::uint32_t>(planes.planes),
+                        .height = static_cast<std::uint32_t>(planes.height),
+                        .width = static_cast<std::uint32_t>(planes.width),
+                        .units = static_cast<std::uint32_t>(planes.pixel_bytes / unit_bytes),
+                        .unit_bytes = static_cast<std::uint32_t>(unit_bytes)};
+  of.made_by = std::make_shared<mosaic_operation>(std::move(of.made_by), of.made_from.size() + 1, of.row_bytes(), how);
+  of.made_from.push_back(tiles_of_output(of));
+  return {
+      .name = tiles_of_output(of), .type = dtype::u8, .row_shape = {static_cast<std::int64_t>(sizeof(picture_tiles))}};
 }
 
 const tiled_rows* tiled(const field_program& program) noexcept { return dynamic_cast<const tiled_rows*>(&program); }
@@ -192,11 +210,12 @@ void add_mosaic_outputs(std::vector<output_spec>& outputs, std::span<const std::
     throw error(errc::usage, str_cat("mosaic with a probability of ", how.alpha, "; give more than 0 and at most 1"));
   }
   const output_spec* first = nullptr;
-  for (const output_spec& each : outputs) {
+  std::vector<output_spec> tiles;
+  for (output_spec& each : outputs) {
     if (each.unmixed && !each.axes)
       refuse(each.name, "several pictures in one output are no tiles; give each a field of its own");
     if (!has_pixels(each)) continue;
-    assert(each.made_by == nullptr);  // finished_where()
+    if (each.made_by != nullptr) tiles.push_back(make_on_device(each));
     if (first == nullptr) first = &each;
     const pixel_planes one = planes_of(*first);
     const pixel_planes other = planes_of(each);
@@ -214,6 +233,7 @@ void add_mosaic_outputs(std::vector<output_spec>& outputs, std::span<const std::
   static_assert(sizeof(pixel_box) == 4 * sizeof(std::int32_t));
   outputs.push_back(
       {.name = std::string(shown_boxes_name), .type = dtype::i32, .row_shape = {pictures, 4}, .hidden = true});
+  for (output_spec& each : tiles) outputs.push_back(std::move(each));
 }
 
 std::optional<std::size_t> output_of_shown(const batch_layout& layout) noexcept {
@@ -239,8 +259,15 @@ mosaic_maker::mosaic_maker(const batch_layout& layout, std::span<const std::uniq
     output += program->outputs().size();
     for (std::size_t o = begin; o < output; ++o) {
       const output_spec& spec = places[o].spec;
-      if (has_pixels(spec)) {
-        pixels_.push_back({.output = o, .picture = places[o].picture_index, .how = planes_of(spec)});
+      if (!has_pixels(spec)) continue;
+      pixels_of pixels{.output = o, .picture = places[o].picture_index, .how = planes_of(spec)};
+      height_ = pixels.how.height;
+      width_ = pixels.how.width;
+      if (spec.made_by == nullptr) {
+        pixels_.push_back(pixels);
+      } else {
+        pixels.output = layout_.find(tiles_of_output(spec)).value();
+        made_.push_back(pixels);
       }
     }
     const tiled_rows* const rows = tiled(*program);
@@ -263,8 +290,6 @@ mosaic_maker::mosaic_maker(const batch_layout& layout, std::span<const std::uniq
     }
     boxes_.push_back(std::move(all));
   }
-  height_ = pixels_.front().how.height;
-  width_ = pixels_.front().how.width;
   const std::size_t rows = layout_.rows_max();
   for (thread_state& own : threads_) {
     own.circle.reserve(rows);
@@ -286,6 +311,7 @@ std::size_t mosaic_maker::scratch_bytes(const batch_layout& layout,
   std::size_t largest = 0;
   for (const batch_layout::output_place& place : places) {
     const bool may_follow = !place.spec.ragged && place.spec.row_shape == dimensions{one.height, one.width};
+    if (place.spec.made_by != nullptr) continue;
     if (has_pixels(place.spec) || may_follow) largest = std::max(largest, place.row_bytes);
   }
   std::size_t bytes = std::min<std::size_t>(partners, layout.rows_max()) * largest;
@@ -328,6 +354,7 @@ void mosaic_maker::make(batch::state& batch, std::size_t thread, const std::atom
     }
   }
   for (const pixels_of& each : pixels_) move_pixels(each, batch, own, stop);
+  for (const pixels_of& each : made_) write_tiles(each, batch, own);
   for (const boxes_of& each : boxes_) move_boxes(each, batch, own);
   std::byte* const base = batch.memory.data();
   for (std::uint32_t r = 0; r < rows; ++r) {
@@ -367,6 +394,24 @@ void mosaic_maker::move_pixels(const pixels_of& which, batch::state& batch, thre
           i + k >= rows ? own.saved.data() + at * row_bytes : tensor + own.circle[at] * row_bytes;
       write_tile(which.how, tiles[k], to, from);
     }
+  }
+}
+
+void mosaic_maker::write_tiles(const pixels_of& which, batch::state& batch, const thread_state& own) const {
+  const batch_layout::output_place& place = layout_.outputs()[which.output];
+  assert(place.row_bytes == sizeof(picture_tiles));
+  for (std::size_t r = 0; r < batch.rows; ++r) {
+    const row_of& row = own.rows[r];
+    picture_tiles made{.row = {}, .dx = {}, .dy = {}, .x = row.drawn.x, .y = row.drawn.y, .padding = {}};
+    std::copy(row.tiles.begin(), row.tiles.end(), made.row);
+    if (row.drawn.is_one) {
+      const std::array<mosaic_tile, 4> tiles = tiles_of(batch, own, r, which.picture);
+      for (std::size_t k = 0; k < tiles.size(); ++k) {
+        made.dx[k] = tiles[k].dx;
+        made.dy[k] = tiles[k].dy;
+      }
+    }
+    std::memcpy(batch.memory.data() + place.offset + r * sizeof made, &made, sizeof made);
   }
 }
 

@@ -1,4 +1,5 @@
-// Rows of a batch that become mosaics of four of its pictures: on the host, after collate, with the masks and boxes that follow them.
+// Rows of a batch that become mosaics of four of its pictures, with the masks and boxes that follow them: on the host in place, after collate;
+// pictures that a device makes by an operation there (mosaic_operation.hpp), which is told here what to do.
 #pragma once
 
 #include "stages/batch/batch_layout.hpp"
@@ -82,7 +83,8 @@ void write_tile(const pixel_planes& how, const mosaic_tile& tile, std::byte* to,
 /// Before outputs are laid out: of padded boxes, all are kept until tiles are made.
 void keep_further_boxes(std::span<const std::unique_ptr<field_program>> programs);
 
-/// Adds `mix.tiles` and `mix.center`, and a hidden one of a pixel_box for each picture, which decode() fills.
+/// Adds `mix.tiles` and `mix.center`, a hidden one of a pixel_box for each picture, which decode() fills, and what a device is told of
+/// pictures that it makes.
 ///   outputs   of the programs, one after another
 ///   throws    error{errc::usage} as leat::mosaic() says
 void add_mosaic_outputs(std::vector<output_spec>& outputs, std::span<const std::unique_ptr<field_program>> programs,
@@ -139,6 +141,7 @@ class mosaic_maker {
   [[nodiscard]] std::array<mosaic_tile, 4> tiles_of(const batch::state& batch, const thread_state& own, std::size_t row,
                                                     std::size_t picture) const;
   void move_pixels(const pixels_of& which, batch::state& batch, thread_state& own, const std::atomic<bool>& stop) const;
+  void write_tiles(const pixels_of& which, batch::state& batch, const thread_state& own) const;
   struct moved_list;
   struct further_boxes;
   [[nodiscard]] absl::InlinedVector<moved_list, 6> lists_as_they_were(const boxes_of& which, batch::state& batch,
@@ -154,6 +157,7 @@ class mosaic_maker {
   std::size_t center_output_ = 0;
   std::size_t shown_output_ = 0;
   std::vector<pixels_of> pixels_;
+  std::vector<pixels_of> made_;  // by a device: the outputs that say how
   std::vector<boxes_of> boxes_;
   std::vector<thread_state> threads_;
 };

@@ -5,7 +5,6 @@
 #include "stages/batch/transfer.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/device_transfer.hpp"
-#include "stages/device/mosaic.hpp"
 #include "stages/device/open_device.hpp"
 #include "stages/device/pinned_transfer.hpp"
 #include "stages/run/loader_parts.hpp"
@@ -42,13 +41,6 @@ void check_nvjpeg(const loader_options& options, std::span<const field> fields, 
                         spelled(option_id::finish_on_device)),
                 option_id::finish_on_device);
   }
-  if (is_mosaic(options.mix)) {
-    throw error(errc::usage,
-                str_cat("image '", name, "': ", spelled(option_id::jpeg_decoder, "nvjpeg"),
-                        " makes pixels on a GPU, and mosaics are made on the host; take ",
-                        spelled(option_id::jpeg_decoder, "turbo"), ", or leave mosaic out"),
-                option_id::jpeg_decoder);
-  }
   if (options.digests) {
     const std::string remedy = options.receipts.empty() ? str_cat("give ", spelled(option_id::digests, "false"))
                                                         : "leave out the receipts, which are made of digests";
@@ -74,7 +66,7 @@ void add_photos(device_report& to, const loader_options& options, const transfer
     to.photos.why = "asked for";
   } else if (!by.runs_operations()) {
     to.photos.why = "batches stay on the host";
-  } else if (!options.finish_on_device || is_mosaic(options.mix)) {
+  } else if (!options.finish_on_device) {
     to.photos.why = "pictures are finished on the host";
   } else {
     to.photos.why = "no picture that a device can decode is asked for";
@@ -154,14 +146,7 @@ finished_by finished_where(const loader_options& options, std::span<const field>
                         spelled(option_id::decode_on, "device"), " needs ", spelled(option_id::finish_on_device)),
                 option_id::finish_on_device);
   }
-  if (options.decode_on == decode_on::device && is_mosaic(options.mix)) {
-    throw error(
-        errc::usage,
-        str_cat("photo packs that are decoded on a device are finished there, and mosaics are made on the host; give ",
-                spelled(option_id::decode_on, "host"), ", or leave mosaic out"),
-        option_id::decode_on);
-  }
-  if (!has_device || !options.finish_on_device || is_mosaic(options.mix)) return finished_by::host;
+  if (!has_device || !options.finish_on_device) return finished_by::host;
   return options.decode_on == decode_on::host ? finished_by::device : finished_by::device_decoding;
 }
 

@@ -4,6 +4,7 @@
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/open_device.hpp"
 #include "stages/device/prepare_pictures.hpp"
+#include "stages/device/tile_pictures.hpp"
 #include "tests/device/simulated_cuda.hpp"
 
 #include <leat/error.hpp>
@@ -34,7 +35,8 @@ using ::testing::IsEmpty;
 /// What open_device() calls one after another, in a context of the device or to get there.
 constexpr const char* ways_to_fail[] = {
     "cuDevicePrimaryCtxRetain", "cuCtxGetCurrent",      "cuCtxPushCurrent",      "cudaThreadExchangeStreamCaptureMode",
-    "cudaGetDeviceProperties",  "load_finish_pictures", "load_prepare_pictures", "load_decode_photos"};
+    "cudaGetDeviceProperties",  "load_finish_pictures", "load_prepare_pictures", "load_decode_photos",
+    "load_tile_pictures"};
 
 class cuda_table : public ::testing::Test {
  protected:
@@ -59,6 +61,7 @@ class cuda_table : public ::testing::Test {
     const picture_batch none;
     const picture_preparation nothing;
     const photo_batch no_photos;
+    const tiled_batch no_tiles;
     std::atomic<std::uint64_t>* word = nullptr;
     around("cudaStreamCreateWithPriority", [&] { return calls.make_stream(side); });
     around("cudaMallocFromPoolAsync", [&] { return calls.take_memory(64, memory, side); });
@@ -75,6 +78,7 @@ class cuda_table : public ::testing::Test {
     around("launch_finish_pictures", [&] { return calls.launch(finish_pictures_kernel, &none, side); });
     around("launch_prepare_pictures", [&] { return calls.launch(prepare_pictures_kernel, &nothing, side); });
     around("launch_decode_photos", [&] { return calls.launch(decode_photos_kernel, &no_photos, side); });
+    around("launch_tile_pictures", [&] { return calls.launch(tile_pictures_kernel, &no_tiles, side); });
     around("cudaEventRecord", [&] { return calls.record(event, side); });
     around("cudaStreamWaitEvent", [&] { return calls.wait(side, event); });
     around("cudaStreamIsCapturing", [&] { return calls.look_at(side, told); });

@@ -247,16 +247,26 @@ TEST(loader_device, mixes_pictures_with_the_bits_of_the_host) {
   }
 }
 
-TEST(loader_device, gets_mosaics_that_the_host_has_made) {
-  const watchdog dog("mosaics for a device");
-  loader_options options = testing::small_options();
-  options.mix = mosaic(0.8);
-  const std::vector<field> fields{image("jpg").random_resized_crop(11).normalize(imagenet), label("cls")};
-  expect_finished_as_on_the_host(samples(), fields, options, 0);
-  options.device_calls = std::make_shared<simulated_device>();
-  options.decode_on = decode_on::device;
-  EXPECT_THAT(testing::message_of(errc::usage, [&] { loader(fake_dataset(samples()), options, fields); }),
-              HasSubstr("mosaics are made on the host; give loader_options::decode_on = host, or leave mosaic out"));
+TEST(loader_device, makes_mosaics_with_the_bits_of_the_host) {
+  for (const dtype type : {dtype::u8, dtype::f16, dtype::f32}) {
+    for (const layout order : {layout::nchw, layout::nhwc}) {
+      SCOPED_TRACE(std::string(name(type)) + (order == layout::nchw ? " nchw" : " nhwc"));
+      const watchdog dog("mosaics");
+      loader_options options = testing::small_options();
+      options.mix = mosaic(0.8);
+      image first = image("jpg").random_resized_crop(11).random_flip().hue({0.2, 0.2}).as(type).as(order);
+      image second = image("plain").from("jpg").longest_side(11).pad_to({.height = 11, .width = 11}).as(type).as(order);
+      if (type != dtype::u8) {
+        first = first.normalize(imagenet);
+        second = second.normalize(imagenet);
+      }
+      const std::vector<field> fields{first, second, label("cls")};
+      // Of u8 without steps of colour the tiles are moved on the host.
+      expect_finished_as_on_the_host(samples(), fields, options, type == dtype::u8 ? 2 : 4);
+      options.finish_on_device = false;
+      expect_finished_as_on_the_host(samples(), fields, options, 0);
+    }
+  }
 }
 
 // A hole that is closed on the host takes the flag of its row along.
@@ -617,6 +627,26 @@ TEST(loader_device, decodes_views_of_photo_packs_with_the_bits_of_the_host) {
   }
 }
 
+TEST(loader_device, makes_mosaics_of_photo_packs) {
+  const std::vector<testing::fake_sample> from = packed();
+  for (const dtype type : {dtype::u8, dtype::f32}) {
+    SCOPED_TRACE(std::string(name(type)));
+    const watchdog dog("mosaics of photo packs");
+    const std::vector<field> fields{coloured("jpg").as(type), image("plain").from("jpg").resize(11, 11).as(type)};
+    loader_options options = testing::small_options();
+    options.mix = mosaic(0.7);
+    const testing::seen_run wanted = testing::run_all(fake_dataset(from), options, fields);
+    options.device_calls = std::make_shared<simulated_device>();
+    options.decode_on = decode_on::device;
+    const testing::seen_run got = testing::run_all(fake_dataset(from), options, fields);
+    ASSERT_FALSE(wanted.failed) << wanted.message;
+    ASSERT_FALSE(got.failed) << got.message;
+    EXPECT_EQ(got.batches, wanted.batches);
+    EXPECT_GT(got.stats.device.photos_decoded, got.stats.samples);
+    EXPECT_EQ(got.stats.device.passes_on_device, wanted.stats.device.passes_on_host);
+  }
+}
+
 TEST(loader_device, copies_what_packs_fill_of_the_slots_of_views) {
   const watchdog dog("what views of packs fill");
   std::vector<testing::fake_sample> from(16);
@@ -873,6 +903,23 @@ TEST(loader_device, crops_and_resizes_what_nvjpeg_decodes_as_the_host_does) {
       }
     }
   }
+}
+
+TEST(loader_device, makes_mosaics_of_what_nvjpeg_decodes) {
+  const watchdog dog("mosaics by nvjpeg");
+  const auto fields = [](jpeg_decoder decoder) {
+    const image crop = image("jpg").random_resized_crop(25).random_flip().hue({0.2, 0.2}).normalize(imagenet);
+    return std::vector<field>{crop.decoder(decoder).decimate(false), label("cls")};
+  };
+  loader_options options = testing::small_options();
+  options.mix = mosaic(0.7);
+  const seen_pixels wanted = see_pixels(jpegs(), options, fields(jpeg_decoder::turbo));
+  const seen_pixels got =
+      see_pixels(jpegs(), options, fields(jpeg_decoder::nvjpeg), std::make_shared<simulated_device>());
+  ASSERT_FALSE(wanted.failed) << wanted.message;
+  ASSERT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.all, wanted.all);
+  EXPECT_GT(got.stats.device.jpegs_decoded, 0U);
 }
 
 // More than there are decoded at a time, beside packs that the device decodes too.

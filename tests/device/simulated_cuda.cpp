@@ -4,6 +4,7 @@
 #include "stages/device/driver_cuda.hpp"
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/prepare_pictures.hpp"
+#include "stages/device/tile_pictures.hpp"
 
 #include <cuda.h>
 
@@ -631,6 +632,14 @@ int load_decode_photos() noexcept {
 }
 int launch_decode_photos(const photo_batch&, stream) noexcept {
   call made("launch_decode_photos");
+  return made.run([] { return cudaSuccess; });
+}
+int load_tile_pictures() noexcept {
+  call made("load_tile_pictures");
+  return made.run([] { return cudaSuccess; });
+}
+int launch_tile_pictures(const tiled_batch&, stream) noexcept {
+  call made("launch_tile_pictures");
   return made.run([] { return cudaSuccess; });
 }
 

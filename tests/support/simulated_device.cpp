@@ -3,6 +3,7 @@
 #include "base/clock.hpp"
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/prepare_pictures.hpp"
+#include "stages/device/tile_pictures.hpp"
 #include "stages/pixels/picture_decoder.hpp"
 
 #include <pthread.h>
@@ -548,6 +549,15 @@ void simulated_device::require_memory_of(const stages::device_kernel& kernel, co
       require_mine(pictures.made, elements, "a kernel writes pixels to what is not the device's memory");
       require_mine(pictures.between, 2 * elements, "a kernel writes sums to what is not the device's memory");
     }
+  }
+  if (&kernel == &stages::tile_pictures_kernel) {
+    const auto& pictures = *static_cast<const stages::tiled_batch*>(arguments);
+    const std::size_t bytes = std::size_t{pictures.rows} * pictures.planes * pictures.height * pictures.width *
+                              pictures.units * pictures.unit_bytes;
+    require_mine(pictures.from, bytes, "a kernel reads rows that are not the device's memory");
+    require_mine(pictures.to, bytes, "a kernel writes mosaics to what is not the device's memory");
+    require_mine(pictures.tiles, pictures.rows * sizeof *pictures.tiles,
+                 "a kernel reads tiles from what is not the device's memory");
   }
   if (&kernel != &stages::finish_pictures_kernel) return;
   const auto& pictures = *static_cast<const stages::picture_batch*>(arguments);
