@@ -10,7 +10,7 @@
 // figure. Before anything is measured, each operation is compared with its plain loop: within one level.
 //
 // --device: passes of 640 draws, to a row of u8 and, for a device, its record. In turns: all by the host; the host up to the last warp, as it
-// was before devices did them; and as it is. No device is there, and none is needed.
+// was before devices did them; and as it is. A view of DINO's is 96 x 96. No device is there, and none is needed.
 #include "stages/device/write_program.hpp"
 #include "stages/pixels/row_writer.hpp"
 #include "tests/support/make_picture.hpp"
@@ -135,12 +135,12 @@ class measured {
   std::vector<std::byte> row_;
 };
 
-// Lines of three planes, as the resampler gives them.
-std::vector<std::uint8_t> lines_of(const picture_values& interleaved) {
-  std::vector<std::uint8_t> planar(picture_bytes);
-  for (std::size_t y = 0; y < side; ++y) {
-    for (std::size_t x = 0; x < side; ++x) {
-      for (std::size_t c = 0; c < 3; ++c) planar[(y * 3 + c) * side + x] = interleaved[(y * side + x) * 3 + c];
+// Lines of three planes, as the resampler gives them: of a corner of the picture.
+std::vector<std::uint8_t> lines_of(const picture_values& interleaved, std::size_t of_side = side) {
+  std::vector<std::uint8_t> planar(of_side * of_side * 3);
+  for (std::size_t y = 0; y < of_side; ++y) {
+    for (std::size_t x = 0; x < of_side; ++x) {
+      for (std::size_t c = 0; c < 3; ++c) planar[(y * 3 + c) * of_side + x] = interleaved[(y * side + x) * 3 + c];
     }
   }
   return planar;
@@ -221,11 +221,12 @@ int run(const std::string& file, std::size_t rounds, bool json, bool with_plain,
 /// A chain's rows, of which a device does some passes.
 class shared_rows {
  public:
-  explicit shared_rows(const char* steps)
-      : chain_(parse_transforms(std::string("center_crop(224) ") + steps)),
+  shared_rows(const char* steps, int of_side)
+      : side_(of_side),
+        chain_(parse_transforms("center_crop(" + std::to_string(of_side) + ") " + steps)),
         layout_(stages::layout_of(chain_)),
         record_(layout_.record_bytes) {
-    row_.resize(picture_bytes);
+    row_.resize(static_cast<std::size_t>(of_side) * static_cast<std::size_t>(of_side) * 3);
   }
 
   [[nodiscard]] pixels::recipe draw(std::uint64_t number) const {
@@ -239,14 +240,16 @@ class shared_rows {
     own.count = here;
     arena_.end();
     arena_.begin();
-    pixels::row_writer writer(how_, &own, side, side, row_.data());
+    pixels::row_writer writer(how_, &own, side_, side_, row_.data());
     if (!arena_.reserve(writer.scratch_bytes()) || !writer.start(arena_)) std::exit(1);
-    for (int y = 0; y < side; ++y) writer.take(planar.data() + static_cast<std::size_t>(y) * side * 3, y);
+    const std::size_t line = row_.size() / static_cast<std::size_t>(side_);
+    for (int y = 0; y < side_; ++y) writer.take(planar.data() + static_cast<std::size_t>(y) * line, y);
     if (!writer.finish()) std::exit(1);
     if (has_device) stages::write_program(layout_, drawn, here, false, record_);
   }
 
  private:
+  const int side_;
   const pixels::pipeline chain_;
   const stages::program_layout layout_;
   const pixels::store how_ = pixels::store::from(dtype::u8, layout::nhwc, std::nullopt);
@@ -262,14 +265,38 @@ std::size_t up_to_last_warp(const pixels::recipe& drawn) {
   return count;
 }
 
+struct shared_chain {
+  const char* name;
+  const char* steps;
+  int of_side = side;
+};
+
+// Of DINO (Caron et al., ICCV 2021) the two global views and a local one.
+constexpr shared_chain shared_chains[] = {
+    {"rand_augment(2, 9)", "rand_augment(2, 9)"},
+    {"trivial_augment", "trivial_augment"},
+    {"auto_augment", "auto_augment"},
+    {"timm_rand_augment(9, 2, 0.5)", "timm_rand_augment(9, 2, 0.5)"},
+    {"rotate(-30..30, bilinear)", "rotate(-30..30, bilinear)"},
+    {"perspective(0.5)", "perspective(0.5)"},
+    {"DINO, first view of 224",
+     "random_apply(0.8, color_jitter(0.4, 0.4, 0.2, 0.1)) random_apply(0.2, grayscale) gaussian_blur(23, 0.1..2)"},
+    {"DINO, second view of 224",
+     "random_apply(0.8, color_jitter(0.4, 0.4, 0.2, 0.1)) random_apply(0.2, grayscale) "
+     "random_apply(0.1, gaussian_blur(23, 0.1..2)) random_apply(0.2, solarize(128))"},
+    {"DINO, a view of 96",
+     "random_apply(0.8, color_jitter(0.4, 0.4, 0.2, 0.1)) random_apply(0.2, grayscale) "
+     "random_apply(0.5, gaussian_blur(23, 0.1..2))",
+     96}};
+
 int run_beside_device(const std::string& file, std::size_t rounds, bool toy) {
-  std::vector<picture_values> planar;
-  for (const picture_values& each : file.empty() ? make_pictures(toy ? 2 : 64) : read_pictures(file)) {
-    planar.push_back(lines_of(each));
-  }
-  for (const char* const steps : {"rand_augment(2, 9)", "trivial_augment", "auto_augment",
-                                  "timm_rand_augment(9, 2, 0.5)", "rotate(-30..30, bilinear)", "perspective(0.5)"}) {
-    shared_rows rows(steps);
+  const std::vector<picture_values> pictures = file.empty() ? make_pictures(toy ? 2 : 64) : read_pictures(file);
+  for (const shared_chain& chain : shared_chains) {
+    std::vector<picture_values> planar;
+    for (const picture_values& each : pictures) {
+      planar.push_back(lines_of(each, static_cast<std::size_t>(chain.of_side)));
+    }
+    shared_rows rows(chain.steps, chain.of_side);
     const std::size_t draws = toy ? 20 : 640;
     std::size_t passes = 0;
     std::size_t on_device[2] = {};
@@ -287,7 +314,7 @@ int run_beside_device(const std::string& file, std::size_t rounds, bool toy) {
         if (round > 0) us[way].push_back((cpu_s() - begin) * 1e6 / static_cast<double>(draws));
       }
     }
-    std::printf("%-28s", steps);
+    std::printf("%-28s", chain.name);
     for (std::size_t way = 0; way < 3; ++way) {
       const figure told = figure_of(us[way]);
       std::printf("  %7.1f us (%.1f to %.1f)", told.median, told.lowest, told.highest);
