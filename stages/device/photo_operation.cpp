@@ -176,4 +176,11 @@ void photo_operation::make_row(std::span<const std::byte* const> from, std::uint
   finish_->make_row(made, 0, to, behind);
 }
 
+bool photo_operation::is_like(const device_operation& other) const noexcept {
+  const auto* const by = dynamic_cast<const photo_operation*>(&other);
+  if (by == nullptr || finish_.has_value() != by->finish_.has_value()) return false;
+  return jpegs_ == by->jpegs_ && height_ == by->height_ && width_ == by->width_ && order_ == by->order_ &&
+         (!finish_ || finish_->is_like(*by->finish_));
+}
+
 }  // namespace leat::stages

@@ -2,6 +2,7 @@
 // those what the trainer asked for. Where nvJPEG was asked for, slots may be JPEG files, too, whose pixels are nvJPEG's own.
 #pragma once
 
+#include "stages/batch/alike_operation.hpp"
 #include "stages/batch/device_operation.hpp"
 #include "stages/batch/kept_pack.hpp"
 #include "stages/device/device.hpp"
@@ -17,7 +18,7 @@
 namespace leat::stages {
 
 /// Operands: slots [rows] (photo_batch.hpp), and behind it those of picture_operation, where pictures are finished.
-class photo_operation final : public device_operation, public keeping_operation {
+class photo_operation final : public device_operation, public keeping_operation, public alike_operation {
  public:
   /// Rows of u8.
   ///   jpegs   slots may be JPEG files: device_calls::prepare_jpegs() comes before the first launch, and make_row() knows none of them
@@ -42,6 +43,7 @@ class photo_operation final : public device_operation, public keeping_operation 
   [[nodiscard]] std::size_t make_row_bytes() const noexcept override;
   void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to,
                 std::byte* scratch) const noexcept override;
+  [[nodiscard]] bool is_like(const device_operation& other) const noexcept override;
 
  private:
   [[nodiscard]] failed_call decode_jpegs(device_calls& calls, const std::byte* slots, std::byte* scratch,

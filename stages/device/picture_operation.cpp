@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 
 namespace leat::stages {
 namespace {
@@ -97,6 +98,15 @@ void picture_operation::make_row(std::span<const std::byte* const> from, std::ui
   prepare_pictures(prepared);
   take_prepared(prepared, pictures);
   finish_picture(pictures, 0, to);
+}
+
+bool picture_operation::is_like(const device_operation& other) const noexcept {
+  const auto* const by = dynamic_cast<const picture_operation*>(&other);
+  if (by == nullptr) return false;
+  const picture_batch& its = by->how_;
+  return how_.height == its.height && how_.width == its.width && how_.type == its.type && how_.order == its.order &&
+         std::equal(std::begin(how_.scale), std::end(how_.scale), its.scale) &&
+         std::equal(std::begin(how_.bias), std::end(how_.bias), its.bias) && programs_ == by->programs_;
 }
 
 }  // namespace leat::stages

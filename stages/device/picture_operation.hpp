@@ -2,6 +2,7 @@
 // asked for.
 #pragma once
 
+#include "stages/batch/alike_operation.hpp"
 #include "stages/batch/device_operation.hpp"
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/prepare_pictures.hpp"
@@ -14,7 +15,7 @@ namespace leat::stages {
 
 /// Operands: u8 [rows, height, width, 3]; u8 [rows], not 0 where a row is to be mirrored, or, where there are programs, the records
 /// [rows, record_bytes]; mix_row [rows], if there is a third.
-class picture_operation final : public device_operation {
+class picture_operation final : public device_operation, public alike_operation {
  public:
   /// `how`: all but rows, memory and programs.
   explicit picture_operation(const picture_batch& how, const std::optional<program_layout>& programs = std::nullopt);
@@ -27,6 +28,7 @@ class picture_operation final : public device_operation {
   [[nodiscard]] std::size_t make_row_bytes() const noexcept override { return scratch_bytes(1); }
   void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to,
                 std::byte* scratch) const noexcept override;
+  [[nodiscard]] bool is_like(const device_operation& other) const noexcept override;
 
  private:
   [[nodiscard]] std::size_t noise_bytes(std::uint32_t rows) const noexcept;

@@ -27,6 +27,8 @@ struct program_layout {
   bool looks_at_neighbours = false;
   std::array<float, 3> erased = {};
   std::uint32_t noise_values = 0;
+
+  friend bool operator==(const program_layout&, const program_layout&) = default;
 };
 
 [[nodiscard]] program_layout layout_of(const pixels::pipeline& steps);

@@ -16,7 +16,7 @@ namespace leat::stages {
 
 /// Binds the fields, whose rows are to be alike.
 ///   name       of the output
-///   finished   as field_model::bind() has it; not by the host only where a device does to all of them the same: fields of one image
+///   finished   as field_model::bind() has it. add_slots() takes those that a device does the same to, as it does to fields of one image
 ///   throws     error{errc::usage} where they are not; error{errc::unsupported} for rows of too many axes
 [[nodiscard]] std::vector<std::unique_ptr<field_program>> bind_slots(const std::string& name,
                                                                      const std::vector<field>& fields,

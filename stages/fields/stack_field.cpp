@@ -2,6 +2,7 @@
 #include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
+#include "stages/batch/alike_operation.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/device/slots_operation.hpp"
 #include "stages/fields/bind.hpp"
@@ -170,6 +171,18 @@ void add_slots(const std::string& name, std::vector<std::unique_ptr<field_progra
 
 namespace {
 
+// Whether one operation can make the rows of all.
+bool are_made_alike(const std::vector<std::unique_ptr<field_program>>& slots) {
+  const auto made_by = [](const auto& slot) { return slot->outputs().front().made_by.get(); };
+  const device_operation* const first = made_by(slots.front());
+  const auto* const alike = dynamic_cast<const alike_operation*>(first);
+  return std::all_of(slots.begin(), slots.end(), [&](const auto& slot) {
+    const device_operation* const by = made_by(slot);
+    if (by == nullptr || first == nullptr) return by == first;
+    return alike != nullptr && alike->is_like(*by) && !by->reads_host();
+  });
+}
+
 class stack_model final : public field_model {
  public:
   stack_model(std::string name, std::vector<field> fields) : name_(std::move(name)), fields_(std::move(fields)) {}
@@ -182,9 +195,11 @@ class stack_model final : public field_model {
       each.model().describe(out);
     }
   }
-  void bind(const datasets::dataset_model& dataset, finished_by,
+  void bind(const datasets::dataset_model& dataset, finished_by finished,
             std::vector<std::unique_ptr<field_program>>& out) const override {
-    add_slots(name_, bind_slots(name_, fields_, dataset, finished_by::host), out);
+    auto slots = bind_slots(name_, fields_, dataset, finished);
+    if (!are_made_alike(slots)) slots = bind_slots(name_, fields_, dataset, finished_by::host);
+    add_slots(name_, std::move(slots), out);
   }
 
  private:

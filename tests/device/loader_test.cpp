@@ -558,6 +558,30 @@ TEST(loader_device, finishes_clips_with_the_bits_of_the_host) {
   }
 }
 
+// One operation makes all of a stack where it does the same to all: otherwise the host does.
+TEST(loader_device, finishes_stacks_of_pictures_that_are_made_alike) {
+  const watchdog dog("stacks");
+  const image first = coloured("first").normalize(imagenet);
+  const image second = image("second").from("jpg").random_resized_crop(11).normalize(imagenet);
+  const image third = image("third").from("jpg").resize(11, 11).normalize(imagenet);
+  expect_slots_finished_as_on_the_host(
+      samples(), {stack{"alike", {second, third, second}}, stack{"steps", {first, first.from("jpg")}}}, 1 + 2);
+  const std::vector<std::vector<field>> others{
+      {first, second}, {second, image("plain").from("jpg").resize(11, 11)}, {label("cls"), label("cls")}};
+  for (const std::vector<field>& each : others) {
+    expect_finished_as_on_the_host(samples(), {stack{"others", each}}, testing::small_options(), 0);
+  }
+  const std::vector<testing::fake_sample> from = packed();
+  const std::vector<field> packs{stack{"alike", {second, third}}, stack{"others", {first, second}}};
+  const testing::seen_run wanted = testing::run_all(fake_dataset(from), testing::small_options(), packs);
+  const testing::seen_run got =
+      testing::run_all(fake_dataset(from), photos_on(std::make_shared<simulated_device>()), packs);
+  ASSERT_FALSE(got.failed) << got.message;
+  EXPECT_EQ(got.batches, wanted.batches);
+  EXPECT_GT(got.stats.device.photos_decoded, got.stats.samples);
+  EXPECT_LE(got.stats.device.photos_decoded, 2 * got.stats.samples) << "those of the first stack";
+}
+
 // Rows that are left of a batch, and a view of which some are edited.
 TEST(loader_device, finishes_what_is_left_of_views) {
   const watchdog dog("views that are left");
