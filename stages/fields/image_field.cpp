@@ -411,8 +411,9 @@ class image_program final : public field_program,
     if (nvjpeg_ && what == pixels::format::jpeg) {
       left.decoding = leave_jpeg(own, input, rows, left);
     } else if (leaves_packs_ && left.is_pack) {
-      left.decoding = (carries_packs_.load(std::memory_order_relaxed) && leave_pack(own, input, rows, slot_rows::all, left)) ||
-                      leave_pack(own, input, rows, slot_rows::decoded, left);
+      left.decoding =
+          (carries_packs_.load(std::memory_order_relaxed) && leave_pack(own, input, rows, slot_rows::all, left)) ||
+          leave_pack(own, input, rows, slot_rows::decoded, left);
     }
     return left;
   }
