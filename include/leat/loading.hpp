@@ -214,10 +214,10 @@ struct loader_options {
   std::size_t device_bytes_max = 0;
   /// Device memory for rows that need not be loaded again, in bytes: 8_GiB. Rows that are the same bytes in every epoch
   /// stay there once they were delivered: they are not read, decoded or copied from the host any more. Of photo packs
-  /// that a device decodes (decode_on, without digests) the pack stays, whatever is drawn: only its row of the batch is
-  /// planned. Rows stay until the loader ends; those that do not fit are read in every epoch. Taken at the start, no more
+  /// that a device decodes (decode_on, without digests) the pack stays, whatever is drawn, if its slot has room for it
+  /// whole. Rows stay until the loader ends; those that do not fit are read in every epoch. Taken at the start, no more
   /// than all rows need, and of device_bytes_max what batches leave. No row stays where something else is drawn, has any
-  /// length, is mixed, or is made by your function: stats().device.cache says why, and plan() how many rows fit. 250
+  /// length, is mixed on the host, or made by your function: stats().device.cache says why, plan() how many rows fit. 250
   /// bytes of host memory for each row, and a pack's head (1 to 2 KB), are not in host_bytes_max. 0 (default): none.
   std::size_t device_cache = 0;
   /// true (default): float pictures are copied to the device as u8, and a kernel normalises, mirrors and lays them

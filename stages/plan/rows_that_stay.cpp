@@ -45,6 +45,20 @@ std::string why_not(const field_program& program) {
   return program.finishes() ? str_cat("'", name, "' is made of the whole batch") : std::string();
 }
 
+// What mixing adds is made anew each time. What it reads has to be on the host then, and what it mixes on the device.
+std::string why_mixed_not(const run_spec& run, const loader_options& options) {
+  if (options.mix.what == batch_mix::kind::none) return {};
+  if (options.mix.what == batch_mix::kind::mosaic) return "mosaics are made on the host";
+  if (options.digests) return "digests of mixed rows are made on the host";
+  for (const batch_layout::output_place& each : run.layout()->outputs()) {
+    const bool is_read = each.spec.label && each.row_bytes > short_row_bytes_max;
+    if (is_read || (each.spec.axes && each.spec.made_by == nullptr)) {
+      return str_cat("'", each.spec.name, "' is mixed on the host");
+    }
+  }
+  return {};
+}
+
 // Null where it is not drawn, or where packs are not what it is made of on the device.
 keeping_program* packs_of(field_program& program) {
   const std::optional<decodes_left> left = program.decodes_left_to_device();
@@ -67,7 +81,7 @@ std::shared_ptr<const cache_needs> cache_needs_of(const run_spec& run, const loa
     needs.why_not = std::move(why);
     return std::make_shared<const cache_needs>(std::move(needs));
   };
-  if (options.mix.what != batch_mix::kind::none) return refuse("rows are mixed");
+  if (std::string why = why_mixed_not(run, options); !why.empty()) return refuse(std::move(why));
   if (run.packing() != nullptr) return refuse("rows are packed");
   if (draws_windows(dataset)) return refuse("windows begin elsewhere in each epoch, unless they are tiled");
   std::size_t packs = 0;

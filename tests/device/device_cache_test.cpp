@@ -16,6 +16,7 @@
 #include "tests/support/watchdog.hpp"
 
 #include <leat/loading.hpp>
+#include <leat/mosaic.hpp>
 #include <leat/open.hpp>
 #include <leat/open_tokens.hpp>
 #include <leat/photo_pack.hpp>
@@ -32,7 +33,8 @@
 #include <utility>
 #include <vector>
 
-namespace leat {
+// Of its own, as the names of other files of this folder are alike.
+namespace leat::device_cache_tests {
 namespace {
 
 using testing::execution;
@@ -438,8 +440,13 @@ TEST(device_cache, is_off_with_the_reason_where_rows_are_not_the_same_in_every_e
   }
   loader_options mixed = options_on(std::make_shared<simulated_device>(), roomy);
   mixed.mix = mixup(0.5);
-  EXPECT_EQ(run_both(fake_dataset(from), mixed, {small_picture().normalize(imagenet)}).got.stats.device.cache.why,
-            "rows are mixed");
+  const std::vector<field> floats = {small_picture().normalize(imagenet), label("cls")};
+  EXPECT_EQ(run_both(fake_dataset(from), mixed, floats).got.stats.device.cache.why,
+            "digests of mixed rows are made on the host");
+  mixed.digests = mixed.finish_on_device = false;
+  EXPECT_EQ(loader(fake_dataset(from), mixed, floats).stats().device.cache.why, "'jpg' is mixed on the host");
+  mixed.mix = mosaic(0.5);
+  EXPECT_EQ(loader(fake_dataset(from), mixed, floats).stats().device.cache.why, "mosaics are made on the host");
   loader_options nvjpeg = options_on(std::make_shared<simulated_device>(), roomy);
   nvjpeg.digests = false;
   loader by_nvjpeg(fake_dataset(from), nvjpeg, small_picture().decoder(jpeg_decoder::nvjpeg));
@@ -539,6 +546,24 @@ TEST(device_cache, keeps_photo_packs_whatever_is_drawn_of_them) {
       EXPECT_LE(got.stats.bytes_read * 2, wanted.stats.bytes_read);
       EXPECT_GE(told.photos_decoded, 4 * samples_count) << "of those that are drawn each";
       EXPECT_EQ(told.photos_on_host, 0U);
+    }
+  }
+}
+
+// By the kernel that finishes pictures; partners and weights are made anew in each epoch.
+TEST(device_cache, keeps_what_a_device_mixes) {
+  for (const batch_mix& how : {mixup(0.6), cutmix()}) {
+    for (const bool drawn : {true, false}) {
+      const watchdog dog("mixed rows that stay");
+      const fake_dataset set(drawn ? packs(samples_count) : samples());
+      const std::vector<field> fields = {drawn ? drawn_picture() : small_picture().normalize(imagenet), label("cls")};
+      loader_options options = photo_options();
+      options.mix = how;
+      const seen_pixels wanted = see_pixels(set, options, fields, 0);
+      const seen_pixels got = see_pixels(set, options, fields, roomy);
+      EXPECT_EQ(got.all, wanted.all);
+      EXPECT_EQ(got.stats.device.cached_rows, samples_count);
+      EXPECT_GT(got.stats.device.rows_from_cache, 2 * samples_count);
     }
   }
 }
@@ -734,4 +759,4 @@ TEST(device_cache, makes_a_batch_again_from_the_files) {
 }
 
 }  // namespace
-}  // namespace leat
+}  // namespace leat::device_cache_tests
