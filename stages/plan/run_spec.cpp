@@ -299,7 +299,11 @@ void run_spec::pick_rows(std::uint32_t epoch, std::uint64_t index, std::vector<p
   const std::uint32_t end = world_.row_end(of_all);
   rows.resize(end - begin);
   if (begin != end) order_->picks(epoch, index, begin, end, rows);
-  for (std::uint32_t row = begin; row < end; ++row) check(rows[row - begin], epoch, index, row, "row");
+  const std::uint64_t samples = dataset().size();
+  for (std::uint32_t row = begin; row < end; ++row) {
+    const pick& chosen = rows[row - begin];
+    if (chosen.sample >= samples || chosen.draw >= draws_end) check(chosen, epoch, index, row, "row");
+  }
 }
 
 void run_spec::pick_rows(batch_plan& plan) const {

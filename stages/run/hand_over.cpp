@@ -158,6 +158,7 @@ void hand_over::judge_staleness(batch_in_flight& batch) noexcept {
 void hand_over::settle(batch_in_flight& batch) {
   if (flags_.stopping()) return;
   if (flags_.is_skipped(batch.plan.epoch)) return drop(batch);
+  batch.outgoing = {};
   const auto end = batch.samples.begin() + batch.rows();
   if (std::any_of(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.lacks_bytes; })) {
     return children_->spawn(read_lacking(batch));
@@ -192,6 +193,7 @@ void hand_over::settle(batch_in_flight& batch) {
       return fail(batch, errc::corrupt, str_cat("corrupt sample ", sample_text(what), remedy));
     }
   }
+  note_quarantined(batch);
   collate_and_send(batch);
 }
 
@@ -219,11 +221,8 @@ asio::awaitable<void> hand_over::read_lacking(batch_in_flight& batch) {
   co_await reads_->issue(batch, rows, *children_);
 }
 
-void hand_over::collate_and_send(batch_in_flight& batch) {
+void hand_over::note_quarantined(batch_in_flight& batch) {
   delivery_item& item = batch.outgoing;
-  item = {};
-  item.epoch = batch.plan.epoch;
-  item.index = batch.plan.index;
   const std::string_view action = options_.on_corrupt == corrupt_policy::skip ? "skipped" : "substituted";
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     const sample_in_flight& sample = batch.samples[row];
@@ -232,7 +231,12 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
     if (sample.trouble->substitute) ++item.substituted;
     item.journal.push_back(describe(batch, sample, action));
   }
+}
 
+void hand_over::collate_and_send(batch_in_flight& batch) {
+  delivery_item& item = batch.outgoing;
+  item.epoch = batch.plan.epoch;
+  item.index = batch.plan.index;
   const std::uint64_t begin_ns = now_ns();
   item.finished = collate(batch, run_.layout(), options_.digests, options_.names);
   item.finished->returns_to = transfer_;

@@ -88,6 +88,8 @@ class hand_over {
   void settle(batch_in_flight& batch);
   boost::asio::awaitable<void> read_substitutes(batch_in_flight& batch);
   boost::asio::awaitable<void> read_lacking(batch_in_flight& batch);
+  /// In what is handed over.
+  void note_quarantined(batch_in_flight& batch);
   void collate_and_send(batch_in_flight& batch);
   void fail(batch_in_flight& batch, errc kind, const std::string& reason);
   void send(batch_in_flight& batch) noexcept;
