@@ -532,7 +532,7 @@ class stack {
 ///     views(image{}.random_resized_crop(96, {0.05, 0.4}).random_flip().normalize(imagenet), 8, "local")
 ///
 ///   output   `name`: [rows, count, 3, height, width], of the picture's dtype and layout. View k holds the bytes of
-///            image{...}.together("name/k"). Finished on the host
+///            image{...}.together("name/k")
 ///   throws   error{errc::usage}: a count outside 1 to 256; (when the loader is built) jpeg_decoder::nvjpeg; rows that are
 ///            mixed (loader_options::mix)
 [[nodiscard]] field views(const image& of, int count, std::string name);
@@ -543,7 +543,7 @@ class stack {
 ///     ten_crop(image{}.resize(256).normalize(imagenet), 224)
 ///
 ///   output   the picture's name: [rows, 5 or 10, 3, size, size]. Steps of colour are done in each crop. Where the picture
-///            is smaller than a crop it is padded, as by center_crop; torchvision has an error. Finished on the host
+///            is smaller than a crop it is padded, as by center_crop; torchvision has an error
 ///   throws   as views()
 [[nodiscard]] field five_crop(const image& of, int size);
 [[nodiscard]] field ten_crop(const image& of, int size);

@@ -9,14 +9,14 @@
 namespace leat::stages {
 namespace {
 
-constexpr unsigned threads_per_block = 256;
-constexpr unsigned grid_rows_max = 65535;
+constexpr unsigned tile_threads = 256;
+constexpr unsigned tile_grid_rows_max = 65535;
 
 template <class Unit>
-__global__ void __launch_bounds__(threads_per_block) tile_units(const __grid_constant__ tiled_batch pictures) {
+__global__ void __launch_bounds__(tile_threads) tile_units(const __grid_constant__ tiled_batch pictures) {
   const unsigned plane = pictures.height * pictures.width;
   const unsigned row_units = pictures.planes * plane * pictures.units;
-  const unsigned at = blockIdx.x * threads_per_block + threadIdx.x;
+  const unsigned at = blockIdx.x * tile_threads + threadIdx.x;
   if (at >= row_units) return;
   const unsigned pixel = at / pictures.units;
   const unsigned unit = at - pixel * pictures.units;
@@ -38,9 +38,9 @@ template <class Unit>
 int launch_tiles(const tiled_batch& pictures, stream in) {
   const std::size_t threads = std::size_t{pictures.planes} * pictures.height * pictures.width * pictures.units;
   cudaLaunchConfig_t how{};
-  how.gridDim.x = static_cast<unsigned>((threads + threads_per_block - 1) / threads_per_block);
-  how.gridDim.y = pictures.rows < grid_rows_max ? pictures.rows : grid_rows_max;
-  how.blockDim.x = threads_per_block;
+  how.gridDim.x = static_cast<unsigned>((threads + tile_threads - 1) / tile_threads);
+  how.gridDim.y = pictures.rows < tile_grid_rows_max ? pictures.rows : tile_grid_rows_max;
+  how.blockDim.x = tile_threads;
   how.stream = in.handle();
   return static_cast<int>(cudaLaunchKernelEx(&how, &tile_units<Unit>, pictures));
 }

@@ -18,8 +18,8 @@ namespace leat::stages {
 namespace {
 
 /// Memory of whole words, as the largest element wants it.
-struct some_bytes {
-  explicit some_bytes(std::size_t size) : words(size / 4 + 1, 0xA5A5A5A5), bytes(size) {}
+struct tiled_bytes {
+  explicit tiled_bytes(std::size_t size) : words(size / 4 + 1, 0xA5A5A5A5), bytes(size) {}
   [[nodiscard]] std::byte* data() { return reinterpret_cast<std::byte*>(words.data()); }
   [[nodiscard]] std::vector<std::byte> copy() { return {data(), data() + bytes}; }
 
@@ -27,16 +27,16 @@ struct some_bytes {
   std::size_t bytes;
 };
 
-std::int32_t below(testing::seeded_random& random, std::uint32_t end) {
+std::int32_t int_below(testing::seeded_random& random, std::uint32_t end) {
   return static_cast<std::int32_t>(random.below(end));
 }
 
-std::size_t row_bytes_of(const tiled_batch& how) {
+std::size_t tiled_row_bytes(const tiled_batch& how) {
   return std::size_t{how.planes} * how.height * how.width * how.units * how.unit_bytes;
 }
 
-std::vector<std::byte> by_definition(const tiled_batch& of) {
-  std::vector<std::byte> made(of.rows * row_bytes_of(of));
+std::vector<std::byte> tiled_by_definition(const tiled_batch& of) {
+  std::vector<std::byte> made(of.rows * tiled_row_bytes(of));
   const std::size_t pixel = std::size_t{of.units} * of.unit_bytes;
   const auto at = [&](std::size_t row, std::size_t plane, std::int64_t x, std::int64_t y) {
     return (((row * of.planes + plane) * of.height + static_cast<std::size_t>(y)) * of.width +
@@ -85,26 +85,26 @@ TEST(tile_pictures, show_the_pixels_of_four_rows_whatever_their_elements) {
               .y = static_cast<std::int32_t>(batch.height),
               .padding = {}};
       if (random.below(4) == 0) continue;  // no mosaic
-      each.x = below(random, batch.width);
-      each.y = below(random, batch.height);
+      each.x = int_below(random, batch.width);
+      each.y = int_below(random, batch.height);
       for (std::size_t k = 0; k < 4; ++k) {
         each.row[k] = static_cast<std::uint32_t>(random.below(batch.rows));
         // From beyond one edge to beyond the other.
-        each.dx[k] = below(random, 2 * batch.width + 1) - static_cast<std::int32_t>(batch.width);
-        each.dy[k] = below(random, 2 * batch.height + 1) - static_cast<std::int32_t>(batch.height);
+        each.dx[k] = int_below(random, 2 * batch.width + 1) - static_cast<std::int32_t>(batch.width);
+        each.dy[k] = int_below(random, 2 * batch.height + 1) - static_cast<std::int32_t>(batch.height);
       }
     }
-    some_bytes from(batch.rows * row_bytes_of(batch));
+    tiled_bytes from(batch.rows * tiled_row_bytes(batch));
     testing::fill_seeded(seed, 0, {from.data(), from.bytes});
     batch.from = from.data();
     batch.tiles = tiles.data();
-    const std::vector<std::byte> expected = by_definition(batch);
+    const std::vector<std::byte> expected = tiled_by_definition(batch);
 
-    some_bytes on_host(from.bytes);
+    tiled_bytes on_host(from.bytes);
     batch.to = on_host.data();
     tile_pictures_kernel.run_on_host(&batch);
     EXPECT_EQ(on_host.copy(), expected);
-    some_bytes on_device(from.bytes);
+    tiled_bytes on_device(from.bytes);
     batch.to = on_device.data();
     const std::size_t before = emulated_launches;
     ASSERT_EQ(launch_tile_pictures(batch, {}), 0);
