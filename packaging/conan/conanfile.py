@@ -1,8 +1,13 @@
 """leat as a package of Conan 2, built with the libraries of the distribution:
 
-    conan create packaging/conan
+    conan create packaging/conan -s compiler.cppstd=20
 
-They are not packages of Conan: leat would then be a build of its own with each version of each. What is missing is named, or installed
+Where the profile's compiler is older than GCC 13 and clang 17, as on Debian 12, it has to be another one:
+
+    conan create packaging/conan -s compiler.cppstd=20 -s compiler=clang -s compiler.version=19 \\
+      -c tools.build:compiler_executables='{"c": "clang-19", "cpp": "clang++-19"}'
+
+The libraries are not packages of Conan: leat would then be a build of its own with each version of each. What is missing is named, or installed
 with -c tools.system.package_manager:mode=install.
 """
 
@@ -14,6 +19,7 @@ from conan.errors import ConanInvalidConfiguration
 from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeToolchain
 from conan.tools.files import copy, load
+from conan.tools.scm import Version
 from conan.tools.system.package_manager import Apt
 
 
@@ -47,6 +53,12 @@ class Leat(ConanFile):
         if self.settings.os != "Linux":
             raise ConanInvalidConfiguration("leat reads by io_uring: it is for Linux")
         check_min_cppstd(self, 20)
+        # Before anything is built; CMake refuses them as well (cmake/refused.cmake).
+        compiler = str(self.settings.compiler)
+        oldest = {"gcc": "13", "clang": "17"}.get(compiler)
+        if oldest is None or Version(self.settings.compiler.version) < oldest:
+            raise ConanInvalidConfiguration(f"leat needs GCC 13, clang 17, or newer, and not {compiler} {self.settings.compiler.version}: "
+                                            "-s compiler=clang -s compiler.version=19, for example, as the recipe says")
 
     def system_requirements(self):
         apt = Apt(self)
