@@ -103,7 +103,7 @@ void batch_in_flight::take_substitute(std::uint32_t row, const pick& substitute)
 }
 
 void batch_in_flight::take_again(std::uint32_t row) {
-  samples[row].held = nullptr;
+  on_device[row] = {};
   begin_again(row);
 }
 

@@ -199,6 +199,8 @@ struct sample_in_flight final : async::job {
   [[nodiscard]] bool quarantined() const noexcept { return trouble != nullptr && trouble->quarantined; }
   /// One read, and nothing else.
   [[nodiscard]] inline bool needs_one_read() const noexcept;
+  /// The device has its row, or its packs: nothing is read. Null: it has not.
+  [[nodiscard]] inline const held_row* held() const noexcept;
   [[nodiscard]] bool out_of_memory() const noexcept { return trouble != nullptr && trouble->out_of_memory; }
   [[nodiscard]] bool threw() const noexcept { return trouble != nullptr && trouble->failure != nullptr; }
   /// The pick that the sampler gave; and the pick that lies in the row, another one after a substitution.
@@ -209,7 +211,7 @@ struct sample_in_flight final : async::job {
 
   /// Nothing is read for it yet.
   void begin_reads() {
-    corrupt = lacks_bytes = false;
+    corrupt = false;
     reads.clear();
     fetched.reset();
     reads_missing.store(0, std::memory_order_relaxed);
@@ -229,8 +231,6 @@ struct sample_in_flight final : async::job {
   std::atomic<std::uint16_t> reads_missing{0};
   bool read_into = false;  ///< all of its bytes are put into its row by reads and blocks
   bool corrupt = false;
-  const held_row* held = nullptr;               ///< the device has its row, or its packs: nothing is read
-  bool lacks_bytes = false;                     ///< they have to be read after all
   absl::InlinedVector<std::uint32_t, 2> reads;  ///< the reads that serve it, as indices into batch_in_flight::reads
   std::unique_ptr<fetched_field[]> fetched;     ///< fields whose bytes a coroutine fetched
   std::unique_ptr<sample_trouble> trouble;
@@ -378,6 +378,13 @@ struct batch_in_flight {
   struct sending_operation final : transfer_operation {
     batch_in_flight* owner = nullptr;
   } sending;
+  /// Of a row, what the device has of it. Not in the samples, which loaders without a cache have, too.
+  ///   lacks_bytes   it has to be read after all
+  struct row_of_device {
+    const held_row* held = nullptr;
+    bool lacks_bytes = false;
+  };
+  std::vector<row_of_device> on_device;  ///< [rows]; empty: there is no cache
   batch_for_cache for_cache;
   std::uint64_t sent_ns = 0;  ///< when it was given to the transfer
 
@@ -391,6 +398,9 @@ struct batch_in_flight {
 };
 
 inline const pick& sample_in_flight::planned() const noexcept { return owner->plan.picks[row]; }
+inline const held_row* sample_in_flight::held() const noexcept {
+  return owner->on_device.empty() ? nullptr : owner->on_device[row].held;
+}
 inline bool sample_in_flight::needs_one_read() const noexcept {
   return reads.size() == 1 && fetched == nullptr && owner->row_blocks.empty();
 }

@@ -90,7 +90,7 @@ void decoder::run(sample_in_flight& sample, std::uint32_t thread, const std::ato
   if (stop.load(std::memory_order_relaxed)) return;  // Nobody will look at this row.
   if (sample.out_of_memory()) return describe_out_of_memory(sample);
   if (sample.corrupt) return describe_corrupt(sample);
-  if (settings_.digests && sample.held == nullptr) add_digest(sample, own);
+  if (settings_.digests && sample.held() == nullptr) add_digest(sample, own);
   if (!settings_.names && !settings_.receipts) return;
   std::string name = dataset_.name(sample.pick().sample);
   if (settings_.receipts) {
@@ -342,7 +342,7 @@ bool decoder::look_at_boxes(sample_in_flight& sample, thread_state& own) const {
 // All of it that is not on the device.
 void decoder::take_held(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
   batch_in_flight& batch = *sample.owner;
-  const held_row& held = *sample.held;
+  const held_row& held = *sample.held();
   held.of->write_short_rows(held, sample.row, batch.memory.bytes().data());
   std::copy(held.geometries.begin(), held.geometries.end(),
             batch.geometries.begin() + static_cast<std::ptrdiff_t>(sample.row * layout_.picture_count()));
@@ -361,13 +361,13 @@ void decoder::take_held(sample_in_flight& sample, thread_state& own, const std::
     decode_input input = input_of(sample, p, own, stop);
     input.present = true;
     if (keeping->decode_held(*own.scratch[scratch_of_[p]], input, rows_of(p, own))) continue;
-    sample.lacks_bytes = true;
+    batch.on_device[sample.row].lacks_bytes = true;
     return;
   }
 }
 
 void decoder::decode_fields(sample_in_flight& sample, thread_state& own, const std::atomic<bool>& stop) const {
-  if (sample.held != nullptr) return take_held(sample, own, stop);
+  if (sample.held() != nullptr) return take_held(sample, own, stop);
   if (plain_) return decode_plain(sample, own, stop);
   batch_in_flight& batch = *sample.owner;
   join_pieces(batch, sample);

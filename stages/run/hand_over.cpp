@@ -160,7 +160,8 @@ void hand_over::settle(batch_in_flight& batch) {
   if (flags_.is_skipped(batch.plan.epoch)) return drop(batch);
   batch.outgoing = {};
   const auto end = batch.samples.begin() + batch.rows();
-  if (std::any_of(batch.samples.begin(), end, [](const sample_in_flight& sample) { return sample.lacks_bytes; })) {
+  const auto lacks_bytes = [](const batch_in_flight::row_of_device& row) { return row.lacks_bytes; };
+  if (std::any_of(batch.on_device.begin(), batch.on_device.end(), lacks_bytes)) {
     return children_->spawn(read_lacking(batch));
   }
   if (std::none_of(batch.samples.begin(), end, [](const sample_in_flight& each) { return each.trouble != nullptr; })) {
@@ -212,7 +213,7 @@ asio::awaitable<void> hand_over::read_substitutes(batch_in_flight& batch) {
 asio::awaitable<void> hand_over::read_lacking(batch_in_flight& batch) {
   std::vector<std::uint32_t> rows;
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
-    if (!batch.samples[row].lacks_bytes) continue;
+    if (!batch.on_device[row].lacks_bytes) continue;
     run_.planner().plan_again(batch.plan, row);
     batch.take_again(row);
     rows.push_back(row);
@@ -252,7 +253,7 @@ void hand_over::collate_and_send(batch_in_flight& batch) {
     batch_for_cache& told = batch.for_cache;
     told.held.clear();
     for (std::uint32_t row = 0; row < batch.rows(); ++row) {
-      if (!batch.samples[row].corrupt) told.held.push_back(batch.samples[row].held);
+      if (!batch.samples[row].corrupt) told.held.push_back(batch.samples[row].held());
     }
     told.digests = item.finished->row_digests;
     told.geometries = item.finished->geometries;

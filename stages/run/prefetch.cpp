@@ -177,8 +177,9 @@ void prefetch::find_held(batch_in_flight& batch) {
   if (cache->is_full() && !std::exchange(cache_was_full_, true)) carry_packs(line_.run, false);
   cache->find(batch.plan.picks, held_);
   batch.plan.held.assign(held_.size(), false);
+  batch.on_device.resize(held_.size());
   for (std::size_t row = 0; row < held_.size(); ++row) {
-    batch.samples[row].held = held_[row];
+    batch.on_device[row] = {.held = held_[row]};
     batch.plan.held[row] = held_[row] != nullptr;
   }
 }
