@@ -46,7 +46,7 @@ struct shared_block;
 class line_events {
  public:
   /// All bytes of `rows` samples have been read, or they are known to be corrupt: decoding may begin.
-  ///   first   of them; the others are in the rows behind it, and all need_one_read(), the same
+  ///   first   of them; the others are in the rows behind it, and all of them need one read, the same
   ///   loop    the number of the I/O thread that this is called on
   virtual void ready(sample_in_flight& first, std::uint32_t rows, std::size_t loop) noexcept = 0;
   /// A block's bytes have been read, or it has none: it may be expanded. reader_stage::settle_block() follows, on the loop of its batch.
@@ -226,8 +226,8 @@ struct sample_in_flight final : async::job {
 
   batch_in_flight* owner = nullptr;
   std::uint32_t row = 0;
-  /// Reads, fetches and blocks that it waits for; of a sample with blocks, one more until reader_stage::issue() has come to its row, since
-  /// another row may have asked for all of its blocks before.
+  /// Reads, fetches and blocks that it waits for; of a sample with blocks, and where fields are awaited, one more until
+  /// reader_stage::issue() has come to its row, since another row may have asked for all of its blocks or reads before.
   std::atomic<std::uint16_t> reads_missing{0};
   bool read_into = false;  ///< all of its bytes are put into its row by reads and blocks
   bool corrupt = false;

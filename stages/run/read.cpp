@@ -140,12 +140,18 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
   std::vector<io::read_operation*> operations;
   operations.reserve(rows.size());
   expect_blocks(batch, rows);
+  // What is fetched of a row is asked for below, and its reads, which a row before it began, may end earlier: it waits for both.
+  for (const std::uint32_t row : rows) {
+    if (awaits_ && batch.blocks_of(row).programs == 0) batch.samples[row].wait_for_one_more();
+  }
   for (const std::uint32_t row : rows) {
     sample_in_flight& sample = batch.samples[row];
     const blocks_of_row blocks = batch.blocks_of(row);
-    const bool in_blocks = blocks.programs != 0;
-    // Asked for with the first row of its only read.
-    if (!awaits_ && !in_blocks && sample.reads.size() == 1 && batch.reads[sample.reads.front()].first_row != row) {
+    const bool waits_for_this = awaits_ || blocks.programs != 0;
+    // Asked for with the first rows of its reads, which may have ended.
+    const auto is_first_of = [&](std::uint32_t index) { return batch.reads[index].first_row == row; };
+    if (!waits_for_this && !sample.reads.empty() &&
+        std::none_of(sample.reads.begin(), sample.reads.end(), is_first_of)) {
       continue;
     }
     for (std::uint32_t i = 0; i < blocks.count; ++i) {
@@ -180,14 +186,14 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
       bytes += io::aligned_bytes(0, dataset_.fields()[field].bytes_max);
     }
     if (fetch_groups != 0) sample.reads_missing.fetch_add(fetch_groups, std::memory_order_relaxed);
-    if (!in_blocks && sample.reads_missing.load(std::memory_order_relaxed) == 0) {
+    if (!waits_for_this && sample.reads.empty()) {
       events_.ready(sample, 1, 0);
       continue;
     }
     if (!fetched.empty()) sample.fetched = std::make_unique<fetched_field[]>(fetched.size());
     for (const std::uint32_t index : sample.reads) {
       const read_in_flight& read = batch.reads[index];
-      if (!read.direct_to_row && read.first_row == row) bytes += read.lease_bytes;
+      if (!read.direct_to_row && is_first_of(index)) bytes += read.lease_bytes;
     }
     // One lease for all that the sample needs.
     std::optional<io::lease> memory;
@@ -202,7 +208,7 @@ asio::awaitable<void> reader_stage::issue(batch_in_flight& batch, std::span<cons
     place_reads(batch, sample, memory ? std::move(*memory) : io::lease(), operations);
     for (std::size_t i = 0; i < fetched.size(); ++i) fetched[i].into = &sample.fetched[i];
     start_fetches(batch, sample, {fetched.data(), fetched.size()}, fetches);
-    if (in_blocks && is_last(sample)) events_.ready(sample, 1, 0);
+    if (waits_for_this && is_last(sample)) events_.ready(sample, 1, 0);
   }
   start(batch, operations);
 }

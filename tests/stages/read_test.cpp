@@ -13,6 +13,8 @@
 #include "tests/support/verbatim_field.hpp"
 
 #include <leat/field.hpp>
+#include <leat/own_samples.hpp>
+#include <leat/samples.hpp>
 #include <leat/units.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -46,25 +48,30 @@ class reading : public line_events {
     bool in_order = false;
     bool verbatim = false;
     std::vector<std::uint64_t> damaged = {};
+    std::size_t fetched_bytes_max = 0;  // of a field that is fetched beside it: its sample's number
   };
   explicit reading(const std::vector<std::size_t>& sizes) : reading(sizes, settings{}) {}
   reading(const std::vector<std::size_t>& sizes, const settings& given)
-      : set_(samples_of(sizes), {.layout = given.layout, .disk = {}}) {
+      : set_(samples_of(sizes), {.layout = given.layout, .disk = {}}),
+        all_(given.fetched_bytes_max == 0 ? set_.get() : zip({set_.get(), numbers(sizes, given.fetched_bytes_max)})) {
     const field wanted = given.verbatim ? testing::verbatim("bin") : field(bytes("bin"));
-    programs_.push_back(testing::bound(wanted, *set_.get().model()));
-    const auto outputs = programs_.front()->outputs();
-    layout_ = std::make_unique<batch_layout>(std::vector<output_spec>(outputs.begin(), outputs.end()),
-                                             static_cast<std::uint32_t>(sizes.size()));
+    programs_.push_back(testing::bound(wanted, *all_.model()));
+    if (given.fetched_bytes_max != 0) programs_.push_back(testing::bound(bytes("number"), *all_.model()));
+    std::vector<output_spec> outputs;
+    for (const auto& program : programs_) {
+      outputs.insert(outputs.end(), program->outputs().begin(), program->outputs().end());
+    }
+    layout_ = std::make_unique<batch_layout>(std::move(outputs), static_cast<std::uint32_t>(sizes.size()));
     const planner::settings how{.in_order = given.in_order};
     for (const std::uint64_t sample : given.damaged) set_.damage(sample, "bin", EIO);
-    const planner plan(*set_.get().model(), programs_, *layout_, how);
+    const planner plan(*all_.model(), programs_, *layout_, how);
     for (std::uint64_t i = 0; i < sizes.size(); ++i) batch_.plan.picks.push_back({.sample = i, .draw = i});
     plan.plan(batch_.plan);
     batch_.begin();
     batch_.take_rows(0, batch_.rows());
     if (given.verbatim) batch_.memory = *rows_.try_lease(layout_->bytes({}));
-    stage_.emplace(*set_.get().model(), programs_, std::vector<io::connector*>{&loop_}, pool_, reader_stage::memory(),
-                   *this, seen_);
+    stage_.emplace(*all_.model(), programs_, std::vector<io::connector*>{&loop_}, pool_, reader_stage::memory(), *this,
+                   seen_);
   }
   ~reading() {
     turn_until_idle();
@@ -120,6 +127,12 @@ class reading : public line_events {
     }
     return samples;
   }
+  static dataset numbers(const std::vector<std::size_t>& sizes, std::size_t bytes_max) {
+    const auto fetch = [](std::uint64_t sample) -> coroutine_of_bytes {
+      co_return std::vector<std::byte>{static_cast<std::byte>(sample)};
+    };
+    return from_coroutine(sizes.size(), fetch, {.field = "number", .bytes_max = bytes_max});
+  }
 
   void ready(sample_in_flight& first, std::uint32_t rows, std::size_t) noexcept override {
     samples_ready_ += rows;
@@ -133,6 +146,7 @@ class reading : public line_events {
   io::lease_pool pool_{memory_, {.bytes_max = 128_MiB, .in_pieces = true}};
   io::lease_pool rows_{memory_, {.bytes_max = 1_MiB}};
   fake_dataset set_;
+  const dataset all_;
   std::vector<std::unique_ptr<field_program>> programs_;
   std::unique_ptr<batch_layout> layout_;
   batch_in_flight batch_;
@@ -242,6 +256,27 @@ TEST(read, for_several_samples_makes_all_of_them_ready_at_once) {
                   {.layout = testing::fake_layout::columns, .in_order = true, .damaged = {2}});
   expect_only_the_damaged_to_be_corrupt(damaged, {2});
   EXPECT_EQ(damaged.ready_rows(), (rows{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}, {6, 1}}));
+}
+
+// While a row waits for memory, the read that it shares with the rows behind it may end.
+TEST(read, that_ends_before_more_is_fetched_makes_each_row_ready_once_and_with_all_of_it) {
+  reading fetched(
+      std::vector<std::size_t>(7, 1000),
+      {.layout = testing::fake_layout::columns, .in_order = true, .fetched_bytes_max = 2 * io::arena::piece_bytes});
+  fetched.start();
+  std::size_t fetched_too_late = 0;
+  for (std::size_t seen = 0; !fetched.issued();) {
+    fetched.turn();
+    for (; seen < fetched.ready_rows().size(); ++seen) {
+      const auto [first, rows] = fetched.ready_rows()[seen];
+      for (std::uint32_t row = first; row < first + rows; ++row) {
+        fetched_too_late += fetched.batch().encoded[2 * row + 1].empty() ? 1 : 0;
+      }
+    }
+  }
+  fetched.turn_until_idle();
+  EXPECT_EQ(fetched_too_late, 0U);
+  EXPECT_EQ(fetched.samples_ready(), 7U);
 }
 
 TEST(read, direct_to_row_rows_takes_no_read_buffer) {
