@@ -91,8 +91,7 @@ class Leat(Contestant):
         if job in image_jobs:
             epochs = max(1, round(batches * setting.batch_size / setting.photo_count))
             command += [setting.made / self.packed if self.packed else setting.photos, "--batch-size", setting.batch_size, "--threads", workers]
-            command += ["--dtype", "u8", "--layout", "nhwc"] if job != "f32" else []
-            command += ["--transform", "eval"] if job == "eval" else []  # the short side to 256
+            command += ["--dtype", "u8", "--layout", "nhwc"] if job == "u8" else []
         else:
             file = "tokens.bin" if job == "tokens" else "tokens-llmc.bin"
             epochs = max(1, round(batches * token_rows / (setting.tokens_per_epoch // token_length)))
@@ -157,8 +156,9 @@ def ffcv(name, *, prepare, options=()):
 
 
 all_of_them = [
-    Leat(jobs=("f32", "u8", "eval")),
-    Leat("leat, photo packs", jobs=("f32", "u8", "eval"), packed="photo-packs.tar"),
+    # Not "eval": `leat epoch --transform eval` has the short side at 256 pixels.
+    Leat(jobs=("f32", "u8")),
+    Leat("leat, photo packs", jobs=("f32", "u8"), packed="photo-packs.tar"),
     Contestant("leat from Python", "leat_python.py", jobs=("f32", "u8", "eval"), packages=("--force-reinstall", "--no-deps", "--no-index", "--find-links", str(wheels), "pyleat"),
                check="import numpy, pyleat", workers=lambda cpus: [cpus], needs="NumPy, and a wheel of pyleat: scripts/wheel"),
     Contestant("PyTorch DataLoader, torchvision, PIL", "torch_pil.py", jobs=("f32",), packages=torch,
