@@ -22,11 +22,12 @@ namespace {
 // How long a turn may wait for more than one completion. What is posted to the loop meanwhile waits as long: a wake-up
 // is one completion too. While the device has all it is meant to have, no read can be late for it; a batch that is handed
 // over may be, by what a slow disk takes for a quarter of its reads, and by this at most: where reads are large, by what a
-// drive of 1 GB/s takes for all that it has, since a wait that ends before them is one more. A timer so late that another
+// drive of 1 GB/s takes for all that it has, since a wait that ends before them is one more. Where somebody wants more large reads
+// at a time, that is no longer than for as many as there are else: stop() waits for it, too. A timer so late that another
 // one comes first (the scheduler's tick) is never programmed: in a virtual machine that saves 20 us a turn.
 constexpr std::uint64_t patience_ns = 50'000;
 constexpr std::uint64_t patience_full_ns(std::uint64_t bytes_in_kernel) noexcept {
-  return std::max<std::uint64_t>(20'000'000, bytes_in_kernel);
+  return std::clamp<std::uint64_t>(bytes_in_kernel, 20'000'000, queue_depth::reads_min * chunk_bytes_max);
 }
 
 }  // namespace

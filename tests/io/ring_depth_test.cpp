@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -50,6 +51,16 @@ class submissions {
     }
     most_ = std::max(most_, in_kernel_.size());
   }
+  void waits_for(unsigned completions, const __kernel_timespec* time) {
+    const mutex_lock lock(mutex_);
+    if (completions < 2 || time == nullptr) return;
+    longest_ns_ = std::max<std::int64_t>(longest_ns_, time->tv_sec * 1'000'000'000 + time->tv_nsec);
+  }
+  /// A wait for more than one completion.
+  [[nodiscard]] std::int64_t longest_ns() const {
+    const mutex_lock lock(mutex_);
+    return longest_ns_;
+  }
   void after(const io_uring& ring) {
     const mutex_lock lock(mutex_);
     const unsigned tail = __atomic_load_n(ring.cq.ktail, __ATOMIC_ACQUIRE);
@@ -60,6 +71,7 @@ class submissions {
   mutable mutex mutex_;
   std::multiset<std::uint64_t> in_kernel_ ABSL_GUARDED_BY(mutex_);
   std::size_t most_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::int64_t longest_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   unsigned seen_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 std::atomic<submissions*> counted{nullptr};
@@ -122,6 +134,50 @@ TEST(ring_depth, bounds_the_reads_that_the_kernel_has_and_is_reached) {
   counted = nullptr;
 }
 
+// What is posted to the loop meanwhile, as stop(), waits as long.
+TEST(ring_depth, of_large_reads_waits_no_longer_for_several_than_eight_take_at_1_gb_a_second) {
+  constexpr std::size_t bytes = std::size_t{16} << 20;
+  constexpr std::uint32_t at_once = 10;
+  const testing::temporary_directory directory;
+  const std::string path = (directory.path() / "file").string();
+  std::ofstream(path) << "x";
+  std::filesystem::resize_file(path, at_once * bytes);
+  auto table = std::make_shared<io::file_table>();
+  table->add(path);
+  const io::file_description file(std::move(table));
+
+  submissions counts;
+  counted = &counts;
+  {
+    reader_options options;
+    options.direct = choice::off;
+    options.queue_depth = at_once;
+    io::io_threads threads(options, std::make_shared<io::arena>(io::arena_options{.bytes_max = 4 << 20}));
+    if (threads.report().backend.use != "io_uring") {
+      counted = nullptr;
+      GTEST_SKIP() << "no io_uring here: " << threads.report().backend.why;
+    }
+    io::connector* const loops[] = {&threads.loop(0)};
+    io::source_set sources(loops);
+    static_cast<void>(sources.add(file));
+    std::vector<one_read> reads(at_once);
+    reads[0].memory.reset(static_cast<std::byte*>(std::aligned_alloc(4096, bytes)));  // nobody looks at it
+    std::vector<io::read_operation*> all;
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      reads[i].offset = i * bytes;
+      reads[i].bytes = bytes;
+      reads[i].into = {{reads[0].memory.get(), bytes}, io::read_target::no_piece};
+      reads[i].ended = [](io::set_read& ended) noexcept { EXPECT_EQ(ended.failure, 0); };
+      all.push_back(&reads[i]);
+    }
+    sources.start(0, all);
+    sources.drain();
+  }
+  counted = nullptr;
+  EXPECT_EQ(counts.most(), at_once);
+  EXPECT_EQ(counts.longest_ns(), 8 * std::int64_t{bytes});
+}
+
 }  // namespace
 
 // The linker has io/ring/uring.cpp call these, and gives us liburing's own by the other name.
@@ -141,7 +197,10 @@ int __wrap_io_uring_submit_and_get_events(io_uring* ring) {
 int __wrap_io_uring_submit_and_wait_timeout(io_uring* ring, io_uring_cqe** first, unsigned wanted,
                                             __kernel_timespec* time, sigset_t* signals) {
   submissions* const counts = counted;
-  if (counts != nullptr) counts->before(*ring);
+  if (counts != nullptr) {
+    counts->before(*ring);
+    counts->waits_for(wanted, time);
+  }
   const int result = __real_io_uring_submit_and_wait_timeout(ring, first, wanted, time, signals);
   if (counts != nullptr) counts->after(*ring);
   return result;
