@@ -261,7 +261,7 @@ class image_program final : public field_program,
   wanted_bytes bytes_wanted(const datasets::part& of, std::uint64_t seed, std::uint32_t epoch,
                             std::uint64_t draw) const override {
     // Which rows a crop leaves, boxes say, and they are not read yet.
-    if (of.photo == nullptr || facets_.looking != nullptr || carries_packs_.load(std::memory_order_relaxed)) {
+    if (of.photo == nullptr || facets_.looking != nullptr || carries(of.where.stored_bytes)) {
       return wanted_bytes::all_of(of);
     }
     const datasets::photo_range rows =
@@ -411,11 +411,14 @@ class image_program final : public field_program,
     if (nvjpeg_ && what == pixels::format::jpeg) {
       left.decoding = leave_jpeg(own, input, rows, left);
     } else if (leaves_packs_ && left.is_pack) {
-      left.decoding =
-          (carries_packs_.load(std::memory_order_relaxed) && leave_pack(own, input, rows, slot_rows::all, left)) ||
-          leave_pack(own, input, rows, slot_rows::decoded, left);
+      left.decoding = (carries(input.encoded.size()) && leave_pack(own, input, rows, slot_rows::all, left)) ||
+                      leave_pack(own, input, rows, slot_rows::decoded, left);
     }
     return left;
+  }
+  // Of a pack that is longer than its slot no row can carry all.
+  bool carries(std::uint64_t pack_bytes) const {
+    return carries_packs_.load(std::memory_order_relaxed) && pack_bytes <= outputs_.front().decoded_row_bytes();
   }
   std::byte* begin_pixels(std::span<row_target> rows) const {
     const std::span<std::byte> row = own_row(rows);

@@ -649,29 +649,39 @@ TEST(device_cache, that_is_too_small_for_all_packs_keeps_the_first) {
               HasSubstr("digests are made on the host"));
 }
 
-// By its index a shard is read crop by crop: while packs fit they are read whole, and once one did not, crop by crop again.
+/// A shard of `count` packs with their index, by which it is read crop by crop.
+struct indexed_shard {
+  static constexpr std::size_t count = 22;
+  testing::temporary_directory root;
+  std::string file;
+  std::size_t pack_bytes = 0;  // of all
+
+  indexed_shard() {
+    testing::tar_writer shard;
+    std::vector<datasets::photo_place> places;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::vector<std::byte> pack =
+          pack_photo(testing::make_jpeg(testing::make_texture(i, 220, 320), {.h = 2, .v = 2, .quality = 92}));
+      pack_bytes += pack.size();
+      const testing::tar_place at = shard.add_file(std::to_string(i) + ".fjpg", pack);
+      shard.add_file(std::to_string(i) + ".cls", std::to_string(i));
+      datasets::photo_place place = stages::place_of_photo(pack).value();
+      place.block = static_cast<std::uint32_t>(at.data_offset / 512);
+      places.push_back(place);
+    }
+    shard.add_file(std::string(datasets::photo_places_member), datasets::as_member(places));
+    const std::vector<std::byte> bytes = shard.finish();
+    file = testing::write_file(root.path() / "s.tar",
+                               std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  }
+};
+
+// While packs fit they are read whole, and once one did not, crop by crop again.
 TEST(device_cache, reads_whole_packs_only_while_some_fit) {
   const watchdog dog("packs of a shard with an index");
-  const testing::temporary_directory root;
-  constexpr std::size_t count = 22;
-  testing::tar_writer shard;
-  std::vector<datasets::photo_place> places;
-  std::size_t whole_bytes = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::vector<std::byte> pack =
-        pack_photo(testing::make_jpeg(testing::make_texture(i, 220, 320), {.h = 2, .v = 2, .quality = 92}));
-    whole_bytes += pack.size();
-    const testing::tar_place at = shard.add_file(std::to_string(i) + ".fjpg", pack);
-    shard.add_file(std::to_string(i) + ".cls", std::to_string(i));
-    datasets::photo_place place = stages::place_of_photo(pack).value();
-    place.block = static_cast<std::uint32_t>(at.data_offset / 512);
-    places.push_back(place);
-  }
-  shard.add_file(std::string(datasets::photo_places_member), datasets::as_member(places));
-  const std::vector<std::byte> bytes = shard.finish();
-  const std::string file = testing::write_file(
-      root.path() / "s.tar", std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  const dataset set = open(file);
+  const indexed_shard shard;
+  const std::size_t whole_bytes = shard.pack_bytes;
+  const dataset set = open(shard.file);
   const std::vector<field> fields = {image("jpg").random_resized_crop(160, {0.05, 0.15}).random_flip(), label("cls")};
   loader_options options = photo_options();
   options.epochs = 6;
@@ -681,12 +691,27 @@ TEST(device_cache, reads_whole_packs_only_while_some_fit) {
   const seen_pixels some = see_pixels(set, options, fields, whole_bytes / 4);
   EXPECT_EQ(all.all, wanted.all);
   EXPECT_EQ(some.all, wanted.all);
-  EXPECT_EQ(all.stats.device.cached_rows, count);
+  EXPECT_EQ(all.stats.device.cached_rows, indexed_shard::count);
   EXPECT_LT(all.stats.bytes_read, whole_bytes * 2) << "once, and of the second epoch what is planned too soon";
   EXPECT_GT(some.stats.device.cached_rows, 2U);
-  EXPECT_LT(some.stats.device.cached_rows, count / 2);
+  EXPECT_LT(some.stats.device.cached_rows, indexed_shard::count / 2);
   EXPECT_LT(some.stats.bytes_read, wanted.stats.bytes_read + whole_bytes);
   EXPECT_LT(wanted.stats.bytes_read, 3 * whole_bytes) << "crops are small";
+}
+
+// Rows of small pictures have no room for a pack, which never stays: no more of it is read than without a cache.
+TEST(device_cache, reads_no_more_of_packs_that_have_no_room_in_a_row) {
+  const watchdog dog("packs without room");
+  const indexed_shard shard;
+  const dataset set = open(shard.file);
+  const std::vector<field> fields = {image("jpg").random_resized_crop(24, {0.05, 0.15}).random_flip(), label("cls")};
+  loader_options options = photo_options();
+  options.batch_size = 4;
+  const seen_pixels wanted = see_pixels(set, options, fields, 0);
+  const seen_pixels got = see_pixels(set, options, fields, 2 * shard.pack_bytes);
+  EXPECT_EQ(got.all, wanted.all);
+  EXPECT_EQ(got.stats.device.cached_rows, 0U);
+  EXPECT_EQ(got.stats.bytes_read, wanted.stats.bytes_read);
 }
 
 TEST(device_cache, takes_what_batches_leave_of_device_bytes_max) {
