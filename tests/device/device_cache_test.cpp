@@ -714,6 +714,41 @@ TEST(device_cache, reads_no_more_of_packs_that_have_no_room_in_a_row) {
   EXPECT_EQ(got.stats.bytes_read, wanted.stats.bytes_read);
 }
 
+// Of pictures in slots of one row none is drawn here, though crops of one picture draw as a group.
+TEST(device_cache, keeps_rows_of_several_pictures) {
+  const image crops = image("crops").from("jpg").resize(24, 28);
+  const image one = image("one").from("jpg").resize(12, 12).as(dtype::u8);
+  const std::vector<std::vector<field>> kinds = {
+      {five_crop(crops.normalize(imagenet), 14), label("cls")},
+      {testing::verbatim("bin"), five_crop(crops.as(dtype::u8), 14), small_picture()},
+      {stack{"both", {one, image("other").from("jpg").resize(30, 30).center_crop(12).as(dtype::u8)}}, label("cls")}};
+  for (const std::vector<field>& fields : kinds) {
+    for (const decode_on where : {decode_on::host, decode_on::device}) {
+      for (const std::size_t cache : {std::size_t{64} << 20, std::size_t{300'000}}) {
+        for (const bool digests : {true, false}) {
+          SCOPED_TRACE(str_cat(&fields - kinds.data(), " ", static_cast<int>(where), " ", cache, " ", digests));
+          const watchdog dog("views that stay");
+          loader_options options = options_on(std::make_shared<simulated_device>(), cache);
+          options.decode_on = where;
+          options.host_bytes_max = std::size_t{256} << 20;
+          loader_stats stats;
+          if (digests) {
+            stats = run_both(fake_dataset(samples()), options, fields).got.stats;
+          } else {
+            const seen_pixels wanted = see_pixels(fake_dataset(samples()), options, fields, 0);
+            const seen_pixels got = see_pixels(fake_dataset(samples()), options, fields, cache);
+            EXPECT_EQ(got.all, wanted.all);
+            stats = got.stats;
+          }
+          EXPECT_GT(stats.device.rows_from_cache, 0U);
+          EXPECT_LE(stats.device.cache_bytes, stats.device.cache_bytes_max);
+          if (cache > 300'000) EXPECT_EQ(stats.device.cached_rows, samples_count);
+        }
+      }
+    }
+  }
+}
+
 TEST(device_cache, takes_what_batches_leave_of_device_bytes_max) {
   const watchdog dog("device_bytes_max");
   const std::vector<field> fields = {testing::verbatim("bin"), label("cls")};
