@@ -43,6 +43,7 @@ enum class row_stays : std::uint8_t { whole, pack, made };
 ///   rows          that there are
 ///   bytes_of_all  the most that all of them take
 ///   outputs       of the layout
+///   where         not empty: what a row has to be, in words for a person
 struct cache_needs {
   std::size_t bytes_max = 0;
   std::string why_not = {};
@@ -50,6 +51,7 @@ struct cache_needs {
   std::uint64_t bytes_of_all = 0;
   std::shared_ptr<const batch_layout> layout = {};
   std::vector<row_stays> outputs = {};
+  std::string where = {};
 };
 
 /// A row that stays as long as its cache. Immutable once it is found.

@@ -231,7 +231,8 @@ void device_transfer::prepare_cache(const cache_needs& needs, std::size_t bytes_
   const auto fit = static_cast<std::uint64_t>(share * static_cast<double>(needs.rows));
   cache_use_ = {str_cat("cuda:", calls_->where().index),
                 str_cat(all ? "all " : str_cat(count_text(fit), " of "), count_text(needs.rows), " rows fit",
-                        all ? "" : ", or more that are smaller; the others are read in each epoch")};
+                        all ? "" : ", or more that are smaller", needs.where,
+                        all && needs.where.empty() ? "" : "; the others are read in each epoch")};
 }
 
 // --- copies ---------------------------------------------------------------------------------------------------------------

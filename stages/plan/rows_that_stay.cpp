@@ -101,6 +101,9 @@ std::shared_ptr<const cache_needs> cache_needs_of(const run_spec& run, const loa
                             "' would have to be decoded in each epoch"));
     }
     ++packs;
+    const output_spec& made = program->outputs().front();
+    str_append(needs.where, needs.where.empty() ? ", where '" : " and '", made.name, "' is a photo pack of less than ",
+               bytes_text(made.decoded_row_bytes()));
     needs.outputs.push_back(row_stays::pack);
     needs.outputs.insert(needs.outputs.end(), program->outputs().size() - 1, row_stays::made);
     for (const std::uint16_t field : program->reads()) needs.bytes_of_all += dataset.fields()[field].bytes_total;
