@@ -115,7 +115,7 @@ std::string emphasised(const terminal& screen, const verdict& of) {
 
 // "  name       text"
 void row(std::string& text, const terminal& screen, std::string_view name, std::string_view value) {
-  str_append(text, "  ", screen.dim(absl::StrFormat("%-12s", as_absl(name))), value, "\n");
+  str_append(text, "  ", screen.dim(absl::StrFormat("%-11s ", as_absl(name))), value, "\n");
 }
 
 std::string headline(const epoch_report& run) {

@@ -733,6 +733,8 @@ TEST(epoch, on_a_device_that_is_not_there_stays_on_the_host_and_says_why) {
   EXPECT_EQ(kept.at("device").at("cache").at("use"), "off");
   EXPECT_EQ(kept.at("device").at("cache").at("why"), "batches stay on the host");
   EXPECT_EQ(kept.at("device").at("cache").at("rows_from_cache"), 0);
+  EXPECT_THAT(run(epoch(photos, {"--device", "auto", "--device-cache", "8MiB"})).out,
+              HasSubstr("device cache off: batches stay on the host\n"));
   // Who names one wants that one.
   const ended named = run(epoch(photos, {"--device", "cuda:0"}));
   EXPECT_EQ(named.exit_code, 1);
