@@ -53,7 +53,7 @@ std::string why_not(const field_program& program) {
 // What mixing adds is made anew each time. What it reads has to be on the host then, and what it mixes on the device.
 std::string why_mixed_not(const run_spec& run, const loader_options& options) {
   if (options.mix.what == batch_mix::kind::none) return {};
-  if (options.mix.what == batch_mix::kind::mosaic) return "mosaics are made on the host";
+  if (options.mix.what == batch_mix::kind::mosaic) return "rows become mosaics, whose boxes and masks the host moves";
   if (options.digests) return "digests of mixed rows are made on the host";
   for (const batch_layout::output_place& each : run.layout()->outputs()) {
     const bool is_read = each.spec.label && each.row_bytes > short_row_bytes_max;

@@ -446,7 +446,8 @@ TEST(device_cache, is_off_with_the_reason_where_rows_are_not_the_same_in_every_e
   mixed.digests = mixed.finish_on_device = false;
   EXPECT_EQ(loader(fake_dataset(from), mixed, floats).stats().device.cache.why, "'jpg' is mixed on the host");
   mixed.mix = mosaic(0.5);
-  EXPECT_EQ(loader(fake_dataset(from), mixed, floats).stats().device.cache.why, "mosaics are made on the host");
+  EXPECT_EQ(loader(fake_dataset(from), mixed, floats).stats().device.cache.why,
+            "rows become mosaics, whose boxes and masks the host moves");
   loader_options nvjpeg = options_on(std::make_shared<simulated_device>(), roomy);
   nvjpeg.digests = false;
   loader by_nvjpeg(fake_dataset(from), nvjpeg, small_picture().decoder(jpeg_decoder::nvjpeg));
