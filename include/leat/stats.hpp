@@ -129,7 +129,7 @@ struct device_report {
   std::uint32_t batches = 0;  ///< batches that it has memory for
   std::uint64_t bytes = 0;    ///< bytes of its memory, taken at the start
   fallback photos = {};  ///< where photo packs are decoded: "host" or "cuda:N", and why it is not where it could be
-  std::uint64_t photos_decoded = 0;  ///< photo packs that the device decoded, without rows that stay
+  std::uint64_t photos_decoded = 0;  ///< photo packs that the device decoded; not those that stay decoded
   std::uint64_t photos_on_host = 0;  ///< photo packs that the host decoded: loader_options::decode_on says why
   /// Where steps of colour are done: "host" or "cuda:N", and why those on the host are not done on the device.
   fallback passes = {};

@@ -137,10 +137,7 @@ class device_calls {
   virtual device_status copy_rows(std::byte* to, const std::byte* from, std::size_t stride, std::size_t row_bytes,
                                   std::uint32_t rows, stream in) noexcept = 0;
   /// cudaMemcpyAsync, within the device.
-  virtual device_status copy_within(std::byte* /*to*/, const std::byte* /*from*/, std::size_t /*bytes*/,
-                                    stream /*in*/) noexcept {
-    return device_not_ready;
-  }
+  virtual device_status copy_within(std::byte* to, const std::byte* from, std::size_t bytes, stream in) noexcept = 0;
   /// cudaLaunchKernelEx. The arguments are copied.
   virtual device_status launch(const device_kernel& kernel, const void* arguments, stream in) noexcept = 0;
   /// nvjpegDecodeBatched, after prepare_jpegs(): parses on the calling thread, and decodes in the order of `in`. May wait for what an earlier
