@@ -275,7 +275,7 @@ class Contestants(unittest.TestCase):
             if each.adaptor:
                 self.assertTrue((contestants.here / each.adaptor).exists(), each.adaptor)
         for job in contestants.jobs:
-            self.assertTrue(any(isinstance(each, contestants.Leat) and job in each.jobs for each in contestants.all_of_them))
+            self.assertTrue(any(report.is_ours(each.name) and job in each.jobs for each in contestants.all_of_them), job)
 
     def test_crops_keep_to_their_area_and_aspect(self):
         import random
