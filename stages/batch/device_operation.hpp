@@ -36,11 +36,16 @@ class device_operation {
 
   /// Bytes of a row as decode() writes it, which is what is copied to the device.
   [[nodiscard]] virtual std::size_t decoded_row_bytes() const noexcept = 0;
-  /// Whether rows are full. Where they are not only used_row_bytes() of each are copied.
+  /// Whether rows are full. Where they are not only what is used of each is copied.
   [[nodiscard]] virtual bool has_full_rows() const noexcept { return true; }
   /// Of a row as decode() wrote it: bytes from its beginning at which launch() looks on the device.
   [[nodiscard]] virtual std::size_t used_row_bytes(const std::byte* /*row*/) const noexcept {
     return decoded_row_bytes();
+  }
+  /// A row that is not full lies in so many pieces of one length, of each of which used_piece_bytes() are copied.
+  [[nodiscard]] virtual std::uint32_t pieces_in_row() const noexcept { return 1; }
+  [[nodiscard]] virtual std::size_t used_piece_bytes(const std::byte* piece) const noexcept {
+    return used_row_bytes(piece);
   }
   /// Device memory for a batch of so many rows, beside its operands. One piece serves all batches, as they are made one by one.
   [[nodiscard]] virtual std::size_t scratch_bytes(std::uint32_t /*rows*/) const noexcept { return 0; }
@@ -55,6 +60,8 @@ class device_operation {
   ///   scratch   make_row_bytes(), aligned to 16
   virtual void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to,
                         std::byte* scratch) const noexcept = 0;
+  /// It makes of any operands what the other does: rows of both can then be those of one. False where nobody knows.
+  [[nodiscard]] virtual bool is_like(const device_operation& /*other*/) const noexcept { return false; }
 };
 
 /// An operation and where its operands lie in a batch.

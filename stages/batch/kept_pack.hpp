@@ -8,7 +8,7 @@
 
 namespace leat::stages {
 
-/// Part of a row as decode() wrote it.
+/// Part of a row as decode() wrote it, or of what a device keeps of it.
 struct row_part {
   std::size_t at = 0;
   std::size_t bytes = 0;

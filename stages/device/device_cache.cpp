@@ -105,7 +105,7 @@ void device_cache::give_rows(const transfer_operation& batch) {
     const std::size_t first_left_out = left_out_.size();
     for (std::uint32_t row = 0; row < batch.rows; ++row) {
       if (held_[row] == nullptr) continue;
-      const held_row::piece& piece = held_[row]->on_device[o];
+      const row_part& piece = held_[row]->on_device[o];
       const std::size_t at = offset_of(of, row);
       if (of.packs != nullptr) {
         const keeping_operation::lacking lacks = of.packs->lacking_of(block + at);

@@ -59,11 +59,7 @@ struct cache_needs {
 ///   short_rows   the rows of outputs that are, one behind another: they are written to the batch's block, and copied with it
 ///   geometries   of its pictures
 struct held_row {
-  struct piece {
-    std::size_t at = 0;
-    std::size_t bytes = 0;
-  };
-  absl::InlinedVector<piece, 1> on_device;
+  absl::InlinedVector<row_part, 1> on_device;
   std::vector<std::byte> short_rows;
   std::vector<picture_geometry> geometries;
   /// Of each output whose packs stay: the pack's head, and how long the pack is.

@@ -7,7 +7,6 @@
 #include "io/arena/budget_refusal.hpp"
 #include "stages/batch/batch_layout.hpp"
 #include "stages/batch/range.hpp"
-#include "stages/device/slots_operation.hpp"
 
 #include <leat/error.hpp>
 
@@ -28,24 +27,6 @@ constexpr const char* looking_at_a_consumer = "cudaStreamIsCapturing or cuStream
 
 // How often it is looked whether somebody's capture is over, while the line waits for the buffer that it keeps from use. Nothing tells.
 constexpr std::chrono::milliseconds between_retries{1};
-
-// Rows that are not full, or their slots, which are not full either.
-struct partial_rows {
-  explicit partial_rows(const device_operation& of)
-      : by(of),
-        slots(dynamic_cast<const slots_operation*>(&of)),
-        in_row(slots != nullptr ? slots->count() : 1),
-        stride(of.decoded_row_bytes() / in_row) {}
-
-  [[nodiscard]] std::size_t used(const std::byte* of) const noexcept {
-    return slots != nullptr ? slots->used_slot_bytes(of) : by.used_row_bytes(of);
-  }
-
-  const device_operation& by;
-  const slots_operation* slots;
-  std::size_t in_row;
-  std::size_t stride;
-};
 
 }  // namespace
 
@@ -414,20 +395,23 @@ failed_call device_transfer::copy(const transfer_operation& operation, std::byte
   if (plans_.size() < partly.size()) plans_.resize(partly.size());
   for (std::size_t i = 0; i < partly.size(); ++i) {
     const std::byte* const begin = from + partly[i]->from.front();
-    const partial_rows rows(*partly[i]->operation);
+    const device_operation& by = *partly[i]->operation;
+    const std::size_t pieces = by.pieces_in_row();
+    const std::size_t stride = by.decoded_row_bytes() / pieces;
     used_.clear();
     for (std::size_t row = 0; row < operation.rows; ++row) {
       const bool is_held = cache_ && cache_->is_held(row);
-      for (std::size_t slot = row * rows.in_row; slot < (row + 1) * rows.in_row; ++slot) {
-        const std::byte* const here = begin + slot * rows.stride;
-        used_.push_back(is_held ? cache_->bytes_of_host(partly[i]->from.front(), here) : rows.used(here));
+      for (std::size_t piece = row * pieces; piece < (row + 1) * pieces; ++piece) {
+        const std::byte* const here = begin + piece * stride;
+        used_.push_back(is_held ? cache_->bytes_of_host(partly[i]->from.front(), here) : by.used_piece_bytes(here));
       }
     }
     plan_copies(used_, plans_[i], scratch_of_plan_);
   }
   for (std::size_t i = 0; i < partly.size(); ++i) {
     const std::size_t begin = partly[i]->from.front();
-    const std::size_t stride = partial_rows(*partly[i]->operation).stride;
+    const device_operation& by = *partly[i]->operation;
+    const std::size_t stride = by.decoded_row_bytes() / by.pieces_in_row();
     if (const failed_call failed = copy_until(begin); failed.status != device_ok) return failed;
     for (const copied_rows& group : plans_[i]) {
       if (group.row_bytes == 0) continue;
@@ -437,7 +421,7 @@ failed_call device_transfer::copy(const transfer_operation& operation, std::byte
       if (status != device_ok) return {status, "cudaMemcpy2DAsync", group.count * group.row_bytes};
       may_be_read = true;
     }
-    at = begin + operation.rows * partly[i]->operation->decoded_row_bytes();
+    at = begin + operation.rows * by.decoded_row_bytes();
   }
   return copy_until(operation.bytes);
 }

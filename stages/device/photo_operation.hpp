@@ -2,7 +2,6 @@
 // those what the trainer asked for. Where nvJPEG was asked for, slots may be JPEG files, too, whose pixels are nvJPEG's own.
 #pragma once
 
-#include "stages/batch/alike_operation.hpp"
 #include "stages/batch/device_operation.hpp"
 #include "stages/batch/kept_pack.hpp"
 #include "stages/device/device.hpp"
@@ -18,7 +17,7 @@
 namespace leat::stages {
 
 /// Operands: slots [rows] (photo_batch.hpp), and behind it those of picture_operation, where pictures are finished.
-class photo_operation final : public device_operation, public keeping_operation, public alike_operation {
+class photo_operation final : public device_operation, public keeping_operation {
  public:
   /// Rows of u8.
   ///   jpegs   slots may be JPEG files: device_calls::prepare_jpegs() comes before the first launch, and make_row() knows none of them

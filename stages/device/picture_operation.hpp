@@ -2,7 +2,6 @@
 // asked for.
 #pragma once
 
-#include "stages/batch/alike_operation.hpp"
 #include "stages/batch/device_operation.hpp"
 #include "stages/device/finish_pictures.hpp"
 #include "stages/device/prepare_pictures.hpp"
@@ -15,7 +14,7 @@ namespace leat::stages {
 
 /// Operands: u8 [rows, height, width, 3]; u8 [rows], not 0 where a row is to be mirrored, or, where there are programs, the records
 /// [rows, record_bytes]; mix_row [rows], if there is a third.
-class picture_operation final : public device_operation, public alike_operation {
+class picture_operation final : public device_operation {
  public:
   /// `how`: all but rows, memory and programs.
   explicit picture_operation(const picture_batch& how, const std::optional<program_layout>& programs = std::nullopt);

@@ -34,13 +34,10 @@ class slots_operation final : public device_operation {
     assert(count_ != 0 && !one_.by->reads_host());
   }
 
-  /// Of a row.
-  [[nodiscard]] std::uint32_t count() const noexcept { return count_; }
-  /// As used_row_bytes(), of a slot.
-  [[nodiscard]] std::size_t used_slot_bytes(const std::byte* slot) const noexcept {
+  [[nodiscard]] std::uint32_t pieces_in_row() const noexcept override { return count_; }
+  [[nodiscard]] std::size_t used_piece_bytes(const std::byte* slot) const noexcept override {
     return one_.by->used_row_bytes(slot);
   }
-
   [[nodiscard]] std::size_t decoded_row_bytes() const noexcept override {
     return count_ * one_.by->decoded_row_bytes();
   }

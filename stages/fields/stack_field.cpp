@@ -2,7 +2,6 @@
 #include "base/option_words.hpp"
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
-#include "stages/batch/alike_operation.hpp"
 #include "stages/batch/field_model.hpp"
 #include "stages/device/slots_operation.hpp"
 #include "stages/fields/bind.hpp"
@@ -175,11 +174,10 @@ namespace {
 bool are_made_alike(const std::vector<std::unique_ptr<field_program>>& slots) {
   const auto made_by = [](const auto& slot) { return slot->outputs().front().made_by.get(); };
   const device_operation* const first = made_by(slots.front());
-  const auto* const alike = dynamic_cast<const alike_operation*>(first);
   return std::all_of(slots.begin(), slots.end(), [&](const auto& slot) {
     const device_operation* const by = made_by(slot);
     if (by == nullptr || first == nullptr) return by == first;
-    return alike != nullptr && alike->is_like(*by) && !by->reads_host();
+    return first->is_like(*by) && !by->reads_host();
   });
 }
 
