@@ -13,8 +13,7 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(LEAT_CCACHE ccache)
   mark_as_advanced(LEAT_CCACHE)
   if(LEAT_CCACHE)
-    # It knows a unit with a precompiled header again only where it is told that times do not matter.
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${LEAT_CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${PROJECT_SOURCE_DIR}/cmake/cached ${PROJECT_SOURCE_DIR} ${LEAT_CCACHE})
   endif()
 endif()
 
