@@ -160,7 +160,7 @@ struct loader_options {
   leat::numa numa = numa::automatic;
 
   /// How long next() waits while you hold all the batches that the loader has memory for. Then it throws
-  /// error{errc::usage}, which names them. 0: without limit. Default: 10 s.
+  /// error{errc::usage}, which names them. Calls with a limit count together. 0: without limit. Default: 10 s.
   std::chrono::milliseconds held_patience = std::chrono::seconds(10);
 
   /// A timeline of what threads and batches did, and files of it when the trainer stalls: {.bytes = 8_MiB, .on_stall =

@@ -172,7 +172,11 @@ next_result delivery::next_blocking(std::optional<std::chrono::steady_clock::tim
     mutex_lock lock(mutex_);
     begin_call(call);
     std::optional<std::chrono::steady_clock::time_point> held;
-    if (held_all_ && limits_.held_patience.count() > 0) held = std::chrono::steady_clock::now() + limits_.held_patience;
+    if (held_all_ && limits_.held_patience.count() > 0) {
+      // From the first call that asked: calls with a limit, one after another, are one wait.
+      const auto waited = std::chrono::nanoseconds(now_ns() - wants_since_ns_);
+      held = std::chrono::steady_clock::now() + (limits_.held_patience - waited);
+    }
     blocks_ = true;
     while (!has_next()) {
       const auto until = !held || (deadline && *deadline < *held) ? deadline : held;

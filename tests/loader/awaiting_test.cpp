@@ -526,6 +526,36 @@ TEST(held_patience, ends_a_wait_that_only_the_trainer_can_end_and_names_what_it_
   EXPECT_EQ(next->index(), most);
 }
 
+TEST(held_patience, is_of_calls_with_a_limit_together_that_ask_one_after_another) {
+  const watchdog dog("held patience, by turns");
+  const fake_dataset fake(labels(400));
+  loader_options options = small_options();
+  options.prefetch_batches = 2;
+  options.held_patience = 200ms;
+  loader train(fake, options, label_only());
+  std::vector<batch> kept;
+  int turns_without = 0;
+  const std::string told = testing::message_of(errc::usage, [&] {
+    for (;;) {
+      next_result got = train.next_blocking(5ms);
+      if (got) {
+        turns_without = 0;
+        kept.push_back(*std::move(got));
+      } else {
+        ++turns_without;
+      }
+    }
+  });
+  EXPECT_NE(told.find("you hold all "), std::string::npos) << told;
+  EXPECT_GT(turns_without, 1) << "no call waited as long as the patience";
+  const std::size_t most = kept.size();
+  EXPECT_EQ(train.next_blocking(1ms).status(), next_status::not_ready) << "what was said is not said at once again";
+  kept.pop_back();
+  const auto next = train.next_blocking();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->index(), most);
+}
+
 TEST(held_patience, of_a_call_for_several_ends_when_the_batches_of_all_are_held_and_not_before) {
   const watchdog dog("held patience, several");
   const fake_dataset fake(labels(400));
