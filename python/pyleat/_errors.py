@@ -51,3 +51,35 @@ class CallbackError(Error):
 
 class CancelledError(Error):
     """The loader was stopped."""
+
+
+def _keyword(found):
+    name, value, other = found.groups()
+    if value is None:
+        return f"{name}="
+    if value in ("true", "false"):
+        value = value.capitalize()
+    elif not value.isdecimal():
+        value = repr(value)
+    return f"{name}={value}" + (f" or {other!r}" if other else "")
+
+
+def in_python(text):
+    """A message of the library, in the spelling of Python: batch_size= for loader_options::batch_size, pyleat.Image() for leat::image."""
+    import re  # Of those who fail: it takes longer to import than this module.
+
+    # Those of a timeline are keywords of the loader.
+    text = text.replace("timeline_options::", "timeline_options::timeline_")
+    text = re.sub(r"\b[a-z]+(?:_[a-z]+)*_options::(\w+)(?:\.(?:share|count)\b)?(?: = (\w+)(?: or (substitute))?)?", _keyword, text)
+    text = re.sub(r"leat::tokens how\{\.length = (\d+)\}; leat::loader train\{leat::cut_windows\(dataset, how\), options, how\};",
+                  r"how = pyleat.Tokens(\1); train = pyleat.Loader(pyleat.cut_windows(dataset, how), how)", text)
+    text = re.sub(r"\bleat::(?:dtype|layout)::(\w+)", r"'\1'", text)
+    text = re.sub(r"\{\.type = ('\w+')\}", r"dtype=\1", text)
+    text = re.sub(r"\{\{(\"[^\"]*\"), (\"[^\"]*\")\}\}", r"{\1: \2}", text)
+    # Fields and loaders are classes here, functions have their names.
+    text = re.sub(r"\bleat::(array|boxes|bytes|chat|clip|columns|custom|depth|graph|image|label|loader|mask|points|sequence|stack|text|tokenize|"
+                  r"tokenizer|tokens)\b", lambda found: "pyleat." + found[1].capitalize(), text)
+    text = re.sub(r"\b(pyleat\.\w+)\{([^{}]*)\}", r"\1(\2)", text)
+    text = re.sub(r"\bleat::(\w+)", r"pyleat.\1", text)
+    # Names that are words of Python's grammar.
+    return re.sub(r"\.(from|as|in)\(", r".\1_(", text)

@@ -18,19 +18,53 @@ def _method(name, of, *args, **kwargs):
     return getattr(of, name)(*args, **kwargs)
 
 
+def _kept(given):
+    """An argument as it is now: the caller may change a list later, and an iterator can be looked at once."""
+    if isinstance(given, dict):
+        return dict(given)
+    if isinstance(given, list) or hasattr(given, "__next__"):
+        return list(given)
+    # Classes of NumPy have it, too: numpy.float32 is a dtype.
+    return given.copy() if hasattr(given, "__array_interface__") and not isinstance(given, type) else given
+
+
+def _kept_all(args, kwargs):
+    return tuple(map(_kept, args)), {name: _kept(each) for name, each in kwargs.items()}
+
+
+def _same(one, other):
+    """As ==, which arrays answer value by value."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, (tuple, list)):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if hasattr(one, "__array_interface__"):
+        return one is other or (one.shape == other.shape and one.dtype == other.dtype and bool((one == other).all()))
+    return one == other
+
+
+def _shown(given):
+    """As repr(), but of a long list its begin."""
+    if isinstance(given, (list, tuple)) and len(given) > 32:
+        return f"[{', '.join(map(repr, given[:3]))}, ... {len(given)} in all]"
+    return repr(given)
+
+
 class _Value:
     # _made_by: what to call again, with which arguments, and which part of the answer it is.
     def __reduce__(self):
         return _again, self._made_by
 
     def __eq__(self, other):
-        return type(self) is type(other) and self._made_by == other._made_by
+        return type(self) is type(other) and _same(self._made_by, other._made_by)
 
     __hash__ = None
 
     def __repr__(self):
         call, args, kwargs, index = self._made_by
-        text = [repr(each) for each in args] + [f"{name}={each!r}" for name, each in kwargs.items()]
+        text = [_shown(each) for each in args] + [f"{name}={_shown(each)}" for name, each in kwargs.items()]
         if call is _method:
             shown = f"{args[1]!r}.{args[0]}({', '.join(text[2:])})"
         else:
@@ -49,6 +83,7 @@ def _value(base):
     """The class of Python for one of the module's."""
 
     def __init__(self, *args, **kwargs):
+        args, kwargs = _kept_all(args, kwargs)
         base.__init__(self, *args, **kwargs)
         self._made_by = (kind, args, kwargs, None)
 
@@ -58,6 +93,7 @@ def _value(base):
         method = getattr(base, name)
 
         def call(self, *args, **kwargs):
+            args, kwargs = _kept_all(args, kwargs)
             made = method(self, *args, **kwargs)
             if isinstance(made, base):
                 return _remembered(kind, made, _method, (name, self, *args), kwargs)
@@ -75,10 +111,11 @@ def _value(base):
 
 
 (Image, Label, Bytes, Text, Sequence, Array, Columns, Stack, Graph, Tokens, Tokenizer, Tokenize, Chat, Custom, Mask, Depth, Boxes,
- Points, Clip, Field, JoinKey, Dataset, Order) = map(
+ Points, Clip, Field, JoinKey, Dataset, Order, BatchMix) = map(
     _value, (_leat.Image, _leat.Label, _leat.Bytes, _leat.Text, _leat.Sequence, _leat.Array, _leat.Columns, _leat.Stack,
              _leat.Graph, _leat.Tokens, _leat.Tokenizer, _leat.Tokenize, _leat.Chat, _leat.Custom, _leat.Mask, _leat.Depth,
-             _leat.Boxes, _leat.Points, _leat.Clip, _leat.Field, _leat.JoinKey, _leat.Dataset, _leat.Order))
+             _leat.Boxes, _leat.Points, _leat.Clip, _leat.Field, _leat.JoinKey, _leat.Dataset, _leat.Order,
+             _leat.BatchMix))
 
 
 def _refuse_to_pickle(self):
@@ -92,6 +129,7 @@ def _function(name, kind):
     function = getattr(_leat, name)
 
     def call(*args, **kwargs):
+        args, kwargs = _kept_all(args, kwargs)
         return _remembered(kind, function(*args, **kwargs), call, args, kwargs)
 
     call.__doc__ = function.__doc__
@@ -103,6 +141,7 @@ def _function(name, kind):
                                           "cut_windows", "from_tensors")]
 by, by_stem = [_function(name, JoinKey) for name in ("by", "by_stem")]
 views, five_crop, ten_crop = [_function(name, Field) for name in ("views", "five_crop", "ten_crop")]
+mixup, cutmix, mosaic = [_function(name, BatchMix) for name in ("mixup", "cutmix", "mosaic")]
 (sequential, shuffled, shuffled_blocks, repeated, weighted, balanced, bucketed, mixed_by, node_local, packed, balanced_cost) = [
     _function(name, Order) for name in ("sequential", "shuffled", "shuffled_blocks", "repeated", "weighted", "balanced",
                                         "bucketed", "mixed_by", "node_local", "packed", "balanced_cost")]

@@ -47,8 +47,8 @@ std::optional<leat::stream> to_stream(nb::handle given) {
   return leat::stream(number == 1 ? nullptr : reinterpret_cast<CUstream_st*>(number));
 }
 
-nb::object to_dlpack(const held_tensor& of, nb::handle stream, nb::handle max_version, nb::handle device,
-                     nb::handle copy) {
+nb::any to_dlpack(const held_tensor& of, nb::handle stream, nb::handle max_version, nb::handle device,
+                  nb::handle copy) {
   if (!device.is_none() && nb::cast<std::pair<int, int>>(device) != dlpack_device(of)) {
     refuse("the tensor lies on another device; copy it there when you have it");
   }
@@ -66,19 +66,28 @@ nb::object to_dlpack(const held_tensor& of, nb::handle stream, nb::handle max_ve
     if (capsule == nullptr) given->deleter(given);
   }
   if (capsule == nullptr) throw nb::python_error();
-  return nb::steal(capsule);
+  return nb::steal<nb::any>(capsule);
 }
 
 std::string described(const held_tensor& of) {
   return std::string(leat::name(of.view.type)) + " " + leat::to_string(of.view.shape);
 }
 
-nb::object to_numpy(nb::handle self) {
+nb::any to_numpy(nb::handle self) {
   const auto& of = nb::cast<const held_tensor&>(self);
   if (of.view.type == leat::dtype::bf16) {
     throw nb::type_error("NumPy has no bf16; ask the field for .as_('f32'), or take torch.from_dlpack()");
   }
-  return nb::module_::import_("numpy").attr("from_dlpack")(self);
+  return nb::borrow<nb::any>(nb::module_::import_("numpy").attr("from_dlpack")(self));
+}
+
+nb::any to_array(nb::handle self, nb::handle dtype, nb::handle copy) {
+  const nb::any made = to_numpy(self);
+  const bool is_other = !dtype.is_none() && !made.attr("dtype").equal(dtype);
+  const bool may_copy = copy.is_none() || nb::cast<bool>(copy);
+  if (is_other && !may_copy) throw nb::value_error("another dtype needs a copy, which copy=False forbids");
+  if (is_other) return nb::borrow<nb::any>(made.attr("astype")(dtype));
+  return !copy.is_none() && may_copy ? nb::borrow<nb::any>(made.attr("copy")()) : made;
 }
 
 nb::tuple shape_of(const leat::dimensions& shape) {
@@ -129,6 +138,8 @@ void add_batch(nb::module_& to) {
       .def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
            nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
       .def("__dlpack_device__", &dlpack_device)
+      .def("__array__", &to_array, nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("copy") = nb::none(),
+           "What numpy.asarray() calls: without a copy, unless another dtype or copy=True is asked for.")
       .def("numpy", &to_numpy, "numpy.from_dlpack() of it. TypeError for bf16, which NumPy lacks.")
       .def("__repr__", [](const held_tensor& of) { return "pyleat.Tensor(" + described(of) + ")"; });
 
@@ -194,8 +205,9 @@ void add_batch(nb::module_& to) {
                    })
       .def_prop_ro("names",
                    [](const held& of) {
-                     const auto names = of->names();
-                     return std::vector<std::string>(names.begin(), names.end());
+                     nb::typed<nb::list, nb::str> all;
+                     for (const std::string& each : of->names()) all.append(name_of(each));
+                     return all;
                    })
       .def_prop_ro("digest",
                    [](const held& of) -> std::optional<std::string> {

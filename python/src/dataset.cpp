@@ -93,7 +93,8 @@ leat::dtype to_dtype(const nb::dlpack::dtype& of) {
   throw nb::type_error("from_tensors() takes integers, floats and bool");
 }
 
-leat::dataset from_tensors(const nb::dict& given, std::vector<std::string> classes, const std::string& described_as) {
+leat::dataset from_tensors(const nb::typed<nb::dict, nb::str, nb::object>& given, std::vector<std::string> classes,
+                           const std::string& described_as) {
   using any_array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
   auto owner = std::make_shared<std::vector<any_array>>();
   std::vector<leat::named_tensor> tensors;
@@ -144,10 +145,16 @@ nb::dict describe(const leat::field_info& of) {
 
 leat::source_names to_sources(nb::handle given) {
   std::vector<std::string> names;
-  if (nb::isinstance<nb::list>(given) || nb::isinstance<nb::tuple>(given)) {
+  if (nb::isinstance<nb::str>(given) || nb::isinstance<nb::bytes>(given) || nb::hasattr(given, "__fspath__")) {
+    names.push_back(to_path(given));
+  } else if (nb::hasattr(given, "__iter__") && !nb::isinstance<nb::dict>(given)) {
     for (const nb::handle each : given) names.push_back(to_path(each));
   } else {
-    names.push_back(to_path(given));
+    const bool is_arrays = nb::isinstance<nb::dict>(given);
+    throw nb::type_error((std::string("a source is a path, a pattern, an address, a list of them or a Dataset") +
+                          (is_arrays ? " (of a dict of arrays, from_tensors() makes one)" : "") + ", and not " +
+                          nb::repr(given).c_str())
+                             .c_str());
   }
   return leat::source_names(names);
 }
@@ -167,7 +174,7 @@ void add_dataset(nb::module_& to) {
       .def(
           "fields",
           [](const dataset& of) {
-            nb::list all;
+            nb::typed<nb::list, nb::typed<nb::dict, nb::str, nb::object>> all;
             for (const leat::field_info& each : of.fields()) all.append(describe(each));
             return all;
           },
@@ -180,7 +187,8 @@ void add_dataset(nb::module_& to) {
           [](const dataset& of, std::uint64_t sample, const std::string& name) { return of.number(sample, name); },
           nb::arg("sample"), nb::arg("name"), "A number of a column; None if this sample has none.")
       .def(
-          "name", [](const dataset& of, std::uint64_t sample) { return unlocked([&] { return of.name(sample); }); },
+          "name",
+          [](const dataset& of, std::uint64_t sample) { return name_of(unlocked([&] { return of.name(sample); })); },
           nb::arg("sample"))
       .def(
           "read",
@@ -224,7 +232,8 @@ void add_dataset(nb::module_& to) {
           nb::arg("names"))
       .def("__repr__", [](const dataset& of) { return "pyleat.Dataset(" + std::to_string(of.size()) + " samples)"; });
 
-  to.def("open", &open, nb::arg("source"), nb::arg("options"),
+  to.def("open", &open, nb::arg("source").none(), nb::arg("options"),
+         nb::sig("def open(source: object, **options: object) -> Dataset"),
          "Opens any source: a path, a pattern, an address, or a list of them. Options are leat::open_options'.");
   to.def("from_tensors", &from_tensors, nb::arg("tensors"), nb::kw_only(),
          nb::arg("classes") = std::vector<std::string>(), nb::arg("described_as") = "",

@@ -123,11 +123,15 @@ leat::field to_field(nb::handle given) {
       take<leat::points>(given, found) || take<leat::depth>(given, found) || take<leat::clip>(given, found) ||
       take<leat::field>(given, found);
   if (!is_field) {
+    const bool is_several = nb::isinstance<nb::list>(given) || nb::isinstance<nb::tuple>(given);
+    const char* const how = is_several                        ? "; give its fields one by one: Loader(source, *fields)"
+                            : nb::isinstance<nb::int_>(given) ? "; options are keywords: batch_size=64"
+                                                              : "";
     throw nb::type_error(
         (std::string(
              "a field is Image, Label, Text, Bytes, Sequence, Array, Columns, Stack, Graph, Tokens, Tokenize, Chat, "
              "Custom, Mask, Depth, Boxes, Points, Clip or what views() makes, and not ") +
-         nb::repr(given).c_str())
+         nb::repr(given).c_str() + how)
             .c_str());
   }
   return *found;
@@ -498,7 +502,8 @@ void add_fields(nb::module_& to) {
       .def("described_as", &custom::described_as, nb::arg("name"),
            "A name of what the function makes, to be changed with it. Without one there is no state_dict().");
 
-  nb::class_<leat::batch_mix>(to, "BatchMix");
+  nb::class_<leat::batch_mix>(to, "BatchMix", "What mix= takes: mixup(), cutmix() or mosaic().")
+      .def(nb::init<const leat::batch_mix&>());
   to.def("mixup", [](double alpha) { return leat::mixup(alpha); }, nb::arg("alpha") = 0.2);
   to.def("cutmix", [](double alpha) { return leat::cutmix(alpha); }, nb::arg("alpha") = 1.0);
   to.def(

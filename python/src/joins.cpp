@@ -32,7 +32,8 @@ void add_joins(nb::module_& to) {
       "the sample's name.");
   to.def(
       "join",
-      [](nb::handle left, nb::handle right, const join_key& key, nb::handle missing, const nb::dict& rename) {
+      [](nb::handle left, nb::handle right, const join_key& key, nb::handle missing,
+         const nb::typed<nb::dict, nb::str, nb::str>& rename) {
         leat::join_options how;
         how.missing = to_enum<leat::without_partner>(
             missing, "missing=", std::array<std::string_view, 2>{"leave_out", "corrupt"});

@@ -239,7 +239,7 @@ void add_loader(nb::module_& to) {
             set_options(how, options);
             new (self) python_loader(samples, std::move(all), std::move(how));
           },
-          nb::arg("source"), nb::arg("fields"), nb::arg("options"))
+          nb::arg("source").none(), nb::arg("fields"), nb::arg("options"))
       .def("begin_epoch", &python_loader::begin_epoch)
       .def("next", &python_loader::next, "The next batch; None at the end of an epoch.")
       .def("_try_next", &python_loader::try_next)

@@ -103,11 +103,20 @@ auto unlocked(const Call& call) {
   return call();
 }
 
+/// A text, bytes or a path of pathlib, as the system has its name.
 [[nodiscard]] inline std::string to_path(nb::handle given) {
-  return nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(given));
+  const nb::object name = nb::module_::import_("os").attr("fsencode")(given);
+  return nb::cast<nb::bytes>(name).c_str();
+}
+/// The name of a file as Python has it: not each is UTF-8.
+[[nodiscard]] inline nb::str name_of(std::string_view name) {
+  return nb::steal<nb::str>(PyUnicode_DecodeFSDefaultAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
 }
 [[nodiscard]] inline std::chrono::milliseconds to_duration(nb::handle seconds) {
-  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(nb::cast<double>(seconds)));
+  constexpr double countable = 100.0 * 365 * 24 * 3600;
+  const auto given = nb::cast<double>(seconds);
+  if (!(given >= 0 && given <= countable)) throw nb::cast_error();
+  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(given));
 }
 
 void add_errors(nb::module_& to);

@@ -132,7 +132,7 @@ constexpr keyword<options> keywords[] = {
      }},
 };
 
-// What PyTorch's DataLoader calls it.
+// What PyTorch's DataLoader calls it, and others; and what is no option here.
 constexpr std::pair<std::string_view, std::string_view> other_words[] = {
     {"num_workers", "decode_threads"},
     {"prefetch_factor", "prefetch_batches"},
@@ -142,14 +142,19 @@ constexpr std::pair<std::string_view, std::string_view> other_words[] = {
     {"generator", "seed"},
     {"timeout", "read_timeout"},
     {"collate_fn", "nothing: fields collate"},
-    {"worker_init_fn", "nothing: there are no processes"}};
+    {"worker_init_fn", "nothing: there are no processes"},
+    {"transform", "nothing: the steps of a field are its methods, Image().random_flip()"},
+    {"rank", "world=(rank, size)"},
+    {"world_size", "world=(rank, size)"},
+    {"resume", "load_state_dict()"}};
 
 }  // namespace
 
 void set_options(options& to, const nb::kwargs& given) {
   set_keywords<options>("Loader()", to, given, keywords, [](const std::string& name) {
     for (const auto& [theirs, ours] : other_words) {
-      if (theirs == name) return "; here it is " + std::string(ours) + (ours.find(' ') == std::string::npos ? "=" : "");
+      const bool is_option = ours.find_first_of(" (") == std::string_view::npos;
+      if (theirs == name) return "; here it is " + std::string(ours) + (is_option ? "=" : "");
     }
     return std::string();
   });

@@ -566,7 +566,7 @@ class Targets(unittest.TestCase):
         self.assertLessEqual({"jpg", "json", "mask", "image_id"}, names)
         batch = self.batch(self.with_masks(missing="corrupt"), leat.Image().resize(8, 8), leat.Bytes("mask"), on_corrupt="skip")
         self.assertEqual(batch.valid_rows, self.COUNT - 1)
-        with self.assertRaisesRegex(leat.CorruptError, "on_corrupt=skip or substitute"):
+        with self.assertRaisesRegex(leat.CorruptError, "on_corrupt='skip' or 'substitute'"):
             self.batch(self.with_masks(missing="corrupt"), leat.Image().resize(8, 8), leat.Bytes("mask"))
         table = self.at / "labels.jsonl"
         table.write_text("".join(json.dumps({"file": f"{number}.bmp", "cls": 10 * number}) + "\n" for number in (4, 2, 0)))
@@ -634,6 +634,43 @@ class Pickled(Made):
             """, self.at / "rows.npy", as_file=self.at / "spawned.py")
         self.assertEqual(ended.stdout, "70\n", ended.stderr)
 
+    def test_a_value_keeps_its_arguments_as_they_were(self):
+        data = leat.open(self.at / "rows.npy")
+        numbers, weights, names = [3, 4], numpy.ones(ROWS), {"description": "x"}
+        part, order = data.subset(numbers), leat.weighted(weights)
+        numbers.append(5)
+        weights[:] = 0
+        self.assertEqual(len(pickle.loads(pickle.dumps(part))), 2)
+        self.assertEqual(order, leat.weighted(numpy.ones(ROWS)))
+        self.assertNotEqual(order, leat.weighted(weights))
+        self.assertEqual(pickle.loads(pickle.dumps(order)), order)
+        # An iterator is looked at once.
+        self.assertEqual(repr(data.subset(each for each in (1, 2))), f"{data!r}.subset([1, 2])")
+        every = pickle.loads(pickle.dumps(leat.open(each for each in [self.at / "lines.jsonl"])))
+        self.assertEqual(len(every), 20)
+        self.assertIn("[0, 1, 2, ... 50 in all]", repr(data.subset(list(range(50)))))
+
+    def test_how_batches_are_mixed_is_a_value_too(self):
+        for mix in (leat.mixup(0.3), leat.cutmix(), leat.mosaic(0.5)):
+            self.assertEqual(pickle.loads(pickle.dumps(mix)), mix)
+            self.assertIsInstance(mix, leat.BatchMix)
+        self.assertEqual(repr(leat.mixup(0.3)), "mixup(0.3)")
+
+    def test_type_checkers_see_what_the_package_exports(self):
+        package = pathlib.Path(leat.__file__).parent
+        tree = ast.parse((package / "__init__.py").read_text())
+        said = [ast.literal_eval(each.value) for each in tree.body
+                if isinstance(each, ast.Assign) and each.targets[0].id == "__all__"]
+        public = {name for name, each in vars(leat).items() if not name.startswith("_") and not isinstance(each, types.ModuleType)}
+        self.assertEqual(set(said[0]), public - {"open", "zip"})
+        for name in ("_loader", "torch", "lightning", "grain"):
+            classes = [{each.name: {method.name for method in each.body if isinstance(method, ast.FunctionDef) and not method.name.startswith("_")}
+                        for each in ast.parse((package / f"{name}{ending}").read_text()).body
+                        if isinstance(each, ast.ClassDef) and not each.name.startswith("_")} for ending in (".pyi", ".py")]
+            self.assertEqual(classes[0].keys(), classes[1].keys(), name)
+            for each, methods in classes[0].items():
+                self.assertLessEqual(methods, classes[1][each], f"{name}.{each}")
+
     def test_type_checkers_see_every_value_and_its_methods(self):
         package = pathlib.Path(leat.__file__).parent
         stub = ast.parse((package / "_values.pyi").read_text()).body[0]
@@ -671,6 +708,17 @@ class Memory(Made):
             thread.start()
             thread.join()
             self.assertEqual(loader.stats()["batches_out"], 0)
+
+    def test_numpy_makes_arrays_of_tensors(self):
+        with self.rows(shuffle=False) as loader:
+            tensor = next(iter(loader))["npy"]
+            self.assertEqual(numpy.asarray(tensor).shape, (8, 8))
+            self.assertTrue(numpy.shares_memory(numpy.asarray(tensor), tensor.numpy()))
+            self.assertFalse(numpy.shares_memory(numpy.array(tensor, copy=True), tensor.numpy()))
+            self.assertEqual(numpy.array(tensor, dtype=numpy.int16).dtype, numpy.int16)
+            self.assertEqual(numpy.mean(tensor), 3.5)
+            with self.assertRaisesRegex(ValueError, "copy"):
+                tensor.__array__(numpy.dtype("int16"), copy=False)
 
     def test_what_dlpack_cannot_do_is_a_buffer_error(self):
         with self.rows() as loader:
@@ -1025,6 +1073,63 @@ class Errors(Made):
         with self.assertRaisesRegex(KeyError, "npy"):
             with self.rows() as loader:
                 next(iter(loader))["jpg"]
+
+    def test_a_message_is_in_the_spelling_of_python(self):
+        pictures = self.at / "pictures"
+        for wrong, said in (
+            (lambda: leat.Loader(pictures, leat.Image().resize(8, 8), leat.Image().resize(8, 8)), r'pyleat\.Image\("view2"\)\.from_\("jpg"\)'),
+            (lambda: leat.Loader(pictures, leat.Image("png").resize(8, 8)), r'\.from_\("jpg"\) reads'),
+            (lambda: leat.Loader(pictures, leat.Image().resize(8, 8), order=leat.packed(64)), r'pyleat\.Tokenize\("text", words\)'),
+            (lambda: leat.join(pictures, pictures, leat.by_stem()), r'\{"jpg": "another"\}'),
+            (lambda: self.rows(on_corrupt="skip", corrupt_max=1.5), "corrupt_max= is 1.5"),
+        ):
+            with self.assertRaisesRegex(leat.UsageError, said) as caught:
+                wrong()
+            self.assertNotIn("leat::", str(caught.exception))
+        (self.at / "numbers.bin").write_bytes(bytes(2000))
+        with self.assertRaisesRegex(leat.UsageError, r"pyleat\.open_tokens\(\)"):
+            leat.open(self.at / "numbers.bin")
+        in_python = importlib.import_module("pyleat._errors").in_python
+        self.assertEqual(in_python("loader_options::on_corrupt = skip or substitute; loader_options::device_required = false"),
+                         "on_corrupt='skip' or 'substitute'; device_required=False")
+        self.assertEqual(in_python("with {.type = leat::dtype::u32}; say .stored(leat::layout::nhwc)"), "with dtype='u32'; say .stored('nhwc')")
+
+    def test_what_is_no_source_and_no_field_is_said(self):
+        for wrong in (None, 3, {"x": numpy.zeros(3)}):
+            for call in (leat.open, lambda source: leat.Loader(source, leat.Array("npy"))):
+                with self.assertRaisesRegex(TypeError, "a source is a path, a pattern, an address, a list of them or a Dataset"):
+                    call(wrong)
+        with self.assertRaisesRegex(TypeError, r"from_tensors\(\) makes one"):
+            leat.open({"x": numpy.zeros(3)})
+        with self.assertRaisesRegex(TypeError, r"one by one: Loader\(source, \*fields\)"):
+            leat.Loader(self.at / "rows.npy", [leat.Array("npy")])
+        with self.assertRaisesRegex(TypeError, "options are keywords"):
+            leat.Loader(self.at / "rows.npy", leat.Array("npy"), 64)
+        for name, here in (("resume", r"load_state_dict\(\)"), ("transform", "methods"), ("rank", r"world=\(rank, size\)")):
+            with self.assertRaisesRegex(TypeError, f"{name}=.*{here}"):
+                self.rows(**{name: 1})
+        for wrong in (-1, 1e30, float("nan")):
+            with self.assertRaisesRegex(TypeError, "held_patience= takes seconds, and not"):
+                self.rows(held_patience=wrong)
+
+    def test_a_name_that_is_no_text_is_a_file_s_name(self):
+        name = os.fsdecode(b"caf\xe9")
+        folder = self.at / "names" / name
+        folder.mkdir(parents=True)
+        write_bmp(folder / "1.bmp", (255, 0, 0))
+        for path in (folder.parent, os.fsencode(folder.parent)):
+            data = leat.open(path)
+            self.assertEqual(data.name(0), f"{name}/1.bmp")
+        with leat.Loader(data, leat.Image().resize(8, 8), names=True) as loader:
+            self.assertEqual(next(iter(loader)).names, [f"{name}/1.bmp"])
+        with self.assertRaisesRegex(leat.NotFoundError, r"caf\\xe9/nothing"):
+            leat.open(folder / "nothing")
+
+    def test_a_loop_that_keeps_all_batches_is_told_so(self):
+        for options in ({}, {"to": "numpy"}, {"map_batch": lambda batch: batch}):
+            with self.rows(batch_size=1, held_patience=0.2, host_bytes_max=8 << 20, prefetch_batches=2, **options) as loader, \
+                 self.assertRaisesRegex(leat.UsageError, "you hold all .* batches"):
+                list(loader)
 
     def test_a_loader_is_not_pickled_and_says_why(self):
         with self.rows() as loader, self.assertRaisesRegex(TypeError, "Dataset, fields and options"):
