@@ -105,8 +105,10 @@ auto unlocked(const Call& call) {
 
 /// A text, bytes or a path of pathlib, as the system has its name.
 [[nodiscard]] inline std::string to_path(nb::handle given) {
-  const nb::object name = nb::module_::import_("os").attr("fsencode")(given);
-  return nb::cast<nb::bytes>(name).c_str();
+  const auto name = nb::cast<nb::bytes>(nb::module_::import_("os").attr("fsencode")(given));
+  std::string path(name.c_str(), name.size());
+  if (path.find('\0') != std::string::npos) throw nb::value_error("a path has a zero byte, where the system would end it");
+  return path;
 }
 /// The name of a file as Python has it: not each is UTF-8.
 [[nodiscard]] inline nb::str name_of(std::string_view name) {

@@ -1124,6 +1124,8 @@ class Errors(Made):
             self.assertEqual(next(iter(loader)).names, [f"{name}/1.bmp"])
         with self.assertRaisesRegex(leat.NotFoundError, r"caf\\xe9/nothing"):
             leat.open(folder / "nothing")
+        with self.assertRaisesRegex(ValueError, "zero byte"):
+            leat.open(f"{folder.parent}\0/nothing")
 
     def test_a_loop_that_keeps_all_batches_is_told_so(self):
         for options in ({}, {"to": "numpy"}, {"map_batch": lambda batch: batch}):
