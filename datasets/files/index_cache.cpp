@@ -32,7 +32,7 @@ constexpr std::array<char, 8> magic_text = {'l', 'e', 'a', 't', 'i', 'd', 'x', '
 // File systems tell times apart by a tick of the kernel, 10 ms at the most; some of them by a second, which nobody can wait for.
 constexpr std::int64_t clock_tick_ns = 20'000'000;
 // Incremented whenever the meaning of an index changes.
-constexpr std::uint64_t version = 3;
+constexpr std::uint64_t version = 4;
 
 struct header {
   std::array<char, 8> magic = magic_text;

@@ -26,7 +26,10 @@ namespace {
 constexpr std::uint64_t piece_bytes = std::uint64_t{16} << 20;
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-bool is_blank(std::string_view line) { return std::all_of(line.begin(), line.end(), is_space); }
+// A separator is none: tabs alone are a row of empty values.
+bool is_blank(std::string_view line, char separator) {
+  return std::all_of(line.begin(), line.end(), [&](char c) { return is_space(c) && c != separator; });
+}
 
 std::uint64_t mark_bytes(std::string_view start) { return start.starts_with("\xEF\xBB\xBF") ? 3 : 0; }
 std::uint64_t mark_bytes(const file_bytes& file) {
@@ -87,20 +90,22 @@ bool for_each_feed(std::string_view text, const Each& each) {
 }
 
 /// What has been seen of a line, or a row, whose beginning may have left the buffer.
+///   separator   of a row's values; 0 of lines
 struct open_line {
   std::uint64_t begin = 0;  // in the file
+  char separator = 0;
   bool is_blank = true;
   char last = 0;
 
   void pass(std::string_view text) noexcept {
     if (text.empty()) return;
-    is_blank = is_blank && datasets::is_blank(text);
+    is_blank = is_blank && datasets::is_blank(text, separator);
     last = text.back();
   }
   /// Takes it where it is not blank, and begins the next one behind its end.
   void end_at(std::uint64_t end, std::vector<value_place>& found) {
     if (!is_blank) found.push_back({.offset = begin, .bytes = end - begin - (last == '\r' ? 1 : 0)});
-    *this = {.begin = end + 1};
+    *this = {.begin = end + 1, .separator = separator};
   }
 };
 
@@ -192,7 +197,7 @@ std::vector<value_place> lines_from(const file_bytes& file, std::uint64_t begin,
 class csv_rows final : public line_finder {
  public:
   csv_rows(std::string path, char separator, std::uint64_t begin)
-      : path_(std::move(path)), separator_(separator), from_(begin), row_{.begin = begin} {}
+      : path_(std::move(path)), separator_(separator), from_(begin), row_{.begin = begin, .separator = separator} {}
 
   [[nodiscard]] std::uint64_t position() const noexcept { return from_; }
   void expect(std::uint64_t seen, std::uint64_t all) { make_room(found_, seen, all); }

@@ -304,6 +304,15 @@ TEST_F(text_tables, columns_that_are_asked_for_are_kept_as_numbers_or_classes_ov
               HasSubstr("did you mean 'kind'"));
 }
 
+TEST_F(text_tables, tabs_alone_are_a_row_of_empty_values_where_they_separate) {
+  const dataset samples = open_csv(put("empty.tsv", "a\tb\n1\tx\n\t\n \n\n3\tz\n\t"));
+  ASSERT_EQ(samples.size(), 4U);  // of spaces no row, as pandas has it
+  EXPECT_EQ(text_of(samples, 1, "b"), "");
+  EXPECT_EQ(text_of(samples, 2, "b"), "z");
+  EXPECT_EQ(text_of(samples, 3, "b"), "");
+  EXPECT_EQ(open_csv(put("tabs.csv", "a,b\n1,x\n\t\n3,z\n")).size(), 2U);
+}
+
 TEST_F(text_tables, rows_of_csv_are_those_that_were_written_whatever_stands_in_them) {
   std::mt19937_64 random(9);
   for (const char separator : {',', '\t', ';'}) {
