@@ -2,8 +2,10 @@
 
 #include "base/hash_map.hpp"
 #include "base/near_miss.hpp"
+#include "base/numbers.hpp"
 #include "base/option_words.hpp"
 #include "base/text.hpp"
+#include "base/words.hpp"
 #include "datasets/files/asked_files.hpp"
 #include "datasets/files/buffered_file.hpp"
 #include "datasets/files/parallel.hpp"
@@ -22,7 +24,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -34,18 +35,19 @@
 namespace leat::datasets {
 namespace {
 
+// What a label of the text would be: a column of numbers must not become classes for a plus, a space or an exponent.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
-  Number value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if constexpr (std::is_floating_point_v<Number>) {
+  if constexpr (!std::is_floating_point_v<Number>) {
+    return parse_signed(text);
+  } else {
+    const std::optional<double> value = parse_real(text);
     // A whole number that a double does not tell from the next one, such as an id of 64 bits, is no number but a text.
-    constexpr Number exact_max = 9007199254740992.0;
-    const bool is_whole = text.find_first_not_of("+-0123456789") == std::string_view::npos;
-    if (is_whole && std::abs(value) > exact_max) return std::nullopt;
+    constexpr double exact_max = 9007199254740992.0;
+    const bool is_whole = trimmed(text).find_first_not_of("+-0123456789") == std::string_view::npos;
+    if (value && is_whole && std::abs(*value) > exact_max) return std::nullopt;
+    return value;
   }
-  return value;
 }
 
 // A dataset has one list of classes.

@@ -18,9 +18,11 @@
 
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace leat {
@@ -302,6 +304,17 @@ TEST_F(text_tables, columns_that_are_asked_for_are_kept_as_numbers_or_classes_ov
   EXPECT_NE(of_ids.column(0, "id"), of_ids.column(1, "id"));
   EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_jsonl(one, {.fields = {"knd"}})); }),
               HasSubstr("did you mean 'kind'"));
+}
+
+TEST_F(text_tables, a_number_of_a_column_may_be_written_as_that_of_a_label_may) {
+  const dataset samples =
+      open_csv(put("plus.csv", "n,r\n+5, 2.5 \n 8,+1.5\n9 ,1e-400\n-0,1e400\n7,.5\n"), {.columns = {"n", "r"}});
+  EXPECT_TRUE(samples.classes().empty());
+  for (const auto& [row, n, r] : std::vector<std::tuple<std::uint64_t, std::int64_t, double>>{
+           {0, 5, 2.5}, {1, 8, 1.5}, {2, 9, 0.0}, {3, 0, std::numeric_limits<double>::infinity()}, {4, 7, 0.5}}) {
+    EXPECT_EQ(samples.column(row, "n"), n) << row;
+    EXPECT_EQ(samples.number(row, "r"), r) << row;
+  }
 }
 
 TEST_F(text_tables, tabs_alone_are_a_row_of_empty_values_where_they_separate) {
