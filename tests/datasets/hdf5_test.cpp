@@ -483,6 +483,25 @@ TEST(hdf5_file, what_is_not_read_is_named_with_what_to_do) {
       AllOf(HasSubstr("3 rows"), HasSubstr("open them apart")));
 }
 
+// Of its type in the file: where the sign is, whether the first bit of the mantissa is implied, where the exponent is, its bias.
+TEST(hdf5_file, floats_that_are_not_those_of_ieee_754_are_refused) {
+  const testing::temporary_directory root;
+  const std::string path = (root.path() / "floats.h5").string();
+  std::ifstream from(file_of("kinds-earliest.h5"), std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(from), {}};
+  const std::string half("\x11\x20\x0F\0\2\0\0\0\0\0\x10\0\x0A\5\0\x0A\x0F\0\0\0", 20);
+  const std::size_t type = whole.find(half);
+  ASSERT_NE(type, std::string::npos);
+  for (const std::size_t at : {1U, 2U, 12U, 16U}) {
+    std::string bytes = whole;
+    bytes[type + at] = at == 1 ? '\0' : static_cast<char>(bytes[type + at] - 1);
+    std::ofstream(path, std::ios::binary) << bytes;
+    EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open_hdf5(path, {.fields = {"half"}})); }),
+                AllOf(HasSubstr("half"), HasSubstr("IEEE 754")))
+        << at;
+  }
+}
+
 TEST(hdf5_file, filters_that_leat_does_not_have_are_named) {
   const std::vector<std::string> notes = open_hdf5(file_of("refused-filters.h5")).notes();
   for (const char* const name : {"szip", "n-bit", "307 ('bzip2", "32013 ('H5Z-ZFP"}) {

@@ -56,15 +56,20 @@ void read_float(hdf5_cursor& at, const prefix& of, hdf5_type& type) {
   type.big_endian = (of.bits & 1) != 0;
   const std::uint64_t shift = at.number(2);
   const std::uint64_t precision = at.number(2);
-  at.skip(1);
+  const std::uint64_t exponent_at = at.number(1);
   const std::uint64_t exponent_bits = at.number(1);
-  at.skip(1);
+  const std::uint64_t mantissa_at = at.number(1);
   const std::uint64_t mantissa_bits = at.number(1);
-  at.skip(4);
+  const std::uint64_t bias = at.number(4);
   if ((of.bits & 0x41) > 1) return refuse(type, "floats in the order of a VAX; write them as '<f4'");
+  // The sign on top, the exponent below it, and a mantissa whose first bit is implied.
+  constexpr std::uint64_t first_bit_implied = 2;
+  const bool is_ieee = shift == 0 && precision == std::uint64_t{8} * of.bytes &&
+                       (of.bits >> 8 & 0xFF) == precision - 1 && exponent_at == mantissa_bits && mantissa_at == 0 &&
+                       exponent_bits < 32 && bias == (std::uint64_t{1} << exponent_bits) / 2 - 1 &&
+                       (of.bits >> 4 & 3) == first_bit_implied;
   const auto is = [&](std::uint32_t bytes, std::uint64_t exponent, std::uint64_t mantissa) {
-    return of.bytes == bytes && shift == 0 && precision == std::uint64_t{8} * bytes && exponent_bits == exponent &&
-           mantissa_bits == mantissa;
+    return is_ieee && of.bytes == bytes && exponent_bits == exponent && mantissa_bits == mantissa;
   };
   if (is(2, 5, 10)) {
     type.type = dtype::f16;
@@ -75,7 +80,7 @@ void read_float(hdf5_cursor& at, const prefix& of, hdf5_type& type) {
   } else if (is(8, 11, 52)) {
     type.type = dtype::f64;
   } else {
-    refuse(type, str_cat("floats of ", precision, " bits; write them as f16, f32 or f64"));
+    refuse(type, str_cat("floats of ", precision, " bits that are not IEEE 754's; write them as f16, f32 or f64"));
   }
 }
 
