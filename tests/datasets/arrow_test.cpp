@@ -190,6 +190,15 @@ TEST(arrow, dates_times_and_decimals_are_numbers_in_the_unit_of_the_file) {
   }
 }
 
+TEST(arrow, a_time_is_in_one_unit_in_all_files) {
+  const source_names files = {path_of("times.arrow"), path_of("milliseconds.arrow")};
+  EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open_arrow(files, {.columns = {"second"}})); }),
+              AllOf(HasSubstr("milliseconds.arrow: the column 'second' is in milliseconds since"),
+                    HasSubstr("times.arrow in seconds since"), HasSubstr("one unit")));
+  const dataset alike = open_arrow({path_of("times.arrow"), path_of("times-zstd.arrow")}, {.columns = {"second"}});
+  EXPECT_EQ(alike.column(6, "second"), alike.column(0, "second"));
+}
+
 TEST(arrow, texts_that_are_asked_for_are_classes_over_all_files) {
   const dataset samples =
       open_arrow({path_of("stream.arrow"), path_of("file.arrow")}, {.fields = {"text"}, .columns = {"species"}});

@@ -173,6 +173,14 @@ TEST(parquet, dates_times_and_decimals_are_numbers_in_the_unit_of_the_file) {
   EXPECT_THAT(old.notes(), Contains(HasSubstr("'second' is in nanoseconds since 1970-01-01")));
 }
 
+TEST(parquet, a_time_is_in_one_unit_in_all_files) {
+  const source_names files = {path_of("times.parquet"), path_of("times-96.parquet")};
+  EXPECT_THAT(message_of(errc::unsupported, [&] { static_cast<void>(open_parquet(files, {.columns = {"second"}})); }),
+              AllOf(HasSubstr("times-96.parquet: the column 'second' is in nanoseconds since"),
+                    HasSubstr("times.parquet in milliseconds since"), HasSubstr("one unit")));
+  EXPECT_EQ(open_parquet(files, {.columns = {"nano"}}).size(), 12U);
+}
+
 TEST(parquet, texts_that_are_asked_for_as_a_column_are_classes_in_their_order_over_all_files) {
   const dataset samples = open_parquet({path_of("bare-v1.parquet"), path_of("bare-v2.parquet")},
                                        {.fields = {"image"}, .columns = {"species"}});

@@ -9,6 +9,7 @@
 #include "datasets/formats/arrow/arrow_file.hpp"
 #include "datasets/formats/arrow/arrow_lists.hpp"
 #include "datasets/formats/format_openers.hpp"
+#include "datasets/tables/column_units.hpp"
 #include "datasets/tables/decimals.hpp"
 #include "datasets/tables/hub_features.hpp"
 #include "datasets/tables/record_columns.hpp"
@@ -155,7 +156,7 @@ class table_reader {
         return;
       }
       add_numbers(column, name);
-      note_unit(column);
+      note_unit(column, name);
       if (labels != nullptr) name_classes(name, labels->names);
       return;
     }
@@ -166,8 +167,10 @@ class table_reader {
     add_field(column, name, is_picture);
   }
 
-  void note_unit(const arrow_column& column) {
-    if (!column.unit.empty()) note(str_cat("the column '", column.path, "' is in ", column.unit));
+  void note_unit(const arrow_column& column, const std::string& name) {
+    if (column.unit.empty()) return;
+    units_.emplace_back(name, column.unit);
+    note(str_cat("the column '", column.path, "' is in ", column.unit));
   }
 
   void name_classes(const std::string& name, std::vector<std::string> names) {
@@ -473,7 +476,7 @@ class table_reader {
   void add_field(const arrow_column& column, const std::string& name, bool is_picture) {
     record_field field{.name = name};
     field.kind = is_picture ? field_kind::picture : column.what == kind::text ? field_kind::text : field_kind::bytes;
-    note_unit(column);
+    note_unit(column, name);
     check_rows(column);
     if (is_list(column) && column.elements != kind::number) {
       add_lists_of_values(column, field);
@@ -894,6 +897,7 @@ class table_reader {
  public:
   /// Columns of texts, to be numbered over all files.
   std::vector<std::pair<std::string, few_texts>> classes_;
+  units_of_file units_;
 
  private:
   const file_bytes& file_;
@@ -913,6 +917,7 @@ dataset open_arrow_files(const input_files& from, const table_options& options) 
   const std::vector<std::string>& paths = from.names();
   std::vector<record_table> tables(paths.size());
   std::vector<std::vector<std::pair<std::string, few_texts>>> classes(paths.size());
+  std::vector<units_of_file> units(paths.size());
   std::vector<sized_file> sized(paths.size());
   for_each_parallel(paths.size(), threads_for_walking(options.threads), [&](std::size_t i) {
     const std::unique_ptr<file_bytes> file = from.open(paths[i]);
@@ -920,7 +925,12 @@ dataset open_arrow_files(const input_files& from, const table_options& options) 
     table_reader reader(*file, options);
     tables[i] = reader.read();
     classes[i] = std::move(reader.classes_);
+    units[i] = std::move(reader.units_);
   });
+  column_units of_all;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (tables[i].samples != 0) of_all.add(paths[i], units[i]);
+  }
   add_class_columns(tables, classes);
   return join_tables(std::move(tables), from, sized);
 }

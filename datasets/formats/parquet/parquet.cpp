@@ -9,6 +9,7 @@
 #include "datasets/formats/parquet/parquet_footer.hpp"
 #include "datasets/formats/parquet/parquet_pages.hpp"
 #include "datasets/formats/parquet/parquet_values.hpp"
+#include "datasets/tables/column_units.hpp"
 #include "datasets/tables/hub_features.hpp"
 #include "datasets/tables/record_columns.hpp"
 #include "datasets/tables/record_rows.hpp"
@@ -52,6 +53,7 @@ struct table_file {
   parquet_footer footer;
   hub_features features;
   std::vector<choice> choices;
+  units_of_file units;
   std::vector<std::string> notes;
   // One for each choice; which of them is filled depends on its role.
   std::vector<record_field> fields;
@@ -105,8 +107,11 @@ class chooser {
     return path.ends_with(ending) && of_.features.is_picture(path.substr(0, path.size() - ending.size()));
   }
 
-  static std::string unit_of(const parquet_leaf& leaf) {
-    return leaf.type == parquet_type::int96 ? "nanoseconds since 1970-01-01" : leaf.unit;
+  void note_unit(const parquet_leaf& leaf, const std::string& name) {
+    const std::string unit = leaf.type == parquet_type::int96 ? "nanoseconds since 1970-01-01" : leaf.unit;
+    if (unit.empty()) return;
+    of_.units.emplace_back(name, unit);
+    of_.notes.push_back(str_cat("the column '", leaf.shown, "' is in ", unit));
   }
 
   void look_at(std::size_t number) {
@@ -132,11 +137,9 @@ class chooser {
       }
       found.becomes = choice::role::numbers;
       const std::size_t before = of_.choices.size();
-      const std::string unit = unit_of(leaf);
+      const std::string name = found.name;
       take(std::move(found), as_field || as_column);
-      if (of_.choices.size() != before && !unit.empty()) {
-        of_.notes.push_back(str_cat("the column '", leaf.path, "' is in ", unit));
-      }
+      if (of_.choices.size() != before) note_unit(leaf, name);
       return;
     }
     const bool is_bytes = leaf.type == parquet_type::byte_array || leaf.type == parquet_type::fixed_byte_array;
@@ -181,7 +184,7 @@ class chooser {
       std::string how = why_not_bare(leaf, group.chunks[found.leaf]);
       if (how.size() > found.packed_by.size()) found.packed_by = std::move(how);
     }
-    if (!leaf.unit.empty()) of_.notes.push_back(str_cat("the column '", leaf.shown, "' is in ", leaf.unit));
+    note_unit(leaf, found.name);
     if (is_array) leaf.array = array->extents;
     if (is_array && leaf.array.empty()) {
       of_.notes.push_back(str_cat(of_.path, ": the column '", leaf.shown, "' has arrays of ", array->shape,
@@ -570,6 +573,10 @@ dataset open_parquet_files(const input_files& from, const table_options& options
   }
   std::vector<std::string> of_classes;
   check_same_roles(files);
+  column_units units;
+  for (const table_file& each : files) {
+    if (each.footer.rows != 0) units.add(each.path, each.units);
+  }
   const classes_found classes = find_classes(files, of_classes);
   std::vector<record_table> tables;
   for (std::size_t i = 0; i < files.size(); ++i) {

@@ -154,6 +154,11 @@ for name, codec in [("times", None), ("times-zstd", "zstd")]:
     with pa.ipc.new_file(f"{name}.arrow", times().schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as out:
         out.write_table(times())
 
+# A column of the same name in another unit.
+milliseconds = pa.table({"second": pa.array([i * 1000 for i in range(6)], pa.timestamp("ms"))})
+with pa.ipc.new_file("milliseconds.arrow", milliseconds.schema) as out:
+    out.write_table(milliseconds)
+
 # Arrays of the Hub whose shapes are known: of bytes, and one of which row 2 has another shape, row 3 none and row 4 a null in it.
 def tensors():
     cubes = [[[[i, i + 1], [i + 2, i + 3]], [[i + 4, i + 5], [250, 251]], [[0, 0], [0, 255]]] for i in range(6)]
