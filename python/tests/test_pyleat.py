@@ -1119,7 +1119,7 @@ class Errors(Made):
         write_bmp(folder / "1.bmp", (255, 0, 0))
         for path in (folder.parent, os.fsencode(folder.parent)):
             data = leat.open(path)
-            self.assertEqual(data.name(0), f"{name}/1.bmp")
+            self.assertEqual((data.name(0), data.classes), (f"{name}/1.bmp", [name]))
         with leat.Loader(data, leat.Image().resize(8, 8), names=True) as loader:
             self.assertEqual(next(iter(loader)).names, [f"{name}/1.bmp"])
         with self.assertRaisesRegex(leat.NotFoundError, r"caf\\xe9/nothing"):
