@@ -2,6 +2,7 @@
 
 #include "stages/device/alignment.hpp"
 #include "stages/device/copy_plan.hpp"
+#include "stages/device/gather_rows.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -209,15 +210,34 @@ row_part device_cache::kept_part(const long_output& of, const std::byte* row) no
           .bytes = has_full_rows(*of.place) ? of.place->row_bytes : of.place->spec.made_by->used_row_bytes(row)};
 }
 
+// No piece of a batch goes to where another lies: what it gives lay in the cache before, and what it keeps goes behind all that does.
 failed_call device_cache::copy(device_calls& calls, std::byte* block, stream in) const noexcept {
-  for (const piece_copy& each : copies_) {
-    std::byte* const here = block + each.in_block;
-    std::byte* const kept = memory_.data() + each.in_cache;
-    const device_status status =
-        each.to_cache ? calls.copy_within(kept, here, each.bytes, in) : calls.copy_within(here, kept, each.bytes, in);
-    if (status != device_ok) return {status, "cudaMemcpyAsync within the device", each.bytes};
+  const auto from = [&](const piece_copy& of) {
+    return of.to_cache ? block + of.in_block : memory_.data() + of.in_cache;
+  };
+  const auto to = [&](const piece_copy& of) {
+    return of.to_cache ? memory_.data() + of.in_cache : block + of.in_block;
+  };
+  if (copies_.size() == 1) {
+    const piece_copy& only = copies_.front();
+    return {calls.copy_within(to(only), from(only), only.bytes, in), "cudaMemcpyAsync within the device", only.bytes};
   }
-  return {};
+  gathered_pieces pieces;
+  const auto launch = [&] {
+    const device_status status = pieces.count == 0 ? device_ok : calls.launch(gather_rows_kernel, &pieces, in);
+    pieces.count = 0;
+    return failed_call{status, gather_rows_kernel.name, {}};
+  };
+  for (const piece_copy& each : copies_) {
+    for (std::size_t at = 0; at < each.bytes; at += gathered_piece_bytes_max) {
+      if (!pieces.has_room()) {
+        if (const failed_call failed = launch(); failed.status != device_ok) return failed;
+      }
+      const std::size_t bytes = std::min<std::size_t>(each.bytes - at, gathered_piece_bytes_max);
+      pieces.add(to(each) + at, from(each) + at, static_cast<std::uint32_t>(bytes));
+    }
+  }
+  return launch();
 }
 
 void device_cache::settle() noexcept {

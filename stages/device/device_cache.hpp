@@ -131,7 +131,7 @@ class device_cache {
   [[nodiscard]] std::size_t bytes_of_host(std::size_t offset, const std::byte* row) const noexcept;
   /// Of that batch, what need not be copied from the host, in order: of rows that are full.
   [[nodiscard]] std::span<const range> left_out() const noexcept { return left_out_; }
-  /// Behind the copy of that batch.
+  /// Behind the copy of that batch. One call where its rows are neighbours, else a launch for every 170 of them.
   ///   block   on the device
   [[nodiscard]] failed_call copy(device_calls& calls, std::byte* block, stream in) const noexcept;
   /// That copy is queued: from here on the batch's rows are found.

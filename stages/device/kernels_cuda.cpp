@@ -2,6 +2,7 @@
 
 #include "stages/device/decode_photos.hpp"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/device/gather_rows.hpp"
 #include "stages/device/prepare_pictures.hpp"
 #include "stages/device/tile_pictures.hpp"
 
@@ -9,21 +10,11 @@ namespace leat::stages {
 
 std::span<const cuda_kernel> all_kernels() noexcept {
   static constexpr cuda_kernel all[] = {
-      {&finish_pictures_kernel, &load_finish_pictures,
-       [](const void* arguments, stream in) noexcept {
-         return launch_finish_pictures(*static_cast<const picture_batch*>(arguments), in);
-       }},
-      {&prepare_pictures_kernel, &load_prepare_pictures,
-       [](const void* arguments, stream in) noexcept {
-         return launch_prepare_pictures(*static_cast<const picture_preparation*>(arguments), in);
-       }},
-      {&decode_photos_kernel, &load_decode_photos,
-       [](const void* arguments, stream in) noexcept {
-         return launch_decode_photos(*static_cast<const photo_batch*>(arguments), in);
-       }},
-      {&tile_pictures_kernel, &load_tile_pictures, [](const void* arguments, stream in) noexcept {
-         return launch_tile_pictures(*static_cast<const tiled_batch*>(arguments), in);
-       }}};
+      {&finish_pictures_kernel, &load_finish_pictures, &launch_of<picture_batch, &launch_finish_pictures>},
+      {&prepare_pictures_kernel, &load_prepare_pictures, &launch_of<picture_preparation, &launch_prepare_pictures>},
+      {&decode_photos_kernel, &load_decode_photos, &launch_of<photo_batch, &launch_decode_photos>},
+      {&tile_pictures_kernel, &load_tile_pictures, &launch_of<tiled_batch, &launch_tile_pictures>},
+      {&gather_rows_kernel, &load_gather_rows, &launch_of<gathered_pieces, &launch_gather_rows>}};
   return all;
 }
 

@@ -19,7 +19,13 @@ struct cuda_kernel {
   int (*launch)(const void* arguments, stream in) noexcept = nullptr;
 };
 
-/// Every kernel of the library: a new one is added here.
+/// A `launch`, of the function that takes the kernel's own arguments.
+template <class Arguments, int (*launch)(const Arguments& arguments, stream in) noexcept>
+int launch_of(const void* arguments, stream in) noexcept {
+  return launch(*static_cast<const Arguments*>(arguments), in);
+}
+
+/// Every kernel of the library: a new one is added here. Where leat::images is not linked those of leat::core (core_kernels_cuda.cpp).
 [[nodiscard]] std::span<const cuda_kernel> all_kernels() noexcept;
 
 }  // namespace leat::stages

@@ -2,6 +2,7 @@
 #include "stages/device/decode_photos.hpp"
 #include "stages/device/device.hpp"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/device/gather_rows.hpp"
 #include "stages/device/open_device.hpp"
 #include "stages/device/prepare_pictures.hpp"
 #include "stages/device/tile_pictures.hpp"
@@ -36,7 +37,7 @@ using ::testing::IsEmpty;
 constexpr const char* ways_to_fail[] = {
     "cuDevicePrimaryCtxRetain", "cuCtxGetCurrent",      "cuCtxPushCurrent",      "cudaThreadExchangeStreamCaptureMode",
     "cudaGetDeviceProperties",  "load_finish_pictures", "load_prepare_pictures", "load_decode_photos",
-    "load_tile_pictures"};
+    "load_tile_pictures",       "load_gather_rows"};
 
 class cuda_table : public ::testing::Test {
  protected:
@@ -62,6 +63,7 @@ class cuda_table : public ::testing::Test {
     const picture_preparation nothing;
     const photo_batch no_photos;
     const tiled_batch no_tiles;
+    const gathered_pieces no_pieces{};
     std::atomic<std::uint64_t>* word = nullptr;
     around("cudaStreamCreateWithPriority", [&] { return calls.make_stream(side); });
     around("cudaMallocFromPoolAsync", [&] { return calls.take_memory(64, memory, side); });
@@ -79,6 +81,7 @@ class cuda_table : public ::testing::Test {
     around("launch_prepare_pictures", [&] { return calls.launch(prepare_pictures_kernel, &nothing, side); });
     around("launch_decode_photos", [&] { return calls.launch(decode_photos_kernel, &no_photos, side); });
     around("launch_tile_pictures", [&] { return calls.launch(tile_pictures_kernel, &no_tiles, side); });
+    around("launch_gather_rows", [&] { return calls.launch(gather_rows_kernel, &no_pieces, side); });
     around("cudaEventRecord", [&] { return calls.record(event, side); });
     around("cudaStreamWaitEvent", [&] { return calls.wait(side, event); });
     around("cudaStreamIsCapturing", [&] { return calls.look_at(side, told); });

@@ -5,6 +5,7 @@
 #include "stages/device/device_transfer.hpp"
 #include "stages/device/driver_cuda.hpp"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/device/gather_rows.hpp"
 #include "stages/device/nvjpeg.hpp"
 #include "stages/device/open_device.hpp"
 #include "stages/device/photo_operation.hpp"
@@ -844,6 +845,29 @@ TEST_F(kernels_on_a_gpu, decode_photos_gives_the_bits_of_its_twin) {
   EXPECT_CUDA(static_cast<cudaError_t>(stages::launch_decode_photos(photos, {})));
   EXPECT_TRUE(to_there.fetch() == expected);
   EXPECT_TRUE(damaged_there.fetch() == damaged);
+}
+
+// Rows of 601 bytes are aligned to nothing on either side; those of 150,528 are on both.
+TEST_F(kernels_on_a_gpu, gather_rows_gives_the_bytes_of_its_twin) {
+  for (const std::uint32_t row_bytes : {601U, 150'528U}) {
+    const std::size_t rows = stages::gathered_pieces_max;
+    std::vector<std::byte> from(rows * row_bytes);
+    testing::fill_seeded(row_bytes, 0, from);
+    std::vector<std::byte> expected(from.size(), std::byte{0xA5});
+    const on_device_memory from_there(from);
+    const on_device_memory to_there(expected);
+    stages::gathered_pieces here;
+    stages::gathered_pieces there;
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (row % 5 == 0) continue;
+      const std::size_t source = row * 33 % rows * row_bytes;
+      here.add(expected.data() + row * row_bytes, from.data() + source, row_bytes);
+      there.add(to_there.as<std::byte>() + row * row_bytes, from_there.as<std::byte>() + source, row_bytes);
+    }
+    stages::gather_rows(here);
+    EXPECT_CUDA(static_cast<cudaError_t>(stages::launch_gather_rows(there, {})));
+    EXPECT_TRUE(to_there.fetch() == expected) << row_bytes;
+  }
 }
 
 TEST_F(kernels_on_a_gpu, finish_pictures_gives_the_bits_of_the_host) {

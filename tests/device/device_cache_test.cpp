@@ -379,6 +379,31 @@ TEST(device_cache, copies_neighbours_together) {
   const std::size_t batches = got.batches.size();
   EXPECT_LE(device->count().copies_within, batches) << "one for each batch";
   EXPECT_GE(device->count().copies_within, batches - 2) << "but for those of the second epoch that were read twice";
+  EXPECT_EQ(device->count().kernels, 0U);
+}
+
+// Shuffled: a launch for each batch, or for as many rows as it takes.
+TEST(device_cache, gathers_others_by_one_launch) {
+  struct one {
+    std::size_t samples;
+    std::uint32_t batch_size;
+    std::size_t launches;  // for each batch
+  };
+  for (const one& each : {one{45, 8, 1}, one{200, 100, 1}, one{360, 360, 3}}) {
+    SCOPED_TRACE(each.samples);
+    const watchdog dog("rows that are gathered");
+    const auto device = std::make_shared<simulated_device>();
+    loader_options options = options_on(device, roomy);
+    options.batch_size = each.batch_size;
+    options.host_bytes_max = std::size_t{256} << 20;
+    const two_runs runs =
+        run_both(fake_dataset(samples(each.samples)), options, {testing::verbatim("bin"), label("cls")});
+    EXPECT_EQ(runs.got.stats.device.cached_rows, each.samples);
+    EXPECT_GE(runs.got.stats.device.rows_from_cache, 2 * each.samples);
+    EXPECT_LE(device->count().kernels, runs.got.batches.size() * each.launches);
+    EXPECT_GE(device->count().kernels, runs.got.batches.size() / 2);
+    EXPECT_LE(device->count().kernels + device->count().copies_within, runs.got.batches.size() * each.launches);
+  }
 }
 
 // Rows of 150 KB: what is held does not cross the bus.
@@ -803,6 +828,19 @@ TEST(device_cache, ends_the_run_where_one_of_its_copies_fails) {
     EXPECT_EQ(batches, nth - 1) << "one copy for each batch";
     EXPECT_THROW(static_cast<void>(train.next_blocking()), error) << "at every further call as well";
   }
+}
+
+TEST(device_cache, ends_the_run_where_its_kernel_fails) {
+  const watchdog dog("a kernel that fails");
+  const auto calls = std::make_shared<testing::watched_calls>(std::make_shared<simulated_device>());
+  const loader_options options = options_on(calls, roomy);
+  calls->fail("launch", 2, 999);
+  loader train(fake_dataset(samples()), options, testing::verbatim("bin"), label("cls"));
+  EXPECT_THAT(testing::message_of(errc::device,
+                                  [&] {
+                                    while (!train.finished()) static_cast<void>(train.next_blocking());
+                                  }),
+              HasSubstr("the kernel that gathers rows on simulated device: error 999"));
 }
 
 TEST(device_cache, makes_a_batch_again_from_the_files) {

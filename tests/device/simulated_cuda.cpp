@@ -3,6 +3,7 @@
 #include "stages/device/decode_photos.hpp"
 #include "stages/device/driver_cuda.hpp"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/device/gather_rows.hpp"
 #include "stages/device/prepare_pictures.hpp"
 #include "stages/device/tile_pictures.hpp"
 
@@ -640,6 +641,14 @@ int load_tile_pictures() noexcept {
 }
 int launch_tile_pictures(const tiled_batch&, stream) noexcept {
   call made("launch_tile_pictures");
+  return made.run([] { return cudaSuccess; });
+}
+int load_gather_rows() noexcept {
+  call made("load_gather_rows");
+  return made.run([] { return cudaSuccess; });
+}
+int launch_gather_rows(const gathered_pieces&, stream) noexcept {
+  call made("launch_gather_rows");
   return made.run([] { return cudaSuccess; });
 }
 

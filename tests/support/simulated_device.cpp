@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "stages/device/finish_pictures.hpp"
+#include "stages/device/gather_rows.hpp"
 #include "stages/device/prepare_pictures.hpp"
 #include "stages/device/tile_pictures.hpp"
 #include "stages/pixels/picture_decoder.hpp"
@@ -558,6 +559,13 @@ void simulated_device::require_memory_of(const stages::device_kernel& kernel, co
     require_mine(pictures.to, bytes, "a kernel writes mosaics to what is not the device's memory");
     require_mine(pictures.tiles, pictures.rows * sizeof *pictures.tiles,
                  "a kernel reads tiles from what is not the device's memory");
+  }
+  if (&kernel == &stages::gather_rows_kernel) {
+    const auto& pieces = *static_cast<const stages::gathered_pieces*>(arguments);
+    for (std::uint32_t i = 0; i < pieces.count; ++i) {
+      require_mine(pieces.each[i].from, pieces.each[i].bytes, "a kernel gathers what is not the device's memory");
+      require_mine(pieces.each[i].to, pieces.each[i].bytes, "a kernel gathers to what is not the device's memory");
+    }
   }
   if (&kernel != &stages::finish_pictures_kernel) return;
   const auto& pictures = *static_cast<const stages::picture_batch*>(arguments);
