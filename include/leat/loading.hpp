@@ -216,9 +216,10 @@ struct loader_options {
   /// stay there once they were delivered: they are not read, decoded or copied from the host any more. Of photo packs
   /// that a device decodes (decode_on, without digests) the pack stays, whatever is drawn, if its slot has room for it
   /// whole. Rows stay until the loader ends; those that do not fit are read in every epoch. Taken at the start, no more
-  /// than all rows need, and of device_bytes_max what batches leave. No row stays where something else is drawn, has any
-  /// length, is mixed on the host or a mosaic, or made by a field of yours: stats().device.cache says why, plan() how many
-  /// fit. Some 300 bytes of host memory a row, and a pack's head (1 to 2 KB), are not in host_bytes_max. 0 (default): none.
+  /// than all rows need, and of device_bytes_max what batches leave. No row stays if one epoch is left, or where something
+  /// else is drawn, has any length, is mixed on the host or a mosaic, or made by a field of yours: stats().device.cache
+  /// says why, plan() how many fit. Some 300 bytes of host memory a row, and a pack's head (1 to 2 KB), are not in
+  /// host_bytes_max. 0 (default): none.
   std::size_t device_cache = 0;
   /// true (default): float pictures are copied to the device as u8, and a kernel normalises, mirrors and lays them
   /// out. The bits are the same, and a fourth of the bytes are copied (f16, bf16: half).

@@ -64,6 +64,13 @@ std::string why_mixed_not(const run_spec& run, const loader_options& options) {
   return {};
 }
 
+// An order without repeats gives no sample twice in an epoch.
+std::string why_never_again(const run_spec& run, const loader_options& options) {
+  const std::uint32_t begun = options.resume ? options.resume->epoch : 0;
+  if (options.epochs == 0 || options.epochs > begun + std::uint64_t{1} || run.order().repeats()) return {};
+  return str_cat("there is one epoch", begun != 0 ? " left" : "", ", which asks for each sample once");
+}
+
 // Null where it is not drawn, or where packs are not what it is made of on the device.
 keeping_program* packs_of(field_program& program) {
   const std::optional<decodes_left> left = program.decodes_left_to_device();
@@ -86,6 +93,7 @@ std::shared_ptr<const cache_needs> cache_needs_of(const run_spec& run, const loa
     needs.why_not = std::move(why);
     return std::make_shared<const cache_needs>(std::move(needs));
   };
+  if (std::string why = why_never_again(run, options); !why.empty()) return refuse(std::move(why));
   if (std::string why = why_mixed_not(run, options); !why.empty()) return refuse(std::move(why));
   if (run.packing() != nullptr) return refuse("rows are packed");
   if (draws_windows(dataset)) return refuse("windows begin elsewhere in each epoch, unless they are tiled");

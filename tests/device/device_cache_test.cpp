@@ -741,6 +741,42 @@ TEST(device_cache, reads_no_more_of_packs_that_have_no_room_in_a_row) {
   EXPECT_EQ(got.stats.bytes_read, wanted.stats.bytes_read);
 }
 
+// Nothing would be asked for again: what is read is what is read without a cache. A sample that an order gives twice is.
+TEST(device_cache, is_off_where_one_epoch_is_left) {
+  const watchdog dog("one epoch");
+  const indexed_shard shard;
+  const dataset set = open(shard.file);
+  const std::vector<field> fields = {image("jpg").random_resized_crop(160, {0.05, 0.15}).random_flip(), label("cls")};
+  loader_options options = photo_options();
+  options.epochs = 1;
+  options.batch_size = 4;
+  const seen_pixels wanted = see_pixels(set, options, fields, 0);
+  const seen_pixels got = see_pixels(set, options, fields, 2 * shard.pack_bytes);
+  EXPECT_EQ(got.all, wanted.all);
+  EXPECT_EQ(got.stats.bytes_read, wanted.stats.bytes_read);
+  EXPECT_EQ(got.stats.device.cache.use, "off");
+  EXPECT_EQ(got.stats.device.cache.why, "there is one epoch, which asks for each sample once");
+
+  const fake_dataset small(samples());
+  const std::vector<field> rows = {testing::verbatim("bin"), label("cls")};
+  loader_options last = options_on(std::make_shared<simulated_device>(), roomy);
+  loader_state state = loader(small, last, rows).state();
+  for (const std::uint32_t epoch : {2U, 3U}) {
+    last.device_calls = std::make_shared<simulated_device>();
+    last.resume = state.at(epoch, 1);
+    const loader rest(small, last, rows);
+    EXPECT_EQ(rest.stats().device.cache.why,
+              epoch == 2 ? "all 45 rows fit" : "there is one epoch left, which asks for each sample once");
+  }
+  loader_options twice = options_on(std::make_shared<simulated_device>(), roomy);
+  twice.epochs = 1;
+  twice.batch_size = 5;
+  twice.order = repeated(20);
+  const two_runs runs = run_both(fake_dataset(samples(5)), twice, rows);
+  EXPECT_EQ(runs.got.stats.device.cached_rows, 5U);
+  EXPECT_GT(runs.got.stats.device.rows_from_cache, 0U);
+}
+
 // Of pictures in slots of one row none is drawn here, though crops of one picture draw as a group.
 TEST(device_cache, keeps_rows_of_several_pictures) {
   const image crops = image("crops").from("jpg").resize(24, 28);
