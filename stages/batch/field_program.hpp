@@ -106,9 +106,11 @@ class ragged_facet {
   ~ragged_facet() = default;
 };
 
-/// Its rows depend on random draws. Several such programs of one member make different views of it.
+/// It draws. Several such programs of one member make different views of it.
 class drawing_facet {
  public:
+  /// Whether two draws of one sample can differ: a step that is always or never done draws as well. Programs of a group may draw nothing.
+  [[nodiscard]] virtual bool varies() const noexcept = 0;
   /// Draws as the member's `number`-th view, from 1, which is what a program does by itself. Before it is shared.
   virtual void set_view(std::uint32_t number) = 0;
   /// Not empty: it draws by this name, and has no number.
@@ -241,6 +243,8 @@ class picking_facet {
   ///   parts   of the sample: of all of these fields, and of others
   [[nodiscard]] virtual std::uint16_t field_of(const pick& row, std::uint64_t seed,
                                                std::span<const datasets::part> parts) const = 0;
+  /// Whether two draws of one sample can differ.
+  [[nodiscard]] virtual bool varies() const noexcept = 0;
 
  protected:
   ~picking_facet() = default;

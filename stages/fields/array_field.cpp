@@ -41,6 +41,7 @@ class array_crop_program final : public field_program, choosing_facet, drawing_f
     return {.first = slab.first, .end = slab.first + slab.bytes};
   }
   void set_view(std::uint32_t number) override { crop_.set_view(number); }
+  bool varies() const noexcept override { return crop_.varies(); }
   std::size_t bytes_copied(std::size_t) const override { return outputs_.front().row_bytes(); }
 
   outcome<void> decode(field_scratch&, const decode_input& input, std::span<row_target> rows) const override {
@@ -93,6 +94,9 @@ class array_made_program final : public field_program, drawing_facet {
   void set_view(std::uint32_t number) override {
     if (from_.crop) from_.crop->set_view(number);
     if (from_.walk) from_.walk->set_view(number);
+  }
+  bool varies() const noexcept override {
+    return (from_.crop && from_.crop->varies()) || (from_.walk && from_.walk->varies());
   }
   std::size_t bytes_copied(std::size_t) const override { return outputs_.front().row_bytes(); }
   std::unique_ptr<field_scratch> make_scratch(pixels::scratch_budget&) const override {

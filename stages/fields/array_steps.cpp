@@ -207,6 +207,12 @@ bool array_walk::random() const noexcept {
   return std::any_of(flips_.begin(), flips_.end(), [](const array_steps::flip& each) { return each.random; });
 }
 
+bool array_walk::varies() const noexcept {
+  return std::any_of(flips_.begin(), flips_.end(), [](const array_steps::flip& each) {
+    return each.random && each.probability > 0 && each.probability < 1;
+  });
+}
+
 // Axes are named from the last, so that a volume with channels and its mask without draw alike.
 bool array_walk::is_mirrored(std::size_t stored_axis, std::uint64_t seed, std::uint32_t epoch,
                              std::uint64_t draw) const {

@@ -51,6 +51,8 @@ class array_walk {
   [[nodiscard]] dtype type() const noexcept { return to_; }
   [[nodiscard]] const dimensions& shape() const noexcept { return shape_; }
   [[nodiscard]] bool random() const noexcept;
+  /// Whether two draws of one row can differ.
+  [[nodiscard]] bool varies() const noexcept;
   /// Bytes of an element, and of a row, as they are stored.
   [[nodiscard]] std::size_t stored_bytes() const noexcept { return size_bytes(from_); }
   [[nodiscard]] std::size_t row_bytes() const noexcept {

@@ -97,8 +97,19 @@ class clip_frames {
     return fields;
   }
 
+  /// Whether a row may begin at several frames.
+  [[nodiscard]] bool varies() const noexcept {
+    return how_.random_start && std::all_of(cameras_.begin(), cameras_.end(),
+                                            [&](const auto& all) { return starts_of(std::ssize(all)) > 1; });
+  }
+
  private:
   static constexpr std::int32_t none = -1;
+
+  // Of a row of so many frames.
+  [[nodiscard]] std::int64_t starts_of(std::int64_t length) const noexcept {
+    return length - std::int64_t{how_.frames - 1} * how_.stride - how_.first;
+  }
 
   // The last frame of the camera that the sample has, up to `most`; or none.
   [[nodiscard]] std::int64_t last_there(std::size_t camera, std::int64_t most,
@@ -118,8 +129,7 @@ class clip_frames {
     for (std::size_t camera = 0; camera < cameras_.size(); ++camera) {
       length = std::min(length, last_there(camera, std::ssize(cameras_[camera]) - 1, parts) + 1);
     }
-    const std::int64_t span = std::int64_t{how_.frames - 1} * how_.stride + 1;
-    const std::int64_t starts = length - span - how_.first + 1;
+    const std::int64_t starts = starts_of(length);
     if (starts <= 1) return how_.first;
     random_draws draws(seed, row.epoch, row.draw, operation_);
     return how_.first + static_cast<std::int64_t>(draws.below(static_cast<std::uint64_t>(starts)));
@@ -166,6 +176,7 @@ class frame_program final : public field_program, picking_facet {
   std::uint16_t field_of(const pick& row, std::uint64_t seed, std::span<const datasets::part> parts) const override {
     return frames_->field_of(camera_, number_, row, seed, parts);
   }
+  bool varies() const noexcept override { return frames_->varies(); }
 
  private:
   std::unique_ptr<field_program> inner_;

@@ -5,7 +5,6 @@
 #include "datasets/model/model.hpp"
 #include "io/arena/budget_refusal.hpp"
 #include "stages/batch/field_model.hpp"
-#include "stages/batch/grouped_drawing.hpp"
 #include "stages/batch/kept_pack.hpp"
 #include "stages/device/photo_operation.hpp"
 #include "stages/device/photo_plan.hpp"
@@ -122,7 +121,7 @@ std::vector<transform> steps_of(const image::settings& settings, const std::opti
 
 class image_program final : public field_program,
                             choosing_facet,
-                            grouped_drawing,
+                            drawing_facet,
                             sharing_facet,
                             leaving_facet,
                             leading_facet,
@@ -320,7 +319,7 @@ class image_program final : public field_program,
 
   void set_view(std::uint32_t number) override { pipeline_ = pipeline_.as_view(number); }
   std::string_view group() const noexcept override { return group_; }
-  bool draws() const noexcept override { return pipeline_.random(); }
+  bool varies() const noexcept override { return pipeline_.varies(); }
   std::vector<double> geometry_probes() const override {
     return pixels::geometry_probes(pipeline_, options_.exif_orientation);
   }

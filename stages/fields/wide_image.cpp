@@ -2,7 +2,6 @@
 
 #include "base/text.hpp"
 #include "io/arena/budget_refusal.hpp"
-#include "stages/batch/grouped_drawing.hpp"
 #include "stages/device/finish_pictures.hpp"
 #include "stages/pixels/placed_picture.hpp"
 #include "stages/pixels/recipe.hpp"
@@ -107,7 +106,7 @@ class wide_image_scratch final : public field_scratch {
   pixels::wide_decoder decoder;
 };
 
-class wide_image_program final : public field_program, grouped_drawing, leading_facet {
+class wide_image_program final : public field_program, drawing_facet, leading_facet {
  public:
   wide_image_program(const image::settings& settings, std::vector<std::uint16_t> fields)
       : field_program({}, std::move(fields)),
@@ -166,7 +165,7 @@ class wide_image_program final : public field_program, grouped_drawing, leading_
 
   void set_view(std::uint32_t number) override { pipeline_ = pipeline_.as_view(number); }
   std::string_view group() const noexcept override { return group_; }
-  bool draws() const noexcept override { return pipeline_.random(); }
+  bool varies() const noexcept override { return pipeline_.varies(); }
   std::vector<double> geometry_probes() const override { return pixels::geometry_probes(pipeline_, false); }
 
  private:

@@ -90,7 +90,7 @@ class colour_check {
   /// With all that is in a group.
   void check(const transform& what, int depth) {
     check_numbers(what);
-    if (const std::vector<transform>* const steps = steps_of(what)) check_steps(*steps, depth);
+    if (const std::vector<transform>* const steps = steps_of(what)) check_steps(what, *steps, depth);
   }
 
   void check_numbers(const transform& what) {
@@ -103,6 +103,7 @@ class colour_check {
             number_check numbers(name_);
             operation_of(what)->check(what, numbers);
             random_ = random_ || numbers.random();
+            varies_ = varies_ || numbers.varies();
             ++passes_;
           }
         },
@@ -111,10 +112,15 @@ class colour_check {
 
   [[nodiscard]] std::size_t passes() const noexcept { return passes_; }
   [[nodiscard]] int kernel() const noexcept { return kernel_; }
+  [[nodiscard]] bool varies() const noexcept { return varies_; }
 
  private:
   [[noreturn]] void refuse(std::string_view why) const { throw error(errc::usage, str_cat(name_, ": ", why)); }
 
+  void draws(bool something) noexcept {
+    random_ = random_ || something;
+    varies_ = varies_ || something;
+  }
   void range(std::string_view of, const std::array<double, 2>& given, double least, double most) {
     ordered(of, given, least, most);
     ++passes_;
@@ -126,7 +132,7 @@ class colour_check {
                  ? str_cat(of, " ", given[0], ": must ", limits)
                  : str_cat(of, " from ", given[0], " to ", given[1], ": must be ascending, and ", limits));
     }
-    random_ = random_ || given[0] != given[1];
+    draws(given[0] != given[1]);
   }
   void looks_up(filter how, const std::array<int, 3>& fill) {
     if (how == filter::bicubic) refuse("bicubic: a warp is nearest or bilinear");
@@ -143,7 +149,7 @@ class colour_check {
   }
   void policy(int bins, int ops) {
     if (bins < 2 || bins > bins_max) refuse(str_cat("bins ", bins, ": must be 2..", bins_max));
-    random_ = true;
+    draws(true);
     passes_ += passes_of_policy_operation * static_cast<std::size_t>(ops);
   }
   void some_ops(int ops) {
@@ -153,10 +159,11 @@ class colour_check {
   void probability(double given) {
     if (!(given >= 0 && given <= 1)) refuse(str_cat("probability ", given, ": must be 0..1"));
     random_ = true;
+    varies_ = varies_ || (given > 0 && given < 1);
   }
   void jitter(std::string_view of, double given, double most) {
     if (!(given >= 0 && given <= most)) refuse(str_cat(of, " ", given, ": must be 0..", most));
-    random_ = random_ || given != 0;
+    draws(given != 0);
     passes_ += given != 0 ? 1 : 0;
   }
   void function(const std::string& name, bool is_there) {
@@ -165,7 +172,8 @@ class colour_check {
       refuse(str_cat("'", name, "': a name has neither / nor @, by which steps of one name are told apart"));
     }
     if (!is_there) refuse(str_cat("'", name, "' has no function"));
-    random_ = calls_functions_ = true;
+    draws(true);
+    calls_functions_ = true;
     ++passes_;
   }
 
@@ -211,7 +219,7 @@ class colour_check {
     kernel_ = std::max(kernel_, step.kernel);
   }
   void check(const tr::channel_permutation&) {
-    random_ = true;
+    draws(true);
     ++passes_;
   }
   void check(const tr::lookup& step) { function(step.name, static_cast<bool>(step.make)); }
@@ -225,7 +233,7 @@ class colour_check {
     range("degrees", step.degrees, -360, 360);
     for (const double share : step.translate) {
       if (!(share >= 0 && share <= 1)) refuse(str_cat("translate ", share, ": a share of the side; must be 0..1"));
-      random_ = random_ || share != 0;
+      draws(share != 0);
     }
     ordered("scale", step.scale, scale_least, scale_most);
     ordered("shear_x", step.shear_x, -shear_max, shear_max);
@@ -249,7 +257,7 @@ class colour_check {
       refuse(str_cat("distortion ", step.distortion, ": must be 0..1"));
     }
     looks_up(step.how, step.fill);
-    random_ = random_ || step.distortion != 0;
+    draws(step.distortion != 0);
     ++passes_;
   }
   void check(const tr::vertical_flip&) { ++passes_; }
@@ -276,7 +284,7 @@ class colour_check {
       refuse(str_cat("depth ", depth, ": must be 1..", mix_chains_max, ", or 0: 1 to 3, drawn"));
     }
     if (!(alpha >= 0.05 && alpha <= 100)) refuse(str_cat("alpha ", alpha, ": must be 0.05..100"));
-    random_ = true;
+    draws(true);
     passes_ += 1 + mix_passes(width, depth);
   }
   void check(const tr::aug_mix& step) {
@@ -293,9 +301,11 @@ class colour_check {
   }
   void check(const tr::timm_rand_augment& step) {
     some_ops(step.ops);
+    const bool varied = varies_;
     policy(timm_bins, step.ops);
     timm_magnitude(step.magnitude, step.magnitude_std);
     probability(step.probability);
+    if (step.probability == 0) varies_ = varied;
     if (step.magnitude_max < 1 || step.magnitude_max > timm_magnitude_max) {
       refuse(str_cat("magnitude_max ", step.magnitude_max, ": must be 1..", timm_magnitude_max));
     }
@@ -311,6 +321,7 @@ class colour_check {
   }
   void check(const tr::random_erasing& step) {
     probability(step.probability);
+    draws(step.probability != 0);  // its place
     const auto positive = [&](std::string_view of, const std::array<double, 2>& given, double most) {
       if (!(given[0] > 0 && given[0] <= given[1] && given[1] <= most)) {
         refuse(str_cat(of, " from ", given[0], " to ", given[1], ": must be ascending, above 0 and at most ", most));
@@ -340,9 +351,12 @@ class colour_check {
     }
     if (!group.weights.empty() && !(sum > 0)) refuse("all weights are 0; one must be above it");
     random_ = true;
+    const auto never = std::count(group.weights.begin(), group.weights.end(), 0.0);
+    varies_ = varies_ || std::ssize(group.steps) - never > 1;
   }
   void check(const tr::in_random_order& group) {
     random_ = true;
+    varies_ = varies_ || group.steps.size() > 1;
     not_empty(group.steps);
     if (group.steps.size() > recipe::passes_max) {
       refuse(str_cat(group.steps.size(), " steps: at most ", recipe::passes_max));
@@ -351,7 +365,12 @@ class colour_check {
   void not_empty(const std::vector<transform>& steps) {
     if (steps.empty()) refuse("is empty; give it a step, or leave it out");
   }
-  void check_steps(const std::vector<transform>& steps, int depth) {
+  static bool is_ever_done(const transform& group, std::size_t step) {
+    if (const auto* const applied = group.get_if<tr::random_apply>()) return applied->probability > 0;
+    const auto* const one = group.get_if<tr::one_of>();
+    return one == nullptr || one->weights.empty() || one->weights[step] > 0;
+  }
+  void check_steps(const transform& group, const std::vector<transform>& steps, int depth) {
     if (depth == depth_max) refuse(str_cat("groups in groups, more than ", depth_max, " deep"));
     for (const transform& each : steps) {
       if (is_geometry_step(each)) {
@@ -364,12 +383,15 @@ class colour_check {
             errc::usage,
             "random_erasing: stands in a group; it is the last step of a chain, and has a probability of its own");
       }
+      const bool varied = varies_;
       check(each, depth + 1);
+      if (!is_ever_done(group, static_cast<std::size_t>(&each - steps.data()))) varies_ = varied;
     }
   }
 
   bool& random_;
   bool& calls_functions_;
+  bool varies_ = false;
   std::string_view name_;
   std::size_t passes_ = 0;
   int kernel_ = 1;
@@ -1147,6 +1169,7 @@ pipeline::pipeline(std::vector<transform> steps, pixel_rounding how) {
   }
   std::tie(out_height_, out_width_) = *geometry.size();
   geometry_is_random_ = geometry.random();
+  varies_ = geometry_is_random_ || colour.varies();
   if (fused_) {
     fused_->how = fused.how();
     fused_->fill = fused.fill();

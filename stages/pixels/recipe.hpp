@@ -173,6 +173,9 @@ class pipeline {
   /// Whether a step draws by its kind: such views of a picture are numbered. It depends on no probability, so that another
   /// probability in one view does not change what the others draw.
   [[nodiscard]] bool random() const noexcept { return random_; }
+  /// Whether two draws of one picture can differ, by the steps' parameters. A step that is always or never done, and a range of one number,
+  /// do not.
+  [[nodiscard]] bool varies() const noexcept { return varies_; }
   /// Whether two draws of one picture can differ in geometry, by the steps' parameters: decimation's default.
   [[nodiscard]] bool geometry_is_random() const noexcept { return geometry_is_random_; }
   /// Whether there is anything behind the geometry.
@@ -210,6 +213,7 @@ class pipeline {
   int out_width_ = 0;
   int out_height_ = 0;
   bool random_ = false;
+  bool varies_ = false;
   bool geometry_is_random_ = false;
   bool calls_functions_ = false;
   std::optional<fusing> fused_;  // pixel_rounding::fused

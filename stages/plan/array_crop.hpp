@@ -44,6 +44,8 @@ class array_crop {
   /// Of what is taken.
   [[nodiscard]] const dimensions& shape() const noexcept { return shape_; }
   [[nodiscard]] bool random() const noexcept { return random_; }
+  /// Whether it has more than one place.
+  [[nodiscard]] bool varies() const noexcept { return random_ && room_ != shape_; }
   [[nodiscard]] std::size_t row_bytes() const noexcept;
 
   /// Draws as the `number`-th view of its member, from 1, which it is by itself.

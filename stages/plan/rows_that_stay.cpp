@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/views/token_windows.hpp"
-#include "stages/batch/grouped_drawing.hpp"
 #include "stages/batch/kept_pack.hpp"
 #include "stages/plan/run_spec.hpp"
 
@@ -31,15 +30,16 @@ bool draws_windows(const datasets::dataset_model& dataset) {
   return false;
 }
 
+// Whether draws can change its rows.
 bool is_drawn(const field_program& program) {
-  const auto* const grouped = dynamic_cast<const grouped_drawing*>(program.facets().drawing);
-  return grouped != nullptr ? grouped->draws() : program.random();
+  const program_facets& facets = program.facets();
+  return (facets.drawing != nullptr && facets.drawing->varies()) ||
+         (facets.picking != nullptr && facets.picking->varies());
 }
 
 std::string why_not(const field_program& program) {
   const std::string& name = program.outputs().front().name;
   if (is_drawn(program)) return str_cat("'", name, "' is drawn anew in each epoch");
-  if (program.facets().picking != nullptr) return str_cat("'", name, "' picks its frames for each row");
   if (program.facts().calls_function) return str_cat("'", name, "' is made by a function of yours");
   for (const output_spec& each : program.outputs()) {
     if (each.ragged) return str_cat("rows of '", each.name, "' have any length");

@@ -15,9 +15,11 @@
 #include "tests/support/verbatim_field.hpp"
 #include "tests/support/watchdog.hpp"
 
+#include <leat/clip.hpp>
 #include <leat/loading.hpp>
 #include <leat/mosaic.hpp>
 #include <leat/open.hpp>
+#include <leat/open_arrays.hpp>
 #include <leat/open_tokens.hpp>
 #include <leat/photo_pack.hpp>
 #include <leat/picture_geometry.hpp>
@@ -777,12 +779,13 @@ TEST(device_cache, is_off_where_one_epoch_is_left) {
   EXPECT_GT(runs.got.stats.device.rows_from_cache, 0U);
 }
 
-// Of pictures in slots of one row none is drawn here, though crops of one picture draw as a group.
+// Of pictures in slots of one row none differs in another epoch, though crops of one picture draw as a group, and mirror what they crop.
 TEST(device_cache, keeps_rows_of_several_pictures) {
   const image crops = image("crops").from("jpg").resize(24, 28);
   const image one = image("one").from("jpg").resize(12, 12).as(dtype::u8);
   const std::vector<std::vector<field>> kinds = {
       {five_crop(crops.normalize(imagenet), 14), label("cls")},
+      {ten_crop(crops.normalize(imagenet), 14), label("cls")},
       {testing::verbatim("bin"), five_crop(crops.as(dtype::u8), 14), small_picture()},
       {stack{"both", {one, image("other").from("jpg").resize(30, 30).center_crop(12).as(dtype::u8)}}, label("cls")}};
   for (const std::vector<field>& fields : kinds) {
@@ -810,6 +813,64 @@ TEST(device_cache, keeps_rows_of_several_pictures) {
       }
     }
   }
+}
+
+// What has steps that draw stays all the same where their draws change nothing.
+TEST(device_cache, keeps_what_draws_cannot_change) {
+  const watchdog dog("draws without effect");
+  std::vector<testing::fake_sample> from = samples();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    for (std::size_t frame = 0; frame < 3 + i % 2; ++frame) {
+      const std::vector<std::byte> jpeg = testing::make_jpeg(testing::make_texture(10 * i + frame, 30, 20), {});
+      from[i].members.push_back({str_cat("frame", frame), jpeg});
+    }
+  }
+  const auto frames = [](const clip_options& how) {
+    return clip(image("clip").from("frame*").resize(16, 16).random_flip(1), how);
+  };
+  struct one {
+    field what;
+    bool stays;
+  };
+  const std::vector<one> all = {
+      {small_picture().random_flip(1), true},
+      {small_picture().random_apply(0, {transforms::color_jitter{0.4}}).normalize(imagenet), true},
+      {small_picture().random_apply(1, {transforms::brightness{{0.7, 0.7}}}).normalize(imagenet), true},
+      {small_picture().random_apply(0.5, {transforms::invert{}}), false},
+      {frames({.frames = 3}), true},
+      {frames({.frames = 4, .missing = missing_frame::repeat_last}), true},
+      {frames({.frames = 4, .random_start = true, .missing = missing_frame::repeat_last}), true},
+      {frames({.frames = 3, .random_start = true}), false}};
+  for (const one& each : all) {
+    SCOPED_TRACE(&each - all.data());
+    for (const decode_on where : {decode_on::host, decode_on::device}) {
+      loader_options options = options_on(std::make_shared<simulated_device>(), roomy);
+      options.decode_on = where;
+      const two_runs runs = run_both(fake_dataset(from), options, {each.what, label("cls"), testing::verbatim("bin")});
+      const device_report& told = runs.got.stats.device;
+      EXPECT_EQ(told.cached_rows, each.stays ? samples_count : 0U) << told.cache.why;
+      EXPECT_EQ(told.rows_from_cache > 2 * samples_count, each.stays);
+      if (!each.stays) EXPECT_THAT(told.cache.why, HasSubstr("is drawn anew in each epoch"));
+    }
+  }
+}
+
+TEST(device_cache, keeps_arrays_whose_draws_change_nothing) {
+  const watchdog dog("arrays that stay");
+  const testing::temporary_directory root;
+  const std::string file = testing::write_file(
+      root.path() / "rows.npy", testing::npy_text(testing::npy_dict("<i2", "40, 12, 16"),
+                                                  testing::bytes_of(testing::counting<std::int16_t>(40 * 12 * 16))));
+  const dataset set = open_npy(file, {.samples = npy_options::sample::row});
+  const auto stays = [&](const array& rows) {
+    const loader_options options = options_on(std::make_shared<simulated_device>(), roomy);
+    return run_both(set, options, {rows}).got.stats.device.rows_from_cache != 0;
+  };
+  const array whole("npy");
+  EXPECT_TRUE(stays(whole.random_crop({12, 16})));
+  EXPECT_FALSE(stays(whole.random_crop({12, 15})));
+  EXPECT_TRUE(stays(whole.random_flip(0, 1)));
+  EXPECT_FALSE(stays(whole.random_flip(0, 0.5)));
 }
 
 TEST(device_cache, takes_what_batches_leave_of_device_bytes_max) {

@@ -263,6 +263,56 @@ TEST(recipe, numbers_views_alike_whatever_a_probability_is) {
   }
 }
 
+TEST(recipe, varies_where_a_draw_can_change_a_picture) {
+  const std::vector<transform> both = {tr::invert{}, tr::grayscale{}};
+  const std::vector<std::vector<transform>> same = {
+      {tr::random_apply{0, {tr::brightness{{0.5, 1}}, tr::channel_permutation{}}}},
+      {tr::random_apply{1, {tr::brightness{{0.5, 0.5}}}}},
+      {tr::random_apply{1, {tr::random_apply{0, {tr::trivial_augment{}}}, tr::invert{}}}},
+      {tr::one_of{{tr::invert{}}}},
+      {tr::one_of{{tr::color_jitter{0.5}, tr::hue{{0.1, 0.1}}}, {0, 2}}},
+      {tr::in_random_order{{tr::invert{}}}},
+      {tr::color_jitter{}},
+      {tr::timm_rand_augment{.probability = 0}},
+      {tr::random_erasing{.probability = 0}},
+      {tr::gaussian_noise{.mean = {0.1, 0.1}, .sigma = {0, 0}}},
+      {tr::salt_and_pepper{.amount = {0, 0}, .salt = {0.5, 0.5}}},
+      {tr::iso_noise{.color_shift = {0.1, 0.1}, .intensity = {0, 0}}},
+      {tr::coarse_dropout{.holes = {0, 0}, .height = {0.1, 0.1}, .width = {0.1, 0.1}}}};
+  for (const std::vector<transform>& steps : same) {
+    const pipeline chain = chain_of(steps);
+    EXPECT_FALSE(chain.varies()) << to_string(steps.front());
+    const recipe first = drawn(chain, 0);
+    for (std::uint64_t sample = 1; sample < 100; ++sample) {
+      const recipe other = drawn(chain, sample, 3);
+      ASSERT_EQ(text_of(other), text_of(first)) << to_string(steps.front());
+      ASSERT_EQ(other.erased.has_value(), first.erased.has_value());
+    }
+  }
+  const std::vector<std::vector<transform>> other = {{tr::random_apply{0.5, {tr::invert{}}}},
+                                                     {tr::random_apply{1, {tr::brightness{{0.5, 1}}}}},
+                                                     {tr::random_apply{0, {tr::trivial_augment{}}}, tr::hue{{0, 0.1}}},
+                                                     {tr::one_of{both}},
+                                                     {tr::one_of{both, {1, 2}}},
+                                                     {tr::one_of{{tr::color_jitter{0.5}, tr::invert{}}, {1, 0}}},
+                                                     {tr::in_random_order{both}},
+                                                     {tr::color_jitter{.hue = 0.1}},
+                                                     {tr::channel_permutation{}},
+                                                     {tr::rand_augment{}},
+                                                     {tr::timm_rand_augment{.probability = 1}},
+                                                     {tr::aug_mix{}},
+                                                     {tr::random_erasing{.probability = 1}},
+                                                     {tr::gaussian_noise{.sigma = {0.1, 0.1}}},
+                                                     {tr::coarse_dropout{.height = {0.1, 0.1}, .width = {0.1, 0.1}}},
+                                                     {tr::affine{.translate = {0.1, 0}}}};
+  for (const std::vector<transform>& steps : other) EXPECT_TRUE(chain_of(steps).varies()) << to_string(steps.front());
+  EXPECT_TRUE(pipeline({tr::random_resized_crop{}}).varies());
+  EXPECT_TRUE(pipeline({tr::center_crop{64, 64}, tr::random_flip{0.5}}).varies());
+  for (const double probability : {0.0, 1.0}) {
+    EXPECT_FALSE(pipeline({tr::center_crop{64, 64}, tr::random_flip{probability}}).varies());
+  }
+}
+
 // For ever and on every machine: computed once, by this code, and written down.
 TEST(recipe, draws_what_it_drew_when_this_was_written) {
   const pipeline chain =

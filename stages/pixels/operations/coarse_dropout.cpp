@@ -17,7 +17,7 @@ struct coarse_dropout_rules {
     to.range("height", what.height, 0, 1);
     to.range("width", what.width, 0, 1);
     to.colour(what.fill);
-    to.draws();
+    to.draws(what.holes[1] > 0 && what.height[1] > 0 && what.width[1] > 0);
   }
   static drawn_numbers draw(const step& what, random_draws& draws) {
     const auto more = static_cast<std::uint64_t>(what.holes[1] - what.holes[0]);

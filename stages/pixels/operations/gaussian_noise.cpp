@@ -12,7 +12,7 @@ struct gaussian_noise_rules {
   static void check(const step& what, number_check& to) {
     to.range("mean", what.mean, -1, 1);
     to.range("sigma", what.sigma, 0, 1);
-    to.draws();
+    to.draws(what.sigma[1] > 0);
   }
   static drawn_numbers draw(const step& what, random_draws& draws) {
     return {drawn_of(what.mean, draws), drawn_of(what.sigma, draws)};

@@ -37,7 +37,7 @@ struct iso_noise_rules {
   static void check(const step& what, number_check& to) {
     to.range("color_shift", what.color_shift, 0, 1);
     to.range("intensity", what.intensity, 0, 1);
-    to.draws();
+    to.draws(what.intensity[1] > 0);
   }
   static drawn_numbers draw(const step& what, random_draws& draws) {
     return {drawn_of(what.color_shift, draws), drawn_of(what.intensity, draws)};

@@ -44,7 +44,7 @@ struct motion_blur_rules {
     to.kernel(what.kernel, line_pixels_max);
     to.range("angle", what.angle, -360, 360);
     to.range("direction", what.direction, -1, 1);
-    if (what.shifted) to.draws();
+    if (what.shifted) to.draws(true);
   }
   static drawn_numbers draw(const step& what, random_draws& draws) {
     drawn_numbers n = {drawn_kernel(what.kernel, draws), drawn_of(what.angle, draws), drawn_of(what.direction, draws)};

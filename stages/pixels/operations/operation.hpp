@@ -30,12 +30,19 @@ class number_check {
   void kernel(const std::array<int, 2>& given, int most);
   void colour(const std::array<int, 3>& fill) const;
   /// It draws for each pixel.
-  void draws() noexcept { random_ = true; }
+  ///   something   some draw changes one
+  void draws(bool something) noexcept {
+    random_ = true;
+    varies_ = varies_ || something;
+  }
   [[nodiscard]] bool random() const noexcept { return random_; }
+  /// Whether two draws of one picture can differ.
+  [[nodiscard]] bool varies() const noexcept { return varies_; }
 
  private:
   std::string_view name_;
   bool random_ = false;
+  bool varies_ = false;
 };
 
 /// Odd numbers of a range are as likely as one another.

@@ -31,6 +31,7 @@ void number_check::range(std::string_view of, const std::array<double, 2>& given
     refuse(str_cat(of, " from ", given[0], " to ", given[1], ": must be ascending, and lie in ", least, "..", most));
   }
   random_ = random_ || given[0] != given[1];
+  varies_ = varies_ || given[0] != given[1];
 }
 
 void number_check::range(std::string_view of, const std::array<int, 2>& given, int least, int most) {

@@ -11,7 +11,7 @@ struct salt_and_pepper_rules {
   static void check(const step& what, number_check& to) {
     to.range("amount", what.amount, 0, 1);
     to.range("salt", what.salt, 0, 1);
-    to.draws();
+    to.draws(what.amount[1] > 0);
   }
   static drawn_numbers draw(const step& what, random_draws& draws) {
     return {drawn_of(what.amount, draws), drawn_of(what.salt, draws)};
