@@ -71,6 +71,21 @@ std::string why_never_again(const run_spec& run, const loader_options& options) 
   return str_cat("there is one epoch", begun != 0 ? " left" : "", ", which asks for each sample once");
 }
 
+// Of all samples, as they are held. What is stored in compressed blocks is fewer bytes: there each sample is asked.
+std::uint64_t bytes_of_values(const datasets::dataset_model& dataset, std::uint16_t field) {
+  const field_info& info = dataset.fields()[field];
+  if (!info.expands()) return info.bytes_total;
+  const datasets::need wanted[] = {{.field = field}};
+  datasets::part_list parts;
+  std::uint64_t bytes = 0;
+  for (std::uint64_t sample = 0; sample < dataset.size(); ++sample) {
+    parts.clear();
+    dataset.parts(sample, wanted, parts);
+    bytes += datasets::size_of_value(info, field, parts).bytes;
+  }
+  return bytes;
+}
+
 // Null where it is not drawn, or where packs are not what it is made of on the device.
 keeping_program* packs_of(field_program& program) {
   const std::optional<decodes_left> left = program.decodes_left_to_device();
@@ -114,7 +129,7 @@ std::shared_ptr<const cache_needs> cache_needs_of(const run_spec& run, const loa
                bytes_text(made.decoded_row_bytes()));
     needs.outputs.push_back(row_stays::pack);
     needs.outputs.insert(needs.outputs.end(), program->outputs().size() - 1, row_stays::made);
-    for (const std::uint16_t field : program->reads()) needs.bytes_of_all += dataset.fields()[field].bytes_total;
+    for (const std::uint16_t field : program->reads()) needs.bytes_of_all += bytes_of_values(dataset, field);
   }
   for (const auto& program : run.programs()) {
     if (packs != 0 && program->facets().following != nullptr) {

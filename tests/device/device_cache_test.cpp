@@ -6,6 +6,7 @@
 #include "tests/device/device_reader.hpp"
 #include "tests/device/watched_calls.hpp"
 #include "tests/loader/running.hpp"
+#include "tests/support/coded_forms.hpp"
 #include "tests/support/fake_dataset.hpp"
 #include "tests/support/make_picture.hpp"
 #include "tests/support/raw_files.hpp"
@@ -741,6 +742,37 @@ TEST(device_cache, reads_no_more_of_packs_that_have_no_room_in_a_row) {
   EXPECT_EQ(got.all, wanted.all);
   EXPECT_EQ(got.stats.device.cached_rows, 0U);
   EXPECT_EQ(got.stats.bytes_read, wanted.stats.bytes_read);
+}
+
+// The same pack again and again: compressed they are hardly more than one, and in the device's memory they are all that they are.
+TEST(device_cache, counts_what_is_held_of_compressed_packs) {
+  const watchdog dog("packs of a compressed shard");
+  const testing::temporary_directory root;
+  const std::vector<std::byte> pack = pack_photo(testing::make_jpeg(testing::make_texture(1, 60, 60), {.quality = 85}));
+  testing::tar_writer shard;
+  for (std::size_t i = 0; i < samples_count; ++i) {
+    shard.add_file(std::to_string(i) + ".fjpg", pack);
+    shard.add_file(std::to_string(i) + ".cls", std::to_string(i));
+  }
+  const std::vector<std::byte> bytes = shard.finish();
+  const std::string file = (root.path() / "s.tar.zst").string();
+  testing::put(file, testing::coded(datasets::packing::zstd,
+                                    std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
+  const dataset set = open(file);
+  ASSERT_LT(set.fields().front().bytes_total, 5 * pack.size()) << "as stored";
+  const std::vector<field> fields = {image("jpg").random_resized_crop(64).random_flip(), label("cls")};
+  const seen_pixels wanted = see_pixels(set, photo_options(), fields, 0);
+  const seen_pixels all = see_pixels(set, photo_options(), fields, roomy);
+  EXPECT_EQ(all.all, wanted.all);
+  EXPECT_EQ(all.stats.device.cached_rows, samples_count);
+  EXPECT_THAT(all.stats.device.cache.why, ::testing::StartsWith("all 45 rows fit"));
+  EXPECT_GE(all.stats.device.cache_bytes_max, all.stats.device.cache_bytes);
+  EXPECT_LE(all.stats.device.cache_bytes_max, samples_count * (pack.size() + 16));
+  const seen_pixels some = see_pixels(set, photo_options(), fields, 10 * (pack.size() + 16));
+  EXPECT_EQ(some.all, wanted.all);
+  EXPECT_THAT(some.stats.device.cache.why, ::testing::StartsWith("10 of 45 rows fit"));
+  EXPECT_GE(some.stats.device.cached_rows, 10U) << "without their heads they are smaller";
+  EXPECT_LT(some.stats.device.cached_rows, samples_count);
 }
 
 // Nothing would be asked for again: what is read is what is read without a cache. A sample that an order gives twice is.
