@@ -44,6 +44,7 @@ void for_each_count(line_counts& a, const line_counts& b, Function&& visit) {
   visit(a.read_bytes, b.read_bytes);
   visit(a.read_ns, b.read_ns);
   visit(a.rows_read, b.rows_read);
+  visit(a.rows_held, b.rows_held);
   visit(a.held_back_ns, b.held_back_ns);
   visit(a.io_awake_ns, b.io_awake_ns);
   visit(a.rows_made, b.rows_made);
@@ -211,7 +212,8 @@ verdict measure(looked_at& seen) {
 
   seen.depth_is_known = made.io_threads_limit || setting.reads_at_a_time != 0;
   const double rows_reading =
-      ratio(number(window.rows_read), number(window.reads)) * ratio(seconds(window.read_ns), seen.span_s);
+      ratio(number(window.rows_read - std::min(window.rows_held, window.rows_read)), number(window.reads)) *
+      ratio(seconds(window.read_ns), seen.span_s);
   // What the consumer holds nobody can be reading.
   const double batches_coming =
       setting.batches_max - std::min(ratio(seconds(window.out_ns), seen.span_s), 1.0 * setting.batches_max);
@@ -303,6 +305,12 @@ void say_why(verdict& made, const looked_at& seen) {
   } else if (made.who == bottleneck::read && made.io_threads_limit) {
     made.why = str_cat(setting.io_threads == 1 ? "the I/O thread is" : "the I/O threads are",
                        " busy all the time: give more ", spelled(option_id::io_threads), ", not a deeper queue");
+  }
+  // Its rate is of all samples.
+  if (made.who == bottleneck::read && seen.window.rows_held != 0) {
+    str_append(made.why, made.why.empty() ? "" : "; ", "nothing is read of ",
+               percent(std::min(1.0, ratio(number(seen.window.rows_held), number(seen.window.rows_read)))),
+               " of them, which stay on the device");
   }
 }
 

@@ -21,6 +21,7 @@ struct line_counts {
   std::uint64_t read_bytes = 0;    ///< of them
   std::uint64_t read_ns = 0;       ///< they were in the kernel, or with a source that is no files
   std::uint64_t rows_read = 0;     ///< samples that have all that they read
+  std::uint64_t rows_held = 0;     ///< of these, samples of which nothing was read, as the device has them
   std::uint64_t held_back_ns = 0;  ///< of the I/O threads: reads waited because the kernel had as many as it is given
   std::uint64_t io_awake_ns = 0;   ///< of the I/O threads
   // Decode.

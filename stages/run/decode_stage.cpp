@@ -44,6 +44,7 @@ decode_stage::decode_stage(const datasets::dataset_model& dataset,
 void decode_stage::ready(sample_in_flight& first, std::uint32_t rows, std::size_t loop) noexcept {
   turn_of_loop& turn = turns_[loop];
   turn.read.add(rows);
+  if (first.held() != nullptr) turn.held.add(rows);
   batch_in_flight& batch = *first.owner;
   if (placement_.of(first) == row_placement::thread::io) {
     turn.on_loop.push_back({&batch, first.row, first.row + rows});
@@ -185,6 +186,7 @@ bool decode_stage::made(sample_in_flight& sample, std::uint32_t rows) noexcept {
 
 decode_stage::counters decode_stage::count() const noexcept {
   counters now{.read = 0,
+               .held = 0,
                .samples = samples_.load(std::memory_order_relaxed),
                .pool = decoders_.count(),
                .on_loop_ns = 0,
@@ -193,6 +195,7 @@ decode_stage::counters decode_stage::count() const noexcept {
                .expanded = expander_.count()};
   for (const turn_of_loop& each : turns_) {
     now.read += each.read.get();
+    now.held += each.held.get();
     now.on_loop_ns += each.on_loop_ns.get();
   }
   return now;

@@ -24,6 +24,7 @@ class decode_stage {
  public:
   struct counters {
     std::uint64_t read = 0;     ///< samples that have all that they read
+    std::uint64_t held = 0;     ///< of these, those that the device has
     std::uint64_t samples = 0;  ///< whose rows are made
     async::thread_pool::counters pool;
     std::uint64_t on_loop_ns = 0;  ///< of I/O threads that make rows
@@ -87,6 +88,7 @@ class decode_stage {
     std::size_t loop = 0;
     timeline_track* track = nullptr;
     relaxed_counter read;        // samples that became ready
+    relaxed_counter held;        // of these
     relaxed_counter on_loop_ns;  // making rows
   };
 

@@ -98,6 +98,7 @@ line_counts line_watch::counts(const delivery::counters& handed, const decode_st
                   .read_bytes = io.bytes_read,
                   .read_ns = read_times.sum_ns(),
                   .rows_read = made.read,
+                  .rows_held = made.held,
                   .held_back_ns = io.held_back_ns,
                   .io_awake_ns = 0,
                   .rows_made = made.samples,

@@ -87,6 +87,34 @@ TEST(verdict, is_exact_for_reads_while_the_depth_is_what_holds_them_back) {
   EXPECT_THAT(found.to_string(), StartsWith("read: 32 reads at a time give 640/s. If it were free: consumer, 1,280/s"));
 }
 
+// Of ten samples nine stay on the device: what reads give is of all of them, and says so.
+TEST(verdict, says_of_how_many_samples_nothing_is_read) {
+  line_counts seen = waited_for;
+  seen.decode_ns = second;
+  seen.reads = 640;
+  seen.rows_held = 5760;
+  seen.read_ns = 640 * (second / 2);
+  seen.held_back_ns = 9 * second;
+  EXPECT_THAT(judge(seen, two_threads).to_string(),
+              StartsWith("read: 32 reads at a time give 640/s; nothing is read of 90.0 % of them, which stay on the "
+                         "device. If it were free: consumer, 1,280/s"));
+}
+
+// Three samples that are being read are not most of those on their way, whatever else needs no read.
+TEST(verdict, does_not_take_samples_that_stay_on_the_device_for_samples_that_are_being_read) {
+  line_counts seen = waited_for;
+  seen.decode_ns = second;
+  seen.step_ns = second;
+  seen.stalled_ns = 9 * second;
+  seen.reads = 64;
+  seen.read_ns = 30 * second;
+  ASSERT_EQ(judge(seen, two_threads).why, "most samples are being read, and no other part is busy");
+  seen.rows_held = 6336;
+  const verdict found = judge(seen, two_threads);
+  EXPECT_NE(found.who, bottleneck::read);
+  EXPECT_NE(found.why, "most samples are being read, and no other part is busy");
+}
+
 // Of 32 that the kernel is given it has 24 in the mean, as the I/O thread does other things before it gives it the next.
 TEST(verdict, of_reads_that_always_wait_is_what_they_gave) {
   line_counts seen = waited_for;
