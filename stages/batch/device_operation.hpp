@@ -13,6 +13,7 @@
 namespace leat::stages {
 
 class device_calls;
+class keeping_operation;
 struct failed_call;
 
 /// What an operation works on: all of it memory of the device, or, in make_row(), of the host.
@@ -60,6 +61,8 @@ class device_operation {
   ///   scratch   make_row_bytes(), aligned to 16
   virtual void make_row(std::span<const std::byte* const> from, std::uint32_t row, std::byte* to,
                         std::byte* scratch) const noexcept = 0;
+  /// Not null: a device may keep the packs that rows carry (kept_pack.hpp).
+  [[nodiscard]] virtual const keeping_operation* keeping() const noexcept { return nullptr; }
   /// It makes of any operands what the other does: rows of both can then be those of one. False where nobody knows.
   [[nodiscard]] virtual bool is_like(const device_operation& /*other*/) const noexcept { return false; }
 };

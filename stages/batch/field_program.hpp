@@ -35,6 +35,7 @@ namespace leat::stages {
 class array_crop;
 class field_program;
 class rank_packing;
+class tiling_facet;
 struct placed_piece;
 
 /// Where one output of one row goes.
@@ -304,6 +305,19 @@ class boxing_facet {
   ~boxing_facet() = default;
 };
 
+/// Its first output is made by an operation that has device_operation::keeping().
+class keeping_facet {
+ public:
+  /// Whether rows carry all of their packs from here on, where these have room. Thread: any.
+  virtual void carry_packs(bool carried) noexcept = 0;
+  /// As decode(), of a pack whose head alone is there: other bytes of it are anything at all. False where this row needs them.
+  [[nodiscard]] virtual bool decode_held(field_scratch& scratch, const decode_input& input,
+                                         std::span<row_target> rows) const = 0;
+
+ protected:
+  ~keeping_facet() = default;
+};
+
 /// It has outputs that are of_batch.
 class finishing_facet {
  public:
@@ -330,6 +344,8 @@ struct program_facets {
   following_facet* following = nullptr;
   const looking_facet* looking = nullptr;
   const boxing_facet* boxing = nullptr;
+  tiling_facet* tiling = nullptr;  ///< tiled_rows.hpp
+  keeping_facet* keeping = nullptr;
 };
 
 /// Facts of a program.

@@ -1,10 +1,7 @@
 // What a device keeps for rows that are drawn anew in each epoch: the packs that they are decoded from. The host keeps their heads.
 #pragma once
 
-#include "stages/batch/field_program.hpp"
-
 #include <cstddef>
-#include <span>
 
 namespace leat::stages {
 
@@ -34,19 +31,6 @@ class keeping_operation {
 
  protected:
   ~keeping_operation() = default;
-};
-
-/// A program whose first output is made by such an operation.
-class keeping_program {
- public:
-  /// Whether rows carry all of their packs from here on, where these have room. Thread: any.
-  virtual void carry_packs(bool carried) noexcept = 0;
-  /// As decode(), of a pack whose head alone is there: other bytes of it are anything at all. False where this row needs them.
-  [[nodiscard]] virtual bool decode_held(field_scratch& scratch, const decode_input& input,
-                                         std::span<row_target> rows) const = 0;
-
- protected:
-  ~keeping_program() = default;
 };
 
 }  // namespace leat::stages

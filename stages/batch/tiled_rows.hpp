@@ -18,8 +18,8 @@ struct tiled_boxes {
   std::int64_t fill = 0;
 };
 
-/// A program with a following facet may be one.
-class tiled_rows {
+/// Its rows follow a picture, and may go along with its tiles.
+class tiling_facet {
  public:
   /// Why its rows cannot; empty: they can.
   [[nodiscard]] virtual std::string why_not_tiled() const = 0;
@@ -31,7 +31,7 @@ class tiled_rows {
   virtual void keep_further_boxes() {}
 
  protected:
-  ~tiled_rows() = default;
+  ~tiling_facet() = default;
 };
 
 }  // namespace leat::stages

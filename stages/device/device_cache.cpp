@@ -47,8 +47,7 @@ device_cache::device_cache(const cache_needs& needs, std::span<std::byte> memory
     if (is_short(each, needs.outputs[i])) short_.push_back(&each);
     if (!is_long(each, needs.outputs[i])) continue;
     const bool packs = needs.outputs[i] == row_stays::pack;
-    long_.push_back(
-        {.place = &each, .packs = packs ? dynamic_cast<const keeping_operation*>(each.spec.made_by.get()) : nullptr});
+    long_.push_back({.place = &each, .packs = packs ? each.spec.made_by->keeping() : nullptr});
     assert(!packs || long_.back().packs != nullptr);
   }
   std::sort(long_.begin(), long_.end(),

@@ -62,14 +62,12 @@ output_spec make_on_device(output_spec& of) {
       .name = tiles_of_output(of), .type = dtype::u8, .row_shape = {static_cast<std::int64_t>(sizeof(picture_tiles))}};
 }
 
-const tiled_rows* tiled(const field_program& program) noexcept { return dynamic_cast<const tiled_rows*>(&program); }
-
 [[noreturn]] void refuse(std::string_view name, std::string_view why) {
   throw error(errc::usage, str_cat("mosaic of '", name, "': ", why, ", or leave mosaic out"));
 }
 
 void check_follower(const field_program& program) {
-  const tiled_rows* const rows = tiled(program);
+  const tiling_facet* const rows = program.facets().tiling;
   const std::string& name = program.outputs().front().name;
   const std::string why = rows == nullptr
                               ? str_cat("only masks, depths and boxes go along with tiles; leave '", name, "' out")
@@ -200,7 +198,7 @@ void write_tile(const pixel_planes& how, const mosaic_tile& tile, std::byte* to,
 
 void keep_further_boxes(std::span<const std::unique_ptr<field_program>> programs) {
   for (const auto& program : programs) {
-    if (auto* const rows = dynamic_cast<tiled_rows*>(program.get())) rows->keep_further_boxes();
+    if (tiling_facet* const rows = program->facets().tiling) rows->keep_further_boxes();
   }
 }
 
@@ -241,7 +239,7 @@ std::optional<std::size_t> output_of_shown(const batch_layout& layout) noexcept 
 }
 
 bool is_tiled_ragged(const field_program& program, std::size_t output) noexcept {
-  const tiled_rows* const rows = tiled(program);
+  const tiling_facet* const rows = program.facets().tiling;
   const output_spec& of = program.outputs()[output];
   return rows != nullptr && rows->boxes_of_tiles() && of.has_offsets() && !of.hidden;
 }
@@ -270,7 +268,7 @@ mosaic_maker::mosaic_maker(const batch_layout& layout, std::span<const std::uniq
         made_.push_back(pixels);
       }
     }
-    const tiled_rows* const rows = tiled(*program);
+    const tiling_facet* const rows = program->facets().tiling;
     if (rows == nullptr || program->facets().following == nullptr) continue;
     const std::size_t picture = places[layout_.find(program->facets().following->leader()).value()].picture_index;
     const std::optional<tiled_boxes> rules = rows->boxes_of_tiles();
@@ -316,7 +314,7 @@ std::size_t mosaic_maker::scratch_bytes(const batch_layout& layout,
   }
   std::size_t bytes = std::min<std::size_t>(partners, layout.rows_max()) * largest;
   for (const auto& program : programs) {
-    const tiled_rows* const rows = tiled(*program);
+    const tiling_facet* const rows = program->facets().tiling;
     if (rows == nullptr || rows->boxes_of_tiles().value_or(tiled_boxes()).most == 0) continue;
     std::size_t row_bytes = 0;
     for (const output_spec& each : program->outputs()) row_bytes += each.hidden ? 0 : each.row_bytes();

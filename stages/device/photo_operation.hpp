@@ -17,7 +17,7 @@
 namespace leat::stages {
 
 /// Operands: slots [rows] (photo_batch.hpp), and behind it those of picture_operation, where pictures are finished.
-class photo_operation final : public device_operation, public keeping_operation {
+class photo_operation final : public device_operation, keeping_operation {
  public:
   /// Rows of u8.
   ///   jpegs   slots may be JPEG files: device_calls::prepare_jpegs() comes before the first launch, and make_row() knows none of them
@@ -32,6 +32,7 @@ class photo_operation final : public device_operation, public keeping_operation 
   [[nodiscard]] bool has_full_rows() const noexcept override { return false; }
   /// Of a JPEG file its tables: nvJPEG reads the file in the host's memory.
   [[nodiscard]] std::size_t used_row_bytes(const std::byte* row) const noexcept override;
+  [[nodiscard]] const keeping_operation* keeping() const noexcept override { return this; }
   [[nodiscard]] kept kept_of(const std::byte* row) const noexcept override;
   [[nodiscard]] lacking lacking_of(const std::byte* row) const noexcept override;
   [[nodiscard]] std::size_t scratch_bytes(std::uint32_t rows) const noexcept override;

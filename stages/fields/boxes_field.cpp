@@ -104,7 +104,7 @@ void write(row_target& row, std::size_t at, Number number) {
   std::memcpy(row.bytes.data() + at * sizeof number, &number, sizeof number);
 }
 
-class boxes_program final : public following_program, public tiled_rows, boxing_facet {
+class boxes_program final : public following_program, tiling_facet, boxing_facet {
  public:
   boxes_program(const boxes::settings& settings, const datasets::dataset_model& dataset, std::uint16_t field,
                 std::optional<dtype> stored)
@@ -116,6 +116,7 @@ class boxes_program final : public following_program, public tiled_rows, boxing_
         box_bytes_(row_numbers(settings.how) * sizeof(float)) {
     facts_.encoded_bytes_max = bytes_max_or_any(settings.bytes_max, settings.name);
     facets_.boxing = this;
+    facets_.tiling = this;
     facts_.scratch_bytes =
         lists_scratch_bytes(dataset.fields()[field], stored, facts_.encoded_bytes_max, 1 + lists_.size());
   }

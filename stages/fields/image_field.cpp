@@ -5,7 +5,6 @@
 #include "datasets/model/model.hpp"
 #include "io/arena/budget_refusal.hpp"
 #include "stages/batch/field_model.hpp"
-#include "stages/batch/kept_pack.hpp"
 #include "stages/device/photo_operation.hpp"
 #include "stages/device/photo_plan.hpp"
 #include "stages/device/picture_operation.hpp"
@@ -126,7 +125,7 @@ class image_program final : public field_program,
                             leaving_facet,
                             leading_facet,
                             looking_facet,
-                            public keeping_program {
+                            keeping_facet {
  public:
   image_program(const image::settings& settings, std::vector<std::uint16_t> fields,
                 std::optional<arrays_of_pixels> arrays, finished_by finished)
@@ -218,6 +217,7 @@ class image_program final : public field_program,
     facets_.leaving = this;
     if (!group_.empty()) pipeline_ = pipeline_.as_view(group_);
     facets_.leading = this;
+    if (photos_ != nullptr) facets_.keeping = this;
     if (pipeline_.looks_at_boxes() != nullptr) facets_.looking = this;
   }
 

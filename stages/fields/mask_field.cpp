@@ -112,7 +112,7 @@ std::size_t shapes_bytes_of(const field_info& member, const mask::settings& sett
 }
 
 ///   of_boxes   its planes are of the boxes that the program before it has kept
-class mask_program final : public following_program, public tiled_rows {
+class mask_program final : public following_program, tiling_facet {
  public:
   mask_program(const mask::settings& settings, const datasets::dataset_model& dataset, std::uint16_t field,
                const stored_mask& stored, bool of_boxes = false)
@@ -133,6 +133,7 @@ class mask_program final : public following_program, public tiled_rows {
     facts_.scratch_bytes = mask_scratch_bytes + shapes_bytes_of(dataset.fields()[field], settings);
     facts_.scratch_of_previous = of_boxes;
     facts_.names_member = of_boxes;
+    facets_.tiling = this;
     if (!most_ || of_boxes) return;
     first_objects_.resize(static_cast<std::size_t>(*most_));
     std::iota(first_objects_.begin(), first_objects_.end(), std::int64_t{0});

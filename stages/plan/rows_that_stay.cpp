@@ -3,7 +3,6 @@
 #include "base/text.hpp"
 #include "datasets/model/model.hpp"
 #include "datasets/views/token_windows.hpp"
-#include "stages/batch/kept_pack.hpp"
 #include "stages/plan/run_spec.hpp"
 
 #include <algorithm>
@@ -87,14 +86,14 @@ std::uint64_t bytes_of_values(const datasets::dataset_model& dataset, std::uint1
 }
 
 // Null where it is not drawn, or where packs are not what it is made of on the device.
-keeping_program* packs_of(field_program& program) {
+keeping_facet* packs_of(const field_program& program) {
   const std::optional<decodes_left> left = program.decodes_left_to_device();
   const program_facets& facets = program.facets();
   const output_spec& made = program.outputs().front();
   const bool can = is_drawn(program) && left && left->packs && facets.picking == nullptr && facets.looking == nullptr &&
                    !made.is_slot() && made.made_by != nullptr && !made.made_by->reads_host() &&
-                   dynamic_cast<const keeping_operation*>(made.made_by.get()) != nullptr;
-  return can ? dynamic_cast<keeping_program*>(&program) : nullptr;
+                   made.made_by->keeping() != nullptr;
+  return can ? facets.keeping : nullptr;
 }
 
 }  // namespace
@@ -145,7 +144,7 @@ std::shared_ptr<const cache_needs> cache_needs_of(const run_spec& run, const loa
 
 void carry_packs(const run_spec& run, bool carried) {
   for (const auto& program : run.programs()) {
-    if (keeping_program* const keeping = packs_of(*program)) keeping->carry_packs(carried);
+    if (keeping_facet* const keeping = packs_of(*program)) keeping->carry_packs(carried);
   }
 }
 

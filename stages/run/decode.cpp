@@ -3,7 +3,6 @@
 #include "base/cpu_clock.hpp"
 #include "base/exception_text.hpp"
 #include "base/text.hpp"
-#include "stages/batch/kept_pack.hpp"
 #include "stages/batch/range.hpp"
 #include "stages/device/mosaic.hpp"
 #include "stages/pixels/placed_picture.hpp"
@@ -350,7 +349,7 @@ void decoder::take_held(sample_in_flight& sample, thread_state& own, const std::
   if (held.packs.empty()) return;
   place_rows(sample, own);
   for (std::size_t p = 0; p < programs_.size(); ++p) {
-    const auto* const keeping = dynamic_cast<const keeping_program*>(programs_[p].get());
+    const keeping_facet* const keeping = programs_[p]->facets().keeping;
     const auto pack = std::find_if(held.packs.begin(), held.packs.end(),
                                    [&](const held_row::pack_head& each) { return each.output == first_output_[p]; });
     if (keeping == nullptr || pack == held.packs.end()) continue;
