@@ -1,10 +1,11 @@
 #include "stages/pixels/placed_quad.hpp"
 
+#include "base/portable_math.hpp"
+
 #include <array>
 #include <cassert>
 #include <cmath>
 #include <cstddef>
-#include <numbers>
 #include <optional>
 #include <span>
 #include <utility>
@@ -113,11 +114,11 @@ bool sides_cross(const quadrilateral& of) noexcept {
 }
 
 quadrilateral rotated_box(double middle_x, double middle_y, double width, double height, double degrees) noexcept {
-  const double radians = degrees * std::numbers::pi / 180;
-  const double across_x = width / 2 * std::cos(radians);
-  const double across_y = -width / 2 * std::sin(radians);
-  const double down_x = height / 2 * std::sin(radians);
-  const double down_y = height / 2 * std::cos(radians);
+  const auto [sine, cosine] = portable_sine_and_cosine(degrees);
+  const double across_x = width / 2 * cosine;
+  const double across_y = -width / 2 * sine;
+  const double down_x = height / 2 * sine;
+  const double down_y = height / 2 * cosine;
   return {{{middle_x - across_x - down_x, middle_y - across_y - down_y},
            {middle_x + across_x - down_x, middle_y + across_y - down_y},
            {middle_x + across_x + down_x, middle_y + across_y + down_y},

@@ -33,7 +33,9 @@ Element wide_element(float value, double scale, double bias) noexcept {
     return static_cast<Element>(
         std::clamp(number, static_cast<double>(limits::min()), static_cast<double>(limits::max())));
   } else {
-    const auto number = static_cast<float>(static_cast<double>(value) * scale + bias);
+    auto number = static_cast<float>(static_cast<double>(value) * scale + bias);
+    // Where infinities meet in a resized picture, x86-64 makes a NaN with a sign, and AArch64 one without.
+    if (std::isnan(number)) number = std::numeric_limits<float>::quiet_NaN();
     if constexpr (std::is_same_v<Element, float>) return number;
     const auto inside = [&](float largest) {
       return std::isfinite(value) ? std::clamp(number, -largest, largest) : number;

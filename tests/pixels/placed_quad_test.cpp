@@ -28,6 +28,15 @@ TEST(placed_quad, has_the_corners_that_torchvision_gives_a_rotated_box) {
   EXPECT_EQ(upright, (quadrilateral{{{6, 18}, {14, 18}, {14, 22}, {6, 22}}}));
 }
 
+// The C library's sine and cosine differ in their last bit where a processor has no FMA.
+TEST(placed_quad, has_the_same_corners_on_every_processor) {
+  EXPECT_EQ(rotated_box(0, 0, 8, 4, 90), (quadrilateral{{{-2, 4}, {-2, -4}, {2, -4}, {2, 4}}}));
+  EXPECT_EQ(rotated_box(0, 0, 8, 4, -127.3), (quadrilateral{{{0x1.00f4217d733adp+2, -0x1.f84c7d12a293cp+0},
+                                                             {-0x1.aa7fd8a2be946p-1, 0x1.19352d8d8e2bap+2},
+                                                             {-0x1.00f4217d733adp+2, 0x1.f84c7d12a293cp+0},
+                                                             {0x1.aa7fd8a2be946p-1, -0x1.19352d8d8e2bap+2}}}));
+}
+
 TEST(placed_quad, whose_sides_cross_is_known) {
   EXPECT_TRUE(sides_cross({{{0, 0}, {4, 4}, {4, 0}, {0, 4}}}));
   EXPECT_TRUE(sides_cross({{{0, 0}, {4, 0}, {0, 4}, {4, 4}}}));

@@ -205,6 +205,25 @@ TEST(tiff, numbers_that_a_half_cannot_hold_are_corrupt) {
   EXPECT_THAT(row, ::testing::Not(::testing::Contains(0x7C00)));
 }
 
+// Processors differ in the sign of a NaN that they make: x86-64's has one.
+TEST(tiff, infinities_that_meet_make_the_same_bits_on_every_processor) {
+  one_wide_decoder one;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const wide_picture row{4, 1, 1, {infinity, -infinity, infinity, -infinity}};
+  const auto encoded = tiff_of(row, {.bits = 32, .kind = 3});
+  const transform half = transforms::resize{.shorter_side = 0, .height = 1, .width = 2, .how = filter::bilinear};
+  for (const std::optional<normalization>& by :
+       {std::optional<normalization>(), std::optional<normalization>({{0.5, 0.5, 0.5}, {2, 2, 2}})}) {
+    const auto as = [&](dtype type) { return pixels::wide_store{.type = type, .statistics = by}; };
+    EXPECT_EQ(one.decode<std::uint32_t>(encoded, {half}, 32, as(dtype::f32)), std::vector<std::uint32_t>(2, 0x7FC00000))
+        << one.reason;
+    EXPECT_EQ(one.decode<std::uint16_t>(encoded, {half}, 32, as(dtype::f16)), std::vector<std::uint16_t>(2, 0x7E00))
+        << one.reason;
+    EXPECT_EQ(one.decode<std::uint16_t>(encoded, {half}, 32, as(dtype::bf16)), std::vector<std::uint16_t>(2, 0x7FC0))
+        << one.reason;
+  }
+}
+
 TEST(tiff, of_jpeg_is_close_to_its_picture) {
   testing::one_decoder one;
   const testing::rgb_picture smooth = testing::make_texture(13, 64, 48);
