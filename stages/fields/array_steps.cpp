@@ -180,6 +180,9 @@ array_walk::array_walk(const array_steps& steps, dtype type, const dimensions& r
       throw error(errc::usage, str_cat(where, ": normalize with ", mean_.size(), " means and ", deviation_.size(),
                                        " deviations; give one of each for each place along the axis"));
     }
+    for (const double each : mean_) {
+      if (!std::isfinite(each)) throw error(errc::usage, str_cat(where, ": normalize with a mean of ", each));
+    }
     for (const double each : deviation_) {
       if (each != 0 && std::isfinite(each)) continue;
       throw error(errc::usage, str_cat(where, ": normalize with a deviation of ", each));

@@ -9,6 +9,7 @@
 
 #include <leat/error.hpp>
 
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -91,8 +92,13 @@ class wide_checks {
       refuse("normalize() has the mean and deviation of 1 or 3 channels");
     }
     if (settings_.statistics) {
-      for (const double deviation : settings_.statistics->deviation) {
-        if (!(deviation > 0)) refuse(str_cat("normalize() with deviation ", deviation, ": must be above 0"));
+      const auto& [means, deviations] = *settings_.statistics;
+      for (const double mean : means) {
+        if (!std::isfinite(mean)) refuse(str_cat("normalize() with mean ", mean, ": must be finite"));
+      }
+      for (const double deviation : deviations) {
+        if (deviation > 0 && std::isfinite(deviation)) continue;
+        refuse(str_cat("normalize() with deviation ", deviation, ": must be finite and above 0"));
       }
     }
   }

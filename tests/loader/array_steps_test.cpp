@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -220,6 +221,7 @@ TEST(array_steps, that_do_not_fit_the_rows_are_refused_when_the_loader_is_built)
   EXPECT_THAT(refused(array("x").normalize({1, 2}, {1, 1}, 1)), HasSubstr("2 means along axis 1"));
   EXPECT_THAT(refused(array("x").normalize({1, 2}, {1}, 0)), HasSubstr("2 means and 1 deviations"));
   EXPECT_THAT(refused(array("x").normalize(0, 0)), HasSubstr("deviation of 0"));
+  EXPECT_THAT(refused(array("x").normalize(std::numeric_limits<double>::infinity(), 1)), HasSubstr("mean of inf"));
   EXPECT_THAT(refused(array("x").normalize(0, 1).as(dtype::u8)), HasSubstr("normalized numbers as u8"));
   EXPECT_THAT(refused(array("x").as(dtype::boolean)), HasSubstr("as bool"));
 }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -142,6 +143,11 @@ TEST(wide_pictures, refuse_by_name_what_is_of_8_bits_only) {
   EXPECT_EQ(refusal(scan().bits(12)), "image 'png': bits(12): give 8, 16 or 32");
   EXPECT_EQ(refusal(scan().as(dtype::u8)), "image 'png': as(u8): give f32, f16, bf16, u16, i16 or i32");
   EXPECT_THAT(refusal(scan().normalize(imagenet).as(dtype::u16)), HasSubstr("normalize() makes fractions"));
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(refusal(scan().normalize({{0, 0, 0}, {1, infinity, 1}}).as(dtype::f32)),
+              HasSubstr("deviation inf: must be finite"));
+  EXPECT_THAT(refusal(scan().normalize({{-infinity, 0, 0}, {1, 1, 1}}).as(dtype::f32)),
+              HasSubstr("mean -inf: must be finite"));
   EXPECT_EQ(refusal(scan().white(4095)), "image 'png': white() scales fractions; add as(f32), or leave it out");
   EXPECT_THAT(refusal(image("png").center_crop(8).bits(32).as(dtype::i32).white(4095)), HasSubstr("white() scales"));
   EXPECT_THAT(refusal(scan().channels(5).normalize(imagenet)), HasSubstr("1 or 3 channels"));
