@@ -213,7 +213,7 @@ std::string place_of(std::string_view json, std::size_t object) try {
   std::string text;
   list.each_element([&] {
     const double byte = list.number();
-    if (number++ == object && byte > 0) {
+    if (number++ == object && byte > 0 && byte < 0x1p53) {
       text = str_cat(", at byte ", static_cast<std::uint64_t>(byte), " of the annotations");
     }
   });

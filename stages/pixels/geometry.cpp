@@ -47,7 +47,11 @@ constexpr double zoom_most = 100;
 constexpr int trials_max = 300;
 
 // Python's round(): halves go to the even neighbour. The default rounding mode does just that.
-std::int64_t round_half_even(double value) noexcept { return static_cast<std::int64_t>(std::nearbyint(value)); }
+// What is beyond every picture, as ratios near 0 make it, stays beyond it on every processor.
+std::int64_t round_half_even(double value) noexcept {
+  constexpr double most = 0x1p62;
+  return static_cast<std::int64_t>(std::nearbyint(std::clamp(value, -most, most)));
+}
 
 picture_part draw_box(const tr::random_resized_crop& what, std::int64_t width, std::int64_t height,
                       random_draws& draws) noexcept {
