@@ -79,9 +79,9 @@ double element_value(const tensor& values, std::size_t index) {
 std::string label_text(const dataset& samples, const nlohmann::ordered_json& label) {
   if (label.is_number_float()) return float_text(label.get<double>());
   if (!label.is_number_integer()) return label.dump();
-  const auto number = label.get<std::int64_t>();
-  const bool named = number >= 0 && static_cast<std::size_t>(number) < samples.classes().size();
-  return named ? str_cat(samples.classes()[static_cast<std::size_t>(number)], " (", number, ")") : absl::StrCat(number);
+  const auto number = label.get<std::uint64_t>();  // of a negative one behind all classes
+  const bool is_named = number < samples.classes().size();
+  return is_named ? str_cat(samples.classes()[number], " (", number, ")") : label.dump();
 }
 
 std::string text_of(std::span<const std::byte> bytes) {

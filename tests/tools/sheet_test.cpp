@@ -6,6 +6,7 @@
 #include "tools/row_text.hpp"
 
 #include <leat/error.hpp>
+#include <leat/own_samples.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -173,6 +174,15 @@ TEST(row_text, floats_have_four_digits_and_integers_all) {
   EXPECT_EQ(element_text(row_of(dtype::f16, {1}, &half), 0), "1.5");
   bool yes = true;
   EXPECT_EQ(element_text(row_of(dtype::boolean, {1}, &yes), 0), "1");
+}
+
+TEST(row_text, a_label_is_its_class_or_all_its_digits) {
+  std::int32_t number = 1;
+  const dataset samples = from_tensors({{"cls", tensor{dtype::i32, {1}, {1}, &number, host}}}, nullptr, {"cat", "dog"});
+  EXPECT_EQ(label_text(samples, 1), "dog (1)");
+  EXPECT_EQ(label_text(samples, 2), "2");
+  EXPECT_EQ(label_text(samples, -1), "-1");
+  EXPECT_EQ(label_text(samples, 18446744073709551615U), "18446744073709551615");
 }
 
 TEST(sheet, a_missing_picture_says_why) {
