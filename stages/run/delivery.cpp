@@ -173,9 +173,9 @@ next_result delivery::next_blocking(std::optional<std::chrono::steady_clock::tim
     begin_call(call);
     std::optional<std::chrono::steady_clock::time_point> held;
     if (held_all_ && limits_.held_patience.count() > 0) {
-      // From the first call that asked: calls with a limit, one after another, are one wait.
-      const auto waited = std::chrono::nanoseconds(now_ns() - wants_since_ns_);
-      held = std::chrono::steady_clock::now() + (limits_.held_patience - waited);
+      // Calls with a limit, one after another, are one wait. What the consumer does between them is none.
+      const std::chrono::nanoseconds left = limits_.held_patience - std::chrono::nanoseconds(waited_in_calls_ns_);
+      held = std::chrono::steady_clock::now() + left;
     }
     blocks_ = true;
     while (!has_next()) {
@@ -191,7 +191,10 @@ next_result delivery::next_blocking(std::optional<std::chrono::steady_clock::tim
         blocks_ = false;
         profiled_.end();
         call_ = 0;
-        if (!refused) return next_result(next_status::not_ready);
+        if (!refused) {
+          waited_in_calls_ns_ += now_ns() - asked_ns_;
+          return next_result(next_status::not_ready);
+        }
         end_to_want(now_ns());
         throw held_all_error();
       }
@@ -247,6 +250,7 @@ void delivery::pass_skipped() {
 void delivery::begin_to_want(std::uint64_t now_ns) {
   if (wants_since_ns_ != 0) return;
   wants_since_ns_ = now_ns;
+  waited_in_calls_ns_ = 0;
   held_all_ = holds_all();
   is_empty_handed_ = !has_next();
   if (is_empty_handed_) probe::stall_begin(next_sequence_);

@@ -204,10 +204,11 @@ class delivery final : public detail::turn_giver {
   detail::wait_completion waiting_ ABSL_GUARDED_BY(mutex_);  // of it
   bool blocks_ ABSL_GUARDED_BY(mutex_) = false;              // a thread waits for it
   std::uint64_t asked_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool held_all_ ABSL_GUARDED_BY(mutex_) = false;             // by the consumer, when it asked
-  bool is_empty_handed_ ABSL_GUARDED_BY(mutex_) = false;      // there was nothing for it then
-  std::uint64_t wants_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: it has not asked
-  std::uint64_t returned_ns_ ABSL_GUARDED_BY(mutex_) = 0;     // when it last got something; 0: never
+  bool held_all_ ABSL_GUARDED_BY(mutex_) = false;                 // by the consumer, when it asked
+  bool is_empty_handed_ ABSL_GUARDED_BY(mutex_) = false;          // there was nothing for it then
+  std::uint64_t wants_since_ns_ ABSL_GUARDED_BY(mutex_) = 0;      // 0: it has not asked
+  std::uint64_t waited_in_calls_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // since then, in calls whose limit has passed
+  std::uint64_t returned_ns_ ABSL_GUARDED_BY(mutex_) = 0;         // when it last got something; 0: never
   bool returned_batch_ ABSL_GUARDED_BY(mutex_) = false;
   timeline_span waited_ ABSL_GUARDED_BY(mutex_);    // of the call that was served, until it is known what it gets
   timeline_span stepping_ ABSL_GUARDED_BY(mutex_);  // of the batch that it got

@@ -556,6 +556,23 @@ TEST(held_patience, is_of_calls_with_a_limit_together_that_ask_one_after_another
   EXPECT_EQ(next->index(), most);
 }
 
+TEST(held_patience, is_of_what_calls_wait_and_not_of_what_the_trainer_does_between_them) {
+  const watchdog dog("held patience, and a long step");
+  const fake_dataset fake(labels(400));
+  loader_options options = small_options();
+  options.prefetch_batches = 2;
+  options.held_patience = 300ms;
+  loader train(fake, options, label_only());
+  std::vector<batch> kept;
+  testing::message_of(errc::usage, [&] {
+    for (;;) kept.push_back(train.next_blocking().value());
+  });
+  EXPECT_EQ(train.try_next().status(), next_status::not_ready);
+  EXPECT_EQ(train.next_blocking(0ms).status(), next_status::not_ready);
+  std::this_thread::sleep_for(400ms);
+  EXPECT_EQ(train.next_blocking(0ms).status(), next_status::not_ready);
+}
+
 TEST(held_patience, of_a_call_for_several_ends_when_the_batches_of_all_are_held_and_not_before) {
   const watchdog dog("held patience, several");
   const fake_dataset fake(labels(400));
