@@ -71,11 +71,10 @@ std::uint32_t file_table::add(std::string_view directory, std::string_view name,
   // Out of a table, or of a program. The system ends a name there, and would open another file.
   for (const std::string_view part : {directory, name}) {
     if (const std::size_t zero = part.find('\0'); zero != std::string_view::npos) {
-      throw error(errc::format, str_cat("a file is named \"", part.substr(0, zero), "\", a zero byte and ", part.size() - zero - 1,
-                                        " bytes more; no file can have that name"));
+      throw error(errc::format, str_cat("a file is named \"", part.substr(0, zero), "\", a zero byte and ",
+                                        part.size() - zero - 1, " bytes more; no file can have that name"));
     }
   }
-
   const auto file = static_cast<std::uint32_t>(entries_.size());
   if (runs_.empty() || directories_[runs_.back().directory] != directory) {
     if (directory_numbers_.empty() && !directories_.empty()) {  // finish() was called, and now there is more

@@ -15,7 +15,8 @@ namespace {
 
 TEST(file_table, refuses_a_name_that_the_system_would_end_before_its_end) {
   file_table files;
-  for (const std::string_view wrong : {std::string_view("/data/a\0b/1.jpg", 15), std::string_view("/data/1.jpg\0.png", 16)}) {
+  for (const std::string_view wrong :
+       {std::string_view("/data/a\0b/1.jpg", 15), std::string_view("/data/1.jpg\0.png", 16)}) {
     EXPECT_THROW(files.add(wrong, 10), error) << wrong;
   }
   EXPECT_EQ(files.files(), 0U);
