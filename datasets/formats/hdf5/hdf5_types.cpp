@@ -80,7 +80,8 @@ void read_float(hdf5_cursor& at, const prefix& of, hdf5_type& type) {
   } else if (is(8, 11, 52)) {
     type.type = dtype::f64;
   } else {
-    refuse(type, str_cat("floats of ", precision, " bits that are not IEEE 754's; write them as f16, f32 or f64"));
+    refuse(type, str_cat("floats of ", precision, " bits", is_ieee ? "" : " that are not IEEE 754's",
+                         "; write them as f16, f32 or f64"));
   }
 }
 
