@@ -35,7 +35,8 @@
 namespace leat::datasets {
 namespace {
 
-// What a label of the text would be: a column of numbers must not become classes for a plus, a space or an exponent.
+// As a label is written: a column of numbers must not become classes for a plus, a space or an exponent. What is too large for a double is
+// infinite here, as in pandas; a label refuses it.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
   if constexpr (!std::is_floating_point_v<Number>) {
