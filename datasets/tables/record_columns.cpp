@@ -315,6 +315,10 @@ static bool name_files(record_table& table, const file_bytes& file, const table_
     if (!path || path->empty()) {
       fail_at(table.title, table.records[files.size()].offset, str_cat("no path in '", options.path_column, "'"));
     }
+    if (path->find('\0') != std::string_view::npos) {
+      fail_at(table.title, table.records[files.size()].offset,
+              str_cat("a zero byte in the path in '", options.path_column, "'"));
+    }
     const bool is_address = io::is_address(*path);
     if (!is_address) refuse_other_address(*path, files.size(), table.title);
     if (may_be_either && files.empty()) are_addresses = is_address;

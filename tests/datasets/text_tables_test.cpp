@@ -449,6 +449,9 @@ TEST_F(text_tables, a_column_of_paths_makes_samples_of_the_files_that_it_names) 
               AllOf(HasSubstr("3.png"), HasSubstr("more.jsonl"), HasSubstr("table_options::root")));
   EXPECT_THAT(message_of(errc::not_found, [&] { static_cast<void>(open_jsonl(lines, {.path_column = "q"})); }),
               HasSubstr("no 'q'"));
+  const std::string zero = put("zero.csv", std::string("p\n1.png\n1.png\0.png\n", 19));
+  EXPECT_THAT(message_of(errc::format, [&] { static_cast<void>(open_csv(zero, {.path_column = "p"})); }),
+              AllOf(HasSubstr("zero.csv: at offset 8"), HasSubstr("zero byte in the path in 'p'")));
 }
 
 template <class Number>
