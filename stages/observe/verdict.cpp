@@ -310,7 +310,7 @@ void say_why(verdict& made, const looked_at& seen) {
   if (made.who == bottleneck::read && seen.window.rows_held != 0) {
     str_append(made.why, made.why.empty() ? "" : "; ", "nothing is read of ",
                percent(std::min(1.0, ratio(number(seen.window.rows_held), number(seen.window.rows_read)))),
-               " of them, which stay on the device");
+               " of the samples, which stay on the device");
   }
 }
 

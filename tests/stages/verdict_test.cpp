@@ -96,8 +96,8 @@ TEST(verdict, says_of_how_many_samples_nothing_is_read) {
   seen.read_ns = 640 * (second / 2);
   seen.held_back_ns = 9 * second;
   EXPECT_THAT(judge(seen, two_threads).to_string(),
-              StartsWith("read: 32 reads at a time give 640/s; nothing is read of 90.0 % of them, which stay on the "
-                         "device. If it were free: consumer, 1,280/s"));
+              StartsWith("read: 32 reads at a time give 640/s; nothing is read of 90.0 % of the samples, which stay on "
+                         "the device. If it were free: consumer, 1,280/s"));
 }
 
 // Three samples that are being read are not most of those on their way, whatever else needs no read.
