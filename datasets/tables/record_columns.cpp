@@ -43,10 +43,11 @@ std::optional<Number> number_in(std::string_view text) {
     return parse_signed(text);
   } else {
     const std::optional<double> value = parse_real(text);
-    // A whole number that a double does not tell from the next one, such as an id of 64 bits, is no number but a text.
-    constexpr double exact_max = 9007199254740992.0;
+    // A whole number that a double does not tell from the next one, such as an id of 64 bits, is no number but a text. The first that it
+    // does not tell is 2^53, which is also what it makes of 2^53 + 1.
+    constexpr double too_large = 9007199254740992.0;
     const bool is_whole = trimmed(text).find_first_not_of("+-0123456789") == std::string_view::npos;
-    if (value && is_whole && std::abs(*value) > exact_max) return std::nullopt;
+    if (value && is_whole && std::abs(*value) >= too_large) return std::nullopt;
     return value;
   }
 }

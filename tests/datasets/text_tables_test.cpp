@@ -306,6 +306,13 @@ TEST_F(text_tables, columns_that_are_asked_for_are_kept_as_numbers_or_classes_ov
               HasSubstr("did you mean 'kind'"));
 }
 
+TEST_F(text_tables, a_whole_number_that_a_double_takes_for_another_is_a_text) {
+  const dataset samples =
+      open_csv(put("ids.csv", "r,s\n0.5,0.5\n9007199254740993,9007199254740991\n"), {.columns = {"r", "s"}});
+  EXPECT_THAT(samples.classes(), ElementsAre("0.5", "9007199254740993"));
+  EXPECT_EQ(samples.number(1, "s"), 9007199254740991.0);
+}
+
 TEST_F(text_tables, a_number_of_a_column_may_be_written_as_that_of_a_label_may) {
   const dataset samples =
       open_csv(put("plus.csv", "n,r\n+5, 2.5 \n 8,+1.5\n9 ,1e-400\n-0,1e400\n7,.5\n"), {.columns = {"n", "r"}});
