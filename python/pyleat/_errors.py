@@ -68,17 +68,23 @@ def in_python(text):
     """A message of the library, in the spelling of Python: batch_size= for loader_options::batch_size, pyleat.Image() for leat::image."""
     import re  # Of those who fail: it takes longer to import than this module.
 
+    # Values that say their type.
+    for typed, here in (("array_options::sample", r"samples='\1'"), ("decode_on", r"decode_on='\1'"), ("jpeg_decoder", r"decoder('\1')"),
+                        ("pixel_rounding", r"rounding('\1')")):
+        text = re.sub(rf"\b{typed}::(\w+)", here, text)
     # Those of a timeline are keywords of the loader.
     text = text.replace("timeline_options::", "timeline_options::timeline_")
-    text = re.sub(r"\b[a-z]+(?:_[a-z]+)*_options::(\w+)(?:\.(?:share|count)\b)?(?: = (\w+)(?: or (substitute))?)?", _keyword, text)
+    text = re.sub(r"\b[a-z]+(?:_[a-z]+)*_options::(\w+)(?:\.(?:share|count)\b)?(?: = (\w+)\b(?!\()(?: or (substitute))?)?", _keyword, text)
+    text = re.sub(r"\b(order=) = (\w+\()", r"\1pyleat.\2", text)
     text = re.sub(r"leat::tokens how\{\.length = (\d+)\}; leat::loader train\{leat::cut_windows\(dataset, how\), options, how\};",
                   r"how = pyleat.Tokens(\1); train = pyleat.Loader(pyleat.cut_windows(dataset, how), how)", text)
     text = re.sub(r"\bleat::(?:dtype|layout)::(\w+)", r"'\1'", text)
     text = re.sub(r"\{\.type = ('\w+')\}", r"dtype=\1", text)
     text = re.sub(r"\{\{(\"[^\"]*\"), (\"[^\"]*\")\}\}", r"{\1: \2}", text)
     # Fields and loaders are classes here, functions have their names.
-    text = re.sub(r"\bleat::(array|boxes|bytes|chat|clip|columns|custom|depth|graph|image|label|loader|mask|points|sequence|stack|text|tokenize|"
-                  r"tokenizer|tokens)\b", lambda found: "pyleat." + found[1].capitalize(), text)
+    text = text.replace("tokens::length", "length=").replace("tokens::type", "dtype=")
+    text = re.sub(r"\b(leat::)?(array|boxes|bytes|chat|clip|columns|custom|depth|graph|image|label|loader|mask|points|sequence|stack|text|tokenize|"
+                  r"tokenizer|tokens)\b(?(1)|::(?=\w))", lambda found: f"pyleat.{found[2].capitalize()}" if found[1] else f"{found[2].capitalize()}.", text)
     text = re.sub(r"\b(pyleat\.\w+)\{([^{}]*)\}", r"\1(\2)", text)
     text = re.sub(r"\bleat::(\w+)", r"pyleat.\1", text)
     # Names that are words of Python's grammar.
