@@ -19,11 +19,12 @@ def _method(name, of, *args, **kwargs):
 
 
 def _kept(given):
-    """An argument as it is now: the caller may change a list later, and an iterator can be looked at once."""
+    """An argument as it is now: the caller may change a list later, also one in a tuple, and an iterator can be looked at once."""
     if isinstance(given, dict):
         return dict(given)
-    if isinstance(given, list) or hasattr(given, "__next__"):
-        return list(given)
+    if isinstance(given, (list, tuple)) or hasattr(given, "__next__"):
+        kept = [each if isinstance(each, (int, float, str)) else _kept(each) for each in given]
+        return tuple(kept) if isinstance(given, tuple) else kept
     # Classes of NumPy have it, too: numpy.float32 is a dtype.
     return given.copy() if hasattr(given, "__array_interface__") and not isinstance(given, type) else given
 
@@ -34,15 +35,13 @@ def _kept_all(args, kwargs):
 
 def _same(one, other):
     """As ==, which arrays answer value by value."""
-    if type(one) is not type(other):
-        return False
     if isinstance(one, (tuple, list)):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return type(one) is type(other) and len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    if hasattr(one, "__array_interface__"):
-        return one is other or (one.shape == other.shape and one.dtype == other.dtype and bool((one == other).all()))
-    return one == other
+        return isinstance(other, dict) and one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if getattr(one, "shape", ()) or getattr(other, "shape", ()):
+        return one is other or (type(one) is type(other) and one.shape == other.shape and one.dtype == other.dtype and bool((one == other).all()))
+    return bool(one == other)
 
 
 def _shown(given):

@@ -644,6 +644,11 @@ class Pickled(Made):
         self.assertEqual(order, leat.weighted(numpy.ones(ROWS)))
         self.assertNotEqual(order, leat.weighted(weights))
         self.assertEqual(pickle.loads(pickle.dumps(order)), order)
+        mean = [0.5, 0.5, 0.5]
+        picture = leat.Image().normalize((mean, [1.0, 1.0, 1.0]))
+        mean[0] = 9.0
+        self.assertEqual(picture, leat.Image().normalize(([0.5, 0.5, 0.5], [1.0, 1.0, 1.0])))
+        self.assertEqual(leat.Image().resize(numpy.int64(8), 8), leat.Image().resize(8, 8))
         # An iterator is looked at once.
         self.assertEqual(repr(data.subset(each for each in (1, 2))), f"{data!r}.subset([1, 2])")
         every = pickle.loads(pickle.dumps(leat.open(each for each in [self.at / "lines.jsonl"])))
@@ -1093,6 +1098,15 @@ class Errors(Made):
         self.assertEqual(in_python("loader_options::on_corrupt = skip or substitute; loader_options::device_required = false"),
                          "on_corrupt='skip' or 'substitute'; device_required=False")
         self.assertEqual(in_python("with {.type = leat::dtype::u32}; say .stored(leat::layout::nhwc)"), "with dtype='u32'; say .stored('nhwc')")
+        for text, said in (
+            ("give it (loader_options::order = shuffled_blocks(n))", "give it (order=pyleat.shuffled_blocks(n))"),
+            ("nor with loader_options::order = node_local(), where", "nor with order=pyleat.node_local(), where"),
+            ("rows (array_options::sample::row); decode_on::automatic", "rows (samples='row'); decode_on='automatic'"),
+            ("jpeg_decoder::turbo, pixel_rounding::exact", "decoder('turbo'), rounding('exact')"),
+            ("chat::with_template() and image::bits(16)", "Chat.with_template() and Image.bits(16)"),
+            ("a smaller length (tokens::length)", "a smaller length (length=)"),
+        ):
+            self.assertEqual(in_python(text), said)
 
     def test_what_is_no_source_and_no_field_is_said(self):
         for wrong in (None, 3, {"x": numpy.zeros(3)}):
