@@ -145,15 +145,18 @@ nb::dict describe(const leat::field_info& of) {
 
 leat::source_names to_sources(nb::handle given) {
   std::vector<std::string> names;
+  const bool is_dict = nb::isinstance<nb::dict>(given);
+  const bool is_set = PyAnySet_Check(given.ptr());
   if (nb::isinstance<nb::str>(given) || nb::isinstance<nb::bytes>(given) || nb::hasattr(given, "__fspath__")) {
     names.push_back(to_path(given));
-  } else if (nb::hasattr(given, "__iter__") && !nb::isinstance<nb::dict>(given)) {
+  } else if (nb::hasattr(given, "__iter__") && !is_dict && !is_set) {
     for (const nb::handle each : given) names.push_back(to_path(each));
   } else {
-    const bool is_arrays = nb::isinstance<nb::dict>(given);
+    const char* const remedy = is_dict  ? " (of a dict of arrays, from_tensors() makes one)"
+                               : is_set ? " (a set has another order in each process; give sorted() of it)"
+                                        : "";
     throw nb::type_error((std::string("a source is a path, a pattern, an address, a list of them or a Dataset") +
-                          (is_arrays ? " (of a dict of arrays, from_tensors() makes one)" : "") + ", and not " +
-                          nb::repr(given).c_str())
+                          remedy + ", and not " + nb::repr(given).c_str())
                              .c_str());
   }
   return leat::source_names(names);

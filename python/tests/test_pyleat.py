@@ -1113,6 +1113,9 @@ class Errors(Made):
             for call in (leat.open, lambda source: leat.Loader(source, leat.Array("npy"))):
                 with self.assertRaisesRegex(TypeError, "a source is a path, a pattern, an address, a list of them or a Dataset"):
                     call(wrong)
+        for several in ({"a.tar", "b.tar"}, frozenset(["a.tar"])):
+            with self.assertRaisesRegex(TypeError, r"give sorted\(\) of it"):
+                leat.open(several)
         with self.assertRaisesRegex(TypeError, r"from_tensors\(\) makes one"):
             leat.open({"x": numpy.zeros(3)})
         with self.assertRaisesRegex(TypeError, r"one by one: Loader\(source, \*fields\)"):
