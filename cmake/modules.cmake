@@ -64,6 +64,10 @@ function(leat_precompiled name)
     if(name STREQUAL "library")
       leat_hidden(leat_precompiled_${name})
     endif()
+    # Its own path is in it: that of another clone, which a compiler cache may have, would not do here. cmake/cached takes none from there.
+    if(NOT CMAKE_CXX_COMPILER_LAUNCHER MATCHES "/cmake/cached;")
+      set_target_properties(leat_precompiled_${name} PROPERTIES CXX_COMPILER_LAUNCHER "")
+    endif()
     target_precompile_headers(leat_precompiled_${name} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled_${name}.hpp>)
   endif()
