@@ -22,7 +22,8 @@ def _kept(given):
     """An argument as it is now: the caller may change a list later, also one in a tuple, and an iterator can be looked at once."""
     if isinstance(given, dict):
         return dict(given)
-    if isinstance(given, (list, tuple)) or hasattr(given, "__next__"):
+    # An open file is refused, and not read line by line before that.
+    if isinstance(given, (list, tuple)) or (hasattr(given, "__next__") and not hasattr(given, "readline")):
         kept = [each if isinstance(each, (int, float, str)) else _kept(each) for each in given]
         return tuple(kept) if isinstance(given, tuple) else kept
     # Classes of NumPy have it, too: numpy.float32 is a dtype.

@@ -147,14 +147,16 @@ leat::source_names to_sources(nb::handle given) {
   std::vector<std::string> names;
   const bool is_dict = nb::isinstance<nb::dict>(given);
   const bool is_set = PyAnySet_Check(given.ptr());
+  const bool is_file = nb::hasattr(given, "readline");
   if (nb::isinstance<nb::str>(given) || nb::isinstance<nb::bytes>(given) || nb::hasattr(given, "__fspath__")) {
     names.push_back(to_path(given));
-  } else if (nb::hasattr(given, "__iter__") && !is_dict && !is_set) {
+  } else if (nb::hasattr(given, "__iter__") && !is_dict && !is_set && !is_file) {
     for (const nb::handle each : given) names.push_back(to_path(each));
   } else {
-    const char* const remedy = is_dict  ? " (of a dict of arrays, from_tensors() makes one)"
-                               : is_set ? " (a set has another order in each process; give sorted() of it)"
-                                        : "";
+    const char* const remedy = is_dict   ? " (of a dict of arrays, from_tensors() makes one)"
+                               : is_set  ? " (a set has another order in each process; give sorted() of it)"
+                               : is_file ? " (of an open file, give its name)"
+                                         : "";
     throw nb::type_error((std::string("a source is a path, a pattern, an address, a list of them or a Dataset") +
                           remedy + ", and not " + nb::repr(given).c_str())
                              .c_str());

@@ -1113,6 +1113,8 @@ class Errors(Made):
             for call in (leat.open, lambda source: leat.Loader(source, leat.Array("npy"))):
                 with self.assertRaisesRegex(TypeError, "a source is a path, a pattern, an address, a list of them or a Dataset"):
                     call(wrong)
+        with open(self.at / "rows.npy", "rb") as file, self.assertRaisesRegex(TypeError, "give its name"):
+            leat.open(file)
         for several in ({"a.tar", "b.tar"}, frozenset(["a.tar"])):
             with self.assertRaisesRegex(TypeError, r"give sorted\(\) of it"):
                 leat.open(several)
