@@ -72,8 +72,9 @@ def in_python(text):
     for typed, here in (("array_options::sample", r"samples='\1'"), ("decode_on", r"decode_on='\1'"), ("jpeg_decoder", r"decoder('\1')"),
                         ("pixel_rounding", r"rounding('\1')")):
         text = re.sub(rf"\b{typed}::(\w+)", here, text)
-    # Those of a timeline are keywords of the loader.
+    # Those of a timeline are keywords of the loader; these two have other names here.
     text = text.replace("timeline_options::", "timeline_options::timeline_")
+    text = text.replace("token_options::type", "token_options::dtype").replace("index_options::use", "index_options::index")
     text = re.sub(r"\b[a-z]+(?:_[a-z]+)*_options::(\w+)(?:\.(?:share|count)\b)?(?: = (\w+)\b(?!\()(?: or (substitute))?)?", _keyword, text)
     text = re.sub(r"\b(order=) = (\w+\()", r"\1pyleat.\2", text)
     text = re.sub(r"leat::tokens how\{\.length = (\d+)\}; leat::loader train\{leat::cut_windows\(dataset, how\), options, how\};",
