@@ -203,12 +203,7 @@ void add_batch(nb::module_& to) {
                      const auto ids = of->ids();
                      return std::vector<std::uint64_t>(ids.begin(), ids.end());
                    })
-      .def_prop_ro("names",
-                   [](const held& of) {
-                     nb::typed<nb::list, nb::str> all;
-                     for (const std::string& each : of->names()) all.append(name_of(each));
-                     return all;
-                   })
+      .def_prop_ro("names", [](const held& of) { return names_of(of->names()); })
       .def_prop_ro("digest",
                    [](const held& of) -> std::optional<std::string> {
                      const auto sum = of->content_digest();

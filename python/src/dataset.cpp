@@ -184,13 +184,8 @@ void add_dataset(nb::module_& to) {
             return all;
           },
           "Every field: name, kind, samples, bytes; of tensors and tokens dtype and shape.")
-      .def_prop_ro("classes",
-                   [](const dataset& of) {
-                     nb::typed<nb::list, nb::str> all;
-                     for (const std::string& each : of.classes()) all.append(name_of(each));
-                     return all;
-                   })
-      .def_prop_ro("notes", [](const dataset& of) { return of.notes(); })
+      .def_prop_ro("classes", [](const dataset& of) { return names_of(of.classes()); })
+      .def_prop_ro("notes", [](const dataset& of) { return names_of(of.notes()); })
       .def("label", &dataset::label, nb::arg("sample"))
       .def(
           "number",

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -107,12 +108,19 @@ auto unlocked(const Call& call) {
 [[nodiscard]] inline std::string to_path(nb::handle given) {
   const auto name = nb::cast<nb::bytes>(nb::module_::import_("os").attr("fsencode")(given));
   std::string path(name.c_str(), name.size());
-  if (path.find('\0') != std::string::npos) throw nb::value_error("a path has a zero byte, where the system would end it");
+  if (path.find('\0') != std::string::npos)
+    throw nb::value_error("a path has a zero byte, where the system would end it");
   return path;
 }
 /// The name of a file as Python has it: not each is UTF-8.
 [[nodiscard]] inline nb::str name_of(std::string_view name) {
   return nb::steal<nb::str>(PyUnicode_DecodeFSDefaultAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
+}
+/// Texts with such names in them.
+[[nodiscard]] inline nb::typed<nb::list, nb::str> names_of(std::span<const std::string> names) {
+  nb::typed<nb::list, nb::str> all;
+  for (const std::string& each : names) all.append(name_of(each));
+  return all;
 }
 [[nodiscard]] inline std::chrono::milliseconds to_duration(nb::handle seconds) {
   constexpr double countable = 100.0 * 365 * 24 * 3600;

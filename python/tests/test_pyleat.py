@@ -1105,6 +1105,7 @@ class Errors(Made):
             ("jpeg_decoder::turbo, pixel_rounding::exact", "decoder('turbo'), rounding('exact')"),
             ("chat::with_template() and image::bits(16)", "Chat.with_template() and Image.bits(16)"),
             ("a smaller length (tokens::length)", "a smaller length (length=)"),
+            ("the width (token_options::type); index_options::use = rebuild", "the width (dtype=); index='rebuild'"),
         ):
             self.assertEqual(in_python(text), said)
 
@@ -1136,8 +1137,10 @@ class Errors(Made):
         folder = self.at / "names" / name
         folder.mkdir(parents=True)
         write_bmp(folder / "1.bmp", (255, 0, 0))
+        write_bmp(folder / os.fsdecode(b".\xe9.bmp"), (255, 0, 0))
         for path in (folder.parent, os.fsencode(folder.parent)):
             data = leat.open(path)
+            self.assertIn(os.fsdecode(b".\xe9.bmp"), " ".join(data.notes))
             self.assertEqual((data.name(0), data.classes), (f"{name}/1.bmp", [name]))
         with leat.Loader(data, leat.Image().resize(8, 8), names=True) as loader:
             self.assertEqual(next(iter(loader)).names, [f"{name}/1.bmp"])
