@@ -40,6 +40,8 @@
 namespace leat::device_cache_tests {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::AnyOf;
 using testing::execution;
 using testing::fake_dataset;
 using ::testing::HasSubstr;
@@ -792,7 +794,7 @@ TEST(device_cache, is_off_where_one_epoch_is_left) {
   EXPECT_EQ(got.stats.device.cache.why, "there is one epoch, which asks for each sample once");
 
   const fake_dataset small(samples());
-  const std::vector<field> rows = {testing::verbatim("bin"), label("cls")};
+  const std::vector<field> rows = {small_picture(), label("cls")};
   loader_options last = options_on(std::make_shared<simulated_device>(), roomy);
   loader_state state = loader(small, last, rows).state();
   for (const std::uint32_t epoch : {2U, 3U}) {
@@ -882,7 +884,11 @@ TEST(device_cache, keeps_what_draws_cannot_change) {
       const device_report& told = runs.got.stats.device;
       EXPECT_EQ(told.cached_rows, each.stays ? samples_count : 0U) << told.cache.why;
       EXPECT_EQ(told.rows_from_cache > 2 * samples_count, each.stays);
-      if (!each.stays) EXPECT_THAT(told.cache.why, HasSubstr("is drawn anew in each epoch"));
+      // Of a picture that the device finishes the packs would stay, but for the digests that this compares.
+      if (!each.stays) {
+        EXPECT_THAT(told.cache.why,
+                    AnyOf(HasSubstr("is drawn anew in each epoch"), HasSubstr("digests are made on the host")));
+      }
     }
   }
 }
@@ -969,7 +975,7 @@ TEST(device_cache, ends_the_run_where_its_kernel_fails) {
                                   [&] {
                                     while (!train.finished()) static_cast<void>(train.next_blocking());
                                   }),
-              HasSubstr("the kernel that gathers rows on simulated device: error 999"));
+              AllOf(HasSubstr("the kernel that gathers rows on "), HasSubstr("error 999")));
 }
 
 TEST(device_cache, makes_a_batch_again_from_the_files) {
